@@ -55,8 +55,9 @@ static const struct argp_option table[] = {
 	{},
 };
 
+/* *ret_died: an error is due to the children that interpret. */
 static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict quiet_below,
-				enum ss_verdict *ret)
+				enum ss_verdict *ret, bool *ret_died)
 {
 	const struct ss_row_arguments *rows = &hang->options.common.rows;
 	_cleanup_(ss_hang_observation_deinit) struct ss_hang_observation observation = {};
@@ -76,6 +77,7 @@ static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict qu
 		ss_row_source_add(&analysis.rows, rows, observation.target);
 		error = ss_hang_analysis_run(&analysis, ret);
 	}
+	*ret_died = analysis.died;
 	ss_row_source_deinit(&analysis.rows);
 	ss_file_requests_deinit(&analysis.requests);
 	return error;
@@ -97,10 +99,11 @@ static int status_of(enum ss_verdict verdict)
 static struct ss_error *analyze_once(struct hang *hang, enum ss_verdict *ret)
 {
 	pid_t pid;
+	bool died;
 	struct ss_error *error = find_pid(hang, &pid);
 
 	if (!error)
-		error = analyze(hang, pid, SS_VERDICT_IDLE, ret);
+		error = analyze(hang, pid, SS_VERDICT_IDLE, ret, &died);
 	if (!error && hang->command && *ret >= SS_VERDICT_BLOCKED)
 		error = ss_hang_run_command(hang->command, pid, *ret);
 	return error;
@@ -118,6 +121,7 @@ static struct ss_error *poll_once(struct hang *hang, struct current_hang *curren
 {
 	pid_t pid;
 	enum ss_verdict verdict = SS_VERDICT_IDLE;
+	bool died = false;
 	struct ss_error *error = find_pid(hang, &pid);
 
 	if (error)
@@ -125,7 +129,14 @@ static struct ss_error *poll_once(struct hang *hang, struct current_hang *curren
 	bool known = current->is_set && current->pid == pid;
 	/* Report each hang once: no verdict reaches DEADLOCK + 1. */
 	error = analyze(hang, pid, known ? SS_VERDICT_DEADLOCK + 1 : SS_VERDICT_BLOCKED,
-			&verdict);
+			&verdict, &died);
+	/* They may have been killed: the next poll may succeed. */
+	if (error && died) {
+		ss_failure_warn("%d: %s; trying again after the interval", pid,
+				ss_error_message(error));
+		ss_error_free(error);
+		return NULL;
+	}
 	if (error)
 		return error;
 	*current = (struct current_hang){ .pid = pid,

@@ -364,6 +364,7 @@ struct ss_error *ss_hang_analysis_run(struct ss_hang_analysis *analysis,
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	ss_late_reader_free(take_ptr(analysis->reader));
 	ss_late_reader_free(take_ptr(analysis->checker));
+	analysis->died = error && ss_error_code(error) == SS_ERROR_SYSTEM;
 	if (!error)
 		error = ss_analysis_copy(&sandboxed, result, analysis->output);
 	if (error)

@@ -17,6 +17,7 @@ struct ss_hang_analysis {
 	bool repeated;		       /* captures were taken once more, with a plan */
 	bool completed;		       /* threads were stopped to complete their stacks */
 	bool privileged;	       /* as in struct ss_snap_analysis */
+	bool died;		       /* the children that interpret have failed */
 	struct ss_late_reader *reader; /* of the first capture, while it runs */
 	struct ss_late_reader *checker; /* the same of the last one, for checks only */
 	struct ss_row_source rows;

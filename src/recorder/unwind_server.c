@@ -338,7 +338,9 @@ static bool map_stacks(struct ss_unwind_server *server)
 		return true;
 	void *bytes = server->arena->bytes;
 	if (server->arena->shared_fd >= 0)
-		bytes = mmap(NULL, server->arena->size, PROT_READ, MAP_SHARED,
+		/* Shared mappings are forbidden. This one shows what the owner writes, since
+		   nothing is written here. */
+		bytes = mmap(NULL, server->arena->size, PROT_READ, MAP_PRIVATE,
 			     server->arena->shared_fd, 0);
 	if (bytes == MAP_FAILED)
 		return false;

@@ -95,6 +95,8 @@ void ss_stop_guard_start(struct ss_stop_guard *guard)
 		(void)munmap(shared, sizeof(*guard->in_tick)); /* it is mapped */
 		return;
 	}
+	/* It is not for the sandboxed children that follow. */
+	(void)madvise(shared, sizeof(*guard->in_tick), MADV_DONTFORK);
 	guard->in_tick = shared;
 	guard->pid = pid;
 }

@@ -23,6 +23,7 @@ enum {
 	REQUESTS_AT_ONCE = 64, /* that are answered before the time is checked */
 	PAGE = 4096,
 	HEAP_SIZE = 16 << 20,
+	KILLED_MAX = 2, /* children that are replaced after SIGKILL */
 	REQUEST_MAX = SS_SANDBOX_ASK_MAX + 64, /* with its header */
 };
 
@@ -95,11 +96,13 @@ static int64_t now_ms(void)
 
 /* What the child asks for -------------------------------------------------- */
 
+enum { READ, CHECK, ASK };
+
 /* A request of the child; the bytes that it asks with follow. The answer is a byte, 1 if a
    checked thread is unchanged, and then the bytes that were read, or the answer. It is never
    empty: that would look like the end. */
 struct request {
-	enum { READ, CHECK, ASK } kind;
+	uint32_t kind;
 	uint32_t size; /* READ */
 	uint64_t address;
 	int32_t tid; /* CHECK */
@@ -383,7 +386,9 @@ static struct ss_error *make_error(const struct ss_child_page *page)
 		return NULL;
 	if (page->error_code <= SS_ERROR_CHANGED)
 		code = (enum ss_error_code)page->error_code;
-	struct ss_error *error = ss_error_new(code, "%s", page->error_message);
+	struct ss_error *error = ss_error_new(
+		code, "%s",
+		*page->error_message ? page->error_message : "the analysis failed");
 	return *page->error_remedy ?
 		       ss_error_with_remedy(error, "%s", page->error_remedy) :
 		       error;
@@ -405,8 +410,16 @@ static void set_cause(int status, enum end end, struct ss_child_outcome *outcome
 		outcome->failed = false;
 }
 
-struct ss_error *ss_child_run(const struct ss_child_job *job,
-			      struct ss_child_outcome *ret)
+/* Neither the job nor what it was reading is the cause: RLIMIT_CPU sends SIGXCPU first. It was
+   root, a user that controls the child, or the kernel, because memory ran out. */
+static bool is_killed(const struct ss_child_outcome *outcome)
+{
+	return outcome->failed && !outcome->interrupted &&
+	       outcome->cause == SS_SANDBOX_SIGNAL && outcome->code == SIGKILL;
+}
+
+static struct ss_error *run_once(const struct ss_child_job *job,
+				 struct ss_child_outcome *ret)
 {
 	_cleanup_(run_deinit) struct run run = { .output = -1,
 						 .messages = -1,
@@ -431,12 +444,34 @@ struct ss_error *ss_child_run(const struct ss_child_job *job,
 	int status = wait_for_child(&run, &end);
 	copy_page(&run, &outcome.page);
 	set_cause(status, end, &outcome);
+	if (is_killed(&outcome))
+		outcome.page.module = -1;
 	if (!outcome.failed)
 		outcome.error = make_error(&outcome.page);
 	outcome.output = take_fd(run.output);
 	outcome.messages = take_fd(run.messages);
 	*ret = outcome;
 	return NULL;
+}
+
+struct ss_error *ss_child_run(const struct ss_child_job *job,
+			      struct ss_child_outcome *ret)
+{
+	const int more_output = job->confinement.more_output;
+	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
+	struct ss_error *error = run_once(job, &outcome);
+
+	for (int i = 0; i < KILLED_MAX && !error && is_killed(&outcome); i++) {
+		ss_child_outcome_deinit(&outcome);
+		outcome = (struct ss_child_outcome)SS_CHILD_NO_OUTCOME;
+		if (more_output > 0 && (ftruncate(more_output, 0) < 0 ||
+					lseek(more_output, 0, SEEK_SET) < 0))
+			return ss_error_new_errno(errno, "cannot write to a file again");
+		error = run_once(job, &outcome);
+	}
+	if (!error)
+		*ret = outcome;
+	return error;
 }
 
 void ss_child_outcome_deinit(struct ss_child_outcome *outcome)

@@ -88,7 +88,9 @@ struct ss_child_outcome {
 		.output = -1, .messages = -1                                             \
 	}
 
-/* Errors: SYSTEM, NO_MEMORY: the child could not be created. */
+/* A child that SIGKILL has ended, although its time was not over, is replaced twice. Of the
+   last one, no module is said to be the cause. Errors: SYSTEM, NO_MEMORY: the child could not
+   be created. */
 struct ss_error *ss_child_run(const struct ss_child_job *job,
 			      struct ss_child_outcome *ret);
 void ss_child_outcome_deinit(struct ss_child_outcome *outcome);

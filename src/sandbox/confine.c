@@ -22,6 +22,15 @@ enum { GAP_MAX = 256 };
 /* A debug file for each of the modules that a session keeps. */
 enum { MORE_FILES = 4096 };
 
+/*
+ * User ids that no account has, one for each process id (which is below 2^22): systemd and the
+ * tools for containers leave them alone.
+ */
+enum { OWN_UID = 0x7fc00000, PID_MASK = 0x3fffff };
+
+/* Names are demangled recursively. */
+#define STACK_MAX ((uint64_t)64 << 20)
+
 /* The number of close_range(2); headers before Linux 5.9 lack it. */
 enum { CLOSE_RANGE = 436 };
 
@@ -99,6 +108,9 @@ static void limit_resources(const struct ss_confinement *c)
 		limit(RLIMIT_CPU, c->cpu_s, c->cpu_s + 1);
 	limit(RLIMIT_NPROC, 0, 0);
 	limit(RLIMIT_MEMLOCK, 0, 0);
+	/* RLIMIT_DATA counts neither the stack nor shared memory; the filter forbids to map
+	   more of both. */
+	limit(RLIMIT_STACK, STACK_MAX, STACK_MAX);
 	if (LIMIT_MEMORY && c->memory)
 		limit(RLIMIT_DATA, c->memory, c->memory);
 }
@@ -114,12 +126,20 @@ static void raise_oom_score(void)
 	(void)close(fd);	     /* written unbuffered */
 }
 
-/* If the kernel refuses, the process keeps its ids and loses its capabilities below. */
-static void change_ids(const struct ss_confinement *c)
+/* Returns whether the process has a user id of its own: then no user but root can send it
+   signals, and there is no other process whose memory it may access. A user namespace may
+   lack that id. If the kernel refuses the other one as well, the process keeps its ids and
+   loses its capabilities below. */
+static bool change_ids(const struct ss_confinement *c)
 {
+	const uid_t own = OWN_UID + ((uid_t)getpid() & PID_MASK);
+
 	(void)!setgroups(0, NULL);
 	(void)!setresgid(c->gid, c->gid, c->gid);
+	if (setresuid(own, own, own) == 0)
+		return true;
 	(void)!setresuid(c->uid, c->uid, c->uid);
+	return false;
 }
 
 /* Needs CAP_SETPCAP, which setresuid() takes away: to be called before. Without it the
@@ -150,12 +170,13 @@ static bool end_with_parent(pid_t parent)
 
 bool ss_confine(const struct ss_confinement *confinement, unsigned *ret)
 {
+	bool is_foreign = confinement->change_ids && confinement->uid != getuid();
+
 	*ret = 0;
 	raise_oom_score();
 	limit_resources(confinement);
 	drop_bounding_set();
-	if (confinement->change_ids)
-		change_ids(confinement);
+	bool is_apart = confinement->change_ids && change_ids(confinement);
 	if (!drop_capabilities())
 		*ret |= SS_REFUSED_CAPABILITIES;
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* cannot fail */
@@ -163,9 +184,15 @@ bool ss_confine(const struct ss_confinement *confinement, unsigned *ret)
 		return false;
 	/* Landlock and seccomp require it of a process without CAP_SYS_ADMIN. */
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	bool cannot_write = ss_syscall_filter_forbid_writing();
-	if (!ss_syscall_filter_load(cannot_write || confinement->keep_directories,
-				    confinement->receives > 0))
-		*ret |= SS_REFUSED_FILTER;
-	return true;
+	bool has_landlock = ss_syscall_filter_forbid_writing();
+	/* Landlock also keeps it from the memory of other processes of its user in /proc. The
+	   flags of openat2(2) are out of reach for seccomp. */
+	bool needs_openat2 = is_apart && confinement->keep_directories;
+	unsigned calls = (has_landlock || needs_openat2 ? SS_FILTER_OPENAT2 : 0U) |
+			 (has_landlock || is_apart ? SS_FILTER_OPEN : 0U) |
+			 (confinement->receives > 0 ? SS_FILTER_RECVMSG : 0U);
+	if (ss_syscall_filter_load(calls))
+		return true;
+	*ret |= SS_REFUSED_FILTER;
+	return has_landlock || is_apart || !is_foreign;
 }

@@ -1,8 +1,8 @@
 /*
  * Takes from the calling process, for good, what it does not need to interpret untrusted
  * bytes: capabilities, open files, access to other processes and to the network, and
- * unlimited memory and time. It can still open files for reading, compute, and write to
- * the files and sockets that it holds.
+ * unlimited memory and time. It can still open files for reading (see ss_confine()), compute,
+ * and write to the files and sockets that it holds.
  */
 #ifndef SS_SANDBOX_CONFINE_H
 #define SS_SANDBOX_CONFINE_H
@@ -12,13 +12,15 @@
 #include <sys/types.h>
 
 struct ss_confinement {
-	bool change_ids; /* to uid and gid, if that is permitted */
+	/* If that is permitted: to a user id that no other process has, and gid. Where it does
+	   not exist, in a user namespace, to uid. */
+	bool change_ids;
 	uid_t uid;
 	gid_t gid;
 	uint64_t memory;       /* bytes that may be allocated; 0: no limit */
 	uint64_t output;       /* bytes that may be written to a file */
 	uint64_t cpu_s;	       /* processor time, 0: no limit */
-	bool keep_directories; /* keeps O_PATH directories and allows openat2() */
+	bool keep_directories; /* keeps O_PATH directories */
 	int more_output;       /* a file for output that stays open, or 0 */
 	unsigned receives;     /* files that it may be sent over a socket, at most */
 	pid_t parent;	       /* the process ends with this one */
@@ -37,7 +39,9 @@ enum ss_confine_refused {
 void ss_confine_files(const struct ss_confinement *confinement);
 
 /* Confines the calling process, which must have one thread. Goes on if the kernel refuses
-   a part; *ret is what was refused. False: the parent has ended. */
+   a part; *ret is what was refused. Without Landlock it can open no files, unless it has a
+   user id of its own. False: the parent has ended; or there are neither Landlock nor seccomp
+   nor such an id, and the process that is looked at belongs to another user. */
 bool ss_confine(const struct ss_confinement *confinement, unsigned *ret);
 
 #endif

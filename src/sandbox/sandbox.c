@@ -81,7 +81,7 @@ static const struct {
 	{ SIGABRT, "crashed (SIGABRT)" },
 	{ SIGFPE, "crashed (SIGFPE)" },
 	{ SIGILL, "crashed (SIGILL)" },
-	{ SIGKILL, "was killed (SIGKILL)" },
+	{ SIGKILL, "was killed from outside (SIGKILL)" },
 	{ SIGSYS, "made a forbidden system call (SIGSYS)" },
 	{ SIGXCPU, "exceeded its processor time (SIGXCPU)" },
 	{ SIGXFSZ, "exceeded its output limit (SIGXFSZ)" },

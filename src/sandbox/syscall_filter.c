@@ -135,15 +135,32 @@ static bool add_equal(scmp_filter_ctx filter, int call, unsigned argument, uint6
 	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &equal) == 0;
 }
 
-static bool add_conditional(scmp_filter_ctx filter)
+static bool add_open(scmp_filter_ctx filter)
 {
 	/* O_TMPFILE includes O_DIRECTORY. */
 	const uint64_t writing = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND |
 				 (O_TMPFILE & ~O_DIRECTORY);
 
 	return add_without(filter, SCMP_SYS(open), 1, writing) &&
-	       add_without(filter, SCMP_SYS(openat), 2, writing) &&
-	       add_without(filter, SCMP_SYS(mmap), 2, PROT_EXEC) &&
+	       add_without(filter, SCMP_SYS(openat), 2, writing);
+}
+
+/* RLIMIT_DATA limits private memory only. */
+static bool add_mmap(scmp_filter_ctx filter)
+{
+	const struct scmp_arg_cmp private[] = {
+		SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+		SCMP_CMP64(3, SCMP_CMP_MASKED_EQ, MAP_TYPE | MAP_GROWSDOWN | MAP_HUGETLB,
+			   MAP_PRIVATE),
+	};
+
+	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap),
+				      SS_ARRAY_SIZE(private), private) == 0;
+}
+
+static bool add_conditional(scmp_filter_ctx filter)
+{
+	return add_mmap(filter) &&
 	       add_without(filter, SCMP_SYS(mprotect), 2, PROT_EXEC) &&
 	       /* getrlimit(), of libc: the size of the stack */
 	       add_equal(filter, SCMP_SYS(prlimit64), 2, 0) &&
@@ -155,14 +172,16 @@ static bool add_conditional(scmp_filter_ctx filter)
 	       add_equal(filter, SCMP_SYS(tgkill), 0, (uint64_t)getpid());
 }
 
-bool ss_syscall_filter_load(bool openat2, bool recvmsg)
+bool ss_syscall_filter_load(unsigned calls)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	bool ok = filter && add_plain(filter) && add_conditional(filter);
 
-	if (ok && openat2)
+	if (ok && calls & SS_FILTER_OPEN)
+		ok = add_open(filter);
+	if (ok && calls & SS_FILTER_OPENAT2)
 		ok = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat2), 0) == 0;
-	if (ok && recvmsg)
+	if (ok && calls & SS_FILTER_RECVMSG)
 		ok = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(recvmsg), 0) == 0;
 	/* A binary tree, if this libseccomp has it: faster than a list. */
 	(void)(filter && seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2));

@@ -149,7 +149,7 @@ class Unwinder(EndToEnd):
             wait_until(lambda: children(process.pid) not in ([child], []), "another child")
             self.wait_for_more()
         stderr = self.finish(process, 1)
-        self.assert_loss_is_said(stderr, r"the child process was killed \(SIGKILL\)")
+        self.assert_loss_is_said(stderr, r"the child process was killed from outside \(SIGKILL\)")
         self.assertNotIn("skipped", stderr)
         self.assertLessEqual({sample["end"] for sample in Recording(self.path).samples
                               if not sample["reason"]},

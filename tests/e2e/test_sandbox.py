@@ -13,7 +13,8 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import (EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, read_text, wait_until)
+from harness import (EndToEnd, LIMIT_S, STACKSNAP, TARGETS, for_everyone, main, read_text,
+                     wait_until)
 
 # AddressSanitizer handles SIGSEGV itself, and its leak check does not work under strace.
 SIGNAL = "SIGILL" if os.environ.get("SANITIZED") else "SIGSEGV"
@@ -263,6 +264,96 @@ class Rights(EndToEnd):
                         stopped.add(child)
             out, err = process.communicate(timeout=LIMIT_S)
             self.assertEqual((process.returncode, err), (0, b""), out)
+
+    def run_killing(self, kill, *words, **options):
+        """Runs the tool; kill is called for each child of it, again and again."""
+        process = subprocess.Popen([STACKSNAP, *map(str, words)], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
+                                   **options)
+        self.addCleanup(process.kill)
+        while process.poll() is None:
+            for child in children(process.pid):
+                with contextlib.suppress(OSError):  # it has ended
+                    if re.search(r"^Seccomp:\t2$", read_text("/proc/%d/status" % child), re.M):
+                        kill(process, child)
+        out, err = process.communicate(timeout=LIMIT_S)
+        return process.returncode, out.decode(), err.decode()
+
+    def start_of_nobody(self):
+        return self.start_command(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                                   for_everyone(os.path.join(TARGETS, "threads")), "3", "2"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can capture a process of another user")
+    def test_signals_of_the_user_of_the_process(self):
+        """The user of the process cannot signal the child."""
+        target = self.start_of_nobody()
+        refused = []
+
+        def kill(_, child):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    os.setresuid(65534, 65534, 65534)
+                    os.kill(child, signal.SIGKILL)
+                    os._exit(0)
+                except PermissionError:
+                    os._exit(1)
+                except OSError:
+                    os._exit(2)
+            refused.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        commands = (("--no-cache", target.pid), ("heap", target.pid), ("record", "-d1s", target.pid),
+                    ("hang", "--for=100ms", target.pid))
+        directory = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, directory)
+        for words in commands:
+            with self.subTest(words=words):
+                del refused[:]
+                while 1 not in refused:  # the child may end before
+                    status, _, err = self.run_killing(kill, *words, cwd=directory)
+                    self.assertEqual(status, 0, err)
+                    self.assertNotIn(0, refused)
+
+    def test_killed_child(self):
+        """One that is killed, by root or because memory ran out, is replaced; no module is blamed."""
+        target = self.start("threads", 3, 2)
+        killed = set()
+
+        def kill_first(process, child):
+            if process not in killed:
+                os.kill(child, signal.SIGKILL)
+                killed.add(process)
+        for words in (("-f", "json", "--no-cache", target.pid), ("heap", target.pid)):
+            count = len(killed)
+            while len(killed) == count:
+                status, out, err = self.run_killing(kill_first, *words)
+                self.assertEqual((status, err), (0, ""))
+        status, out, err = self.run_killing(lambda _, child: os.kill(child, signal.SIGKILL),
+                                            "-f", "json", "--no-cache", target.pid)
+        self.assertEqual(status, 1)
+        self.assertRegex(err, r"the analysis was killed from outside \(SIGKILL\) during")
+        self.assertNotIn("libc", err)
+        self.assertEqual(len(json.loads(out)["threads"]), len(os.listdir("/proc/%d/task" % target.pid)))
+        self.assert_free(target.pid)
+
+    def test_killed_child_of_watch(self):
+        """hang --watch goes on at the next interval."""
+        target = self.start("threads", 3, 2)
+        process = subprocess.Popen(
+            [STACKSNAP, "hang", "--watch", "--for=50ms", "--interval=50ms", "--no-cache",
+             str(target.pid)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, env=ENVIRONMENT)
+        self.addCleanup(process.kill)
+        os.set_blocking(process.stderr.fileno(), False)
+        text = b""
+        while text.count(b"trying again after the interval\n") < 2:
+            for child in children(process.pid):
+                with contextlib.suppress(OSError):
+                    os.kill(child, signal.SIGKILL)
+            text += process.stderr.read() or b""
+            self.assertIsNone(process.poll(), text)
+        self.assertIn(b"was killed from outside (SIGKILL)", text)
+        target.kill()
+        self.assertEqual(process.wait(LIMIT_S), 0)
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can capture a process of another user")
     def test_sysroot_of_the_process(self):

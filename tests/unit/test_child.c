@@ -346,6 +346,75 @@ static struct ss_error *make_code(void *data, struct ss_child_page *page, int ou
 	return NULL;
 }
 
+static bool can_map(int flags, int fd)
+{
+	return mmap(NULL, 4096, PROT_READ, flags, fd, 0) != MAP_FAILED;
+}
+
+/* What the limit of memory does not count. */
+static struct ss_error *map_uncounted(void *data, struct ss_child_page *page, int out)
+{
+	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	(void)data;
+	(void)out;
+	page->value = !can_map(MAP_SHARED | MAP_ANONYMOUS, -1) &&
+		      !can_map(MAP_SHARED, zero) &&
+		      !can_map(MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN, -1) &&
+		      !can_map(MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1) &&
+		      can_map(MAP_PRIVATE, zero) &&
+		      syscall(SYS_memfd_create, "memory", 0) < 0 &&
+		      syscall(SYS_shmget, 0, 4096, 0600) < 0;
+	return NULL;
+}
+
+static void cannot_map_uncounted_memory(void **state)
+{
+	(void)state;
+	is_harmless(map_uncounted, NULL);
+}
+
+/* Counts the children in memory that all of them share. */
+struct killed {
+	int survives; /* the first one that is not killed */
+	volatile int *count;
+};
+
+static struct ss_error *be_killed(void *data, struct ss_child_page *page, int out)
+{
+	const struct killed *killed = data;
+
+	page->module = 5;
+	(void)dprintf(out, "%d", ++*killed->count);
+	if (*killed->count < killed->survives)
+		(void)syscall(SYS_tgkill, getpid(), gettid(), SIGKILL);
+	return NULL;
+}
+
+static void replaces_killed_children(void **state)
+{
+	struct killed killed = {
+		.survives = 3,
+		.count = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0),
+	};
+
+	(void)state;
+	assert_true(killed.count != MAP_FAILED);
+	struct ss_child_outcome outcome = run(be_killed, &killed);
+	assert_false(outcome.failed);
+	assert_file(outcome.output, "3");
+	ss_child_outcome_deinit(&outcome);
+	*killed.count = 0;
+	killed.survives = 100;
+	outcome = run(be_killed, &killed);
+	assert_failed(&outcome, SS_SANDBOX_SIGNAL, SIGKILL);
+	assert_int_equal(outcome.page.module, -1);
+	assert_int_equal(*killed.count, 3);
+	ss_child_outcome_deinit(&outcome);
+	(void)munmap((void *)(uintptr_t)killed.count, sizeof(int));
+}
+
 /* In every way that there is; a file that exists, too. */
 static struct ss_error *write_file(void *data, struct ss_child_page *page, int out)
 {
@@ -510,13 +579,15 @@ static void has_no_rights(void **state)
 	ss_child_outcome_deinit(&outcome);
 }
 
+/* The user is one that no other process has: not even that of another child. */
 static struct ss_error *check_ids(void *data, struct ss_child_page *page, int out)
 {
 	const struct ss_confinement *wanted = data;
 
 	(void)out;
-	page->value = getuid() == wanted->uid && geteuid() == wanted->uid &&
-		      getgid() == wanted->gid && open("/etc/shadow", O_RDONLY) < 0;
+	if (getuid() == geteuid() && getuid() != 0 && getuid() != wanted->uid &&
+	    getgid() == wanted->gid && open("/etc/shadow", O_RDONLY) < 0)
+		page->value = getuid();
 	return NULL;
 }
 
@@ -534,7 +605,11 @@ static void changes_ids(void **state)
 	struct ss_child_outcome outcome =
 		run_as(check_ids, &nobody, &nobody, GENEROUS_MS, GENEROUS_MS);
 	assert_false(outcome.failed);
-	assert_int_equal(outcome.page.value, 1);
+	uint64_t user = outcome.page.value;
+	assert_true(user != 0);
+	ss_child_outcome_deinit(&outcome);
+	outcome = run_as(check_ids, &nobody, &nobody, GENEROUS_MS, GENEROUS_MS);
+	assert_true(outcome.page.value != 0 && outcome.page.value != user);
 	ss_child_outcome_deinit(&outcome);
 }
 
@@ -654,6 +729,8 @@ int main(void)
 		cmocka_unit_test(kills_what_is_blocked),
 		cmocka_unit_test(answers_that_it_cannot_answer),
 		cmocka_unit_test(limits_memory),
+		cmocka_unit_test(cannot_map_uncounted_memory),
+		cmocka_unit_test(replaces_killed_children),
 		cmocka_unit_test(limits_output),
 		cmocka_unit_test(kills_after_forbidden_calls),
 		cmocka_unit_test(cannot_make_processes_and_code),
