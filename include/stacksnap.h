@@ -437,10 +437,18 @@ SS_API void ss_capture_free(struct ss_capture *capture);
 typedef int ss_file_finder(void *data, const char *build_id, bool debug);
 
 /*
- * Called for a file that exists but that this process may not open. Returns a file
- * descriptor open for reading, which the library then owns, or -1.
+ * Called for a file that this process may not open: errno is EACCES, or EPERM in a sandbox that
+ * may open none. in_sysroot: path is below the sysroot. Returns a file descriptor open for
+ * reading, which the library then owns, or -1. A process with more rights should ask another
+ * sandboxed child, which has read nothing else, whether ss_file_matches(): then it gives away
+ * no file that was not known before.
  */
-typedef int ss_file_opener(void *data, const char *path);
+typedef int ss_file_opener(void *data, const char *path, bool in_sysroot,
+			   const char *proof);
+
+/* Whether the file is what proof of a ss_file_opener says, by its build-id or its checksum.
+   The file and proof are untrusted input. fd stays open. */
+SS_API bool ss_file_matches(int fd, const char *proof);
 
 struct ss_session_options {
 	size_t size;	       /* sizeof(struct ss_session_options) */

@@ -45,10 +45,9 @@ void ss_analysis_configure(struct ss_analysis *analysis,
 	*session = (struct ss_session_options){ .size = sizeof(*session),
 						.debug_dir = debug_dir,
 						.sysroot = sysroot };
-	if (requests->debuginfod) {
-		session->find_file = ss_file_requests_find;
-		session->find_data = requests;
-	}
+	ss_file_requests_attach(requests, session);
+	if (owner->may_read) /* not with more rights than the child has */
+		requests->sysroot = NULL;
 	analysis->options = (struct ss_sandbox_options){
 		.session = session,
 		/* Files of --debug-dir and --sysroot may be readable for the caller
@@ -58,7 +57,7 @@ void ss_analysis_configure(struct ss_analysis *analysis,
 		.gid = owner->gid,
 		.timeout_ms = options->interpret_ms,
 		.cache = owner->known ? options->cache : NULL,
-		.max_requests = requests->debuginfod ? SS_FILE_REQUEST_ROUNDS : 0,
+		.max_requests = SS_FILE_REQUEST_ROUNDS,
 		.more_memory =
 			(options->max_total ? options->max_total : STACKS_DEFAULT) *
 			captures,

@@ -299,9 +299,6 @@ struct ss_error *ss_diff_analysis_run(struct ss_diff_analysis *analysis, bool *r
 	for (size_t i = 0; analysis->captures && i < SIDES; i++)
 		ss_analysis_attach(options, &analysis->owner, analysis->captures[i]);
 	if (!analysis->captures) {
-		session.open_file = ss_file_requests_open;
-		session.open_data = &analysis->requests;
-		sandboxed.options.max_requests = SS_FILE_REQUEST_ROUNDS;
 		/* Module indexes are those of one recording. */
 		sandboxed.options.keep_modules = true;
 	}

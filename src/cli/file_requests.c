@@ -1,21 +1,36 @@
 #include "cli/file_requests.h"
 
+#include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/io.h"
+#include "cli/analysis.h"
 
 /* The first character of a key. */
-enum kind { KIND_PATH = 'P', KIND_MODULE = 'M', KIND_DEBUG = 'D' };
+enum kind {
+	KIND_PATH = 'P',
+	KIND_SYSROOT = 'R', /* a path below it */
+	KIND_MODULE = 'M',
+	KIND_DEBUG = 'D',
+};
 
-/* More than a session keeps modules, with two files each. The limit of open files is
-   usually lower. */
-enum { REQUESTS_MAX = 1 << 14, FIRST_FD = STDERR_FILENO + 1 };
+enum {
+	/* A file of each module that a session keeps, in a few places where it may be. The
+	   limit of open files is usually lower. */
+	REQUESTS_MAX = 1 << 14,
+	FIRST_FD = STDERR_FILENO + 1,
+	BUILD_ID_MAX = 64, /* bytes of a longer one are hardly a build-id */
+	CHECK_MS = 60000,
+};
 
 static char *make_key(enum kind kind, const char *name)
 {
@@ -66,14 +81,33 @@ static int get(struct ss_file_requests *requests, enum kind kind, const char *na
 	return -1;
 }
 
-int ss_file_requests_find(void *data, const char *build_id, bool debug)
+static int find(void *data, const char *build_id, bool debug)
 {
 	return get(data, debug ? KIND_DEBUG : KIND_MODULE, build_id);
 }
 
-int ss_file_requests_open(void *data, const char *path)
+static int open_file(void *data, const char *path, bool in_sysroot, const char *proof)
 {
-	return get(data, KIND_PATH, path);
+	struct ss_file_requests *requests = data;
+	_cleanup_free_ char *name = NULL;
+
+	if (errno == EACCES && !requests->privileged)
+		return -1; /* the caller may not open it either */
+	if (asprintf(&name, "%s %s", proof, path) < 0)
+		return -1;
+	return get(requests, in_sysroot ? KIND_SYSROOT : KIND_PATH, name);
+}
+
+void ss_file_requests_attach(struct ss_file_requests *requests,
+			     struct ss_session_options *session)
+{
+	requests->opens = true;
+	requests->privileged = geteuid() == 0;
+	requests->sysroot = session->sysroot;
+	session->open_file = open_file;
+	session->open_data = requests;
+	session->find_file = requests->debuginfod ? find : NULL;
+	session->find_data = requests;
 }
 
 struct ss_error *ss_file_requests_send(const struct ss_file_requests *requests,
@@ -90,46 +124,149 @@ struct ss_error *ss_file_requests_send(const struct ss_file_requests *requests,
 	return error;
 }
 
-/* The target may control the child: hand over ELF files only. */
-static bool is_elf(int fd)
+/* Programs, libraries, debug files: no core dump. */
+static bool is_module(int fd)
 {
-	static const char magic[] = { 0x7f, 'E', 'L', 'F' };
-	char bytes[sizeof(magic)];
+	uint8_t head[EI_NIDENT + sizeof(Elf64_Half)];
 	struct stat status;
 
-	return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
-	       ss_io_pread(fd, bytes, sizeof(bytes), 0) == sizeof(bytes) &&
-	       memcmp(bytes, magic, sizeof(magic)) == 0;
+	if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ||
+	    ss_io_pread(fd, head, sizeof(head), 0) != sizeof(head) ||
+	    memcmp(head, ELFMAG, SELFMAG) != 0)
+		return false;
+	unsigned low = head[EI_NIDENT];
+	unsigned high = head[EI_NIDENT + 1];
+	unsigned type = head[EI_DATA] == ELFDATA2MSB ? low << 8 | high : high << 8 | low;
+	return type == ET_REL || type == ET_EXEC || type == ET_DYN;
 }
 
 /* The child chose the path. */
-static int open_path(const char *path)
+static int open_path(const struct ss_file_requests *requests, enum kind kind,
+		     const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+	const bool below = kind == KIND_SYSROOT;
+	const struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_NO_MAGICLINKS | (below ? RESOLVE_IN_ROOT : 0U),
+	};
+	_cleanup_close_ int root =
+		below ? open(requests->sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
+	if (below && root < 0)
+		return -1;
+	_cleanup_close_ int fd = (int)syscall(SYS_openat2, below ? root : AT_FDCWD, path,
+					      &how, sizeof(how));
+	if (fd < 0 && !below && (errno == ENOSYS || errno == EPERM))
+		fd = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 	return fd < 0 ? -1 : ss_io_reopen(fd);
 }
 
+static int fetch(const struct ss_file_requests *requests, enum kind kind,
+		 const char *build_id)
+{
+	if (build_id[strspn(build_id, "0123456789abcdef")] ||
+	    strlen(build_id) > (size_t)2 * BUILD_ID_MAX)
+		return -1;
+	return ss_debuginfod_find(requests->debuginfod, build_id, kind == KIND_DEBUG);
+}
+
+static const char *path_of(const char *key)
+{
+	const char *space = strchr(key, ' ');
+
+	return space ? space + 1 : "";
+}
+
+/* Only what this command has enabled. */
 static int open_key(const struct ss_file_requests *requests, const char *key)
 {
-	const char *name = key + 1;
-	bool server = requests->debuginfod && name[strspn(name, "0123456789abcdef")] == 0;
 	_cleanup_close_ int fd = -1;
 
 	switch (key[0]) {
 	case KIND_PATH:
-		fd = open_path(name);
+		if (requests->opens)
+			fd = open_path(requests, KIND_PATH, path_of(key));
+		break;
+	case KIND_SYSROOT:
+		if (requests->opens && requests->sysroot)
+			fd = open_path(requests, KIND_SYSROOT, path_of(key));
 		break;
 	case KIND_MODULE:
 	case KIND_DEBUG:
-		if (server)
-			fd = ss_debuginfod_find(requests->debuginfod, name,
-						key[0] == KIND_DEBUG);
+		if (requests->debuginfod)
+			fd = fetch(requests, (enum kind)key[0], key + 1);
 		break;
 	default:
 		break;
 	}
-	return fd >= 0 && is_elf(fd) ? take_fd(fd) : -1;
+	return fd >= 0 && is_module(fd) ? take_fd(fd) : -1;
+}
+
+static bool needs_proof(const struct ss_file_request *request)
+{
+	return request->fd >= 0 &&
+	       (request->key[0] == KIND_PATH || request->key[0] == KIND_SYSROOT);
+}
+
+/* Files that were opened, from first on. */
+struct check {
+	const struct ss_file_requests *requests;
+	size_t first;
+};
+
+/* In another sandbox: one byte for each file. */
+static struct ss_error *check_proofs(void *data, const struct ss_sandbox_attempt *attempt)
+{
+	const struct check *check = data;
+
+	for (size_t i = check->first; i < check->requests->answered.count; i++) {
+		const struct ss_file_request *request =
+			&check->requests->answered.items[i];
+		_cleanup_free_ char *proof = strdup(request->key + 1);
+		if (!proof)
+			return ss_error_no_memory();
+		proof[strcspn(proof, " ")] = '\0';
+		bool matches = needs_proof(request) &&
+			       ss_file_matches(request->fd, proof);
+		int result = ss_io_write_all(attempt->output, matches ? "y" : "n", 1);
+		if (result < 0)
+			return ss_error_new_errno(-result, "cannot write the result");
+	}
+	return NULL;
+}
+
+/* Closes the files that are not what the child has known already. */
+static void reject_others(struct ss_file_requests *requests, size_t first)
+{
+	const struct ss_sandbox_options options = {
+		.size = sizeof(options),
+		.change_ids = requests->privileged,
+		.uid = geteuid(),
+		.gid = getegid(),
+		.timeout_ms = CHECK_MS,
+		.last_level = SS_SANDBOX_RAW,
+	};
+	struct check check = { .requests = requests, .first = first };
+	const size_t count = requests->answered.count - first;
+	_cleanup_free_ char *results = calloc(count + 1, 1);
+	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
+	size_t needed = 0;
+
+	for (size_t i = 0; i < count; i++)
+		needed += needs_proof(&requests->answered.items[first + i]);
+	if (needed == 0)
+		return;
+	_cleanup_error_ struct ss_error *error =
+		ss_sandbox_run(&options, check_proofs, &check, &result);
+	if (!error && results)
+		(void)ss_io_pread(result->output, results, count, 0); /* or none is */
+	for (size_t i = 0; i < count; i++) {
+		struct ss_file_request *request = &requests->answered.items[first + i];
+		if (needs_proof(request) && (!results || results[i] != 'y')) {
+			close_cleanup(&request->fd);
+			request->fd = -1;
+		}
+	}
 }
 
 static void answer(struct ss_file_requests *requests, const char *key)
@@ -150,6 +287,7 @@ static void answer(struct ss_file_requests *requests, const char *key)
 void ss_file_requests_answer(struct ss_file_requests *requests, const void *bytes,
 			     size_t size)
 {
+	const size_t first = requests->answered.count;
 	const char *at = bytes;
 	const char *end = at + size;
 
@@ -160,6 +298,7 @@ void ss_file_requests_answer(struct ss_file_requests *requests, const void *byte
 		answer(requests, at);
 		at += length + 1;
 	}
+	reject_others(requests, first);
 }
 
 void ss_file_requests_deinit(struct ss_file_requests *requests)

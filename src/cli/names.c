@@ -182,14 +182,10 @@ static void answer(void *data, const void *bytes, size_t size)
 
 static struct ss_error *look_up(struct names *names, uint64_t *ret)
 {
-	const struct ss_session_options session = {
+	struct ss_session_options session = {
 		.size = sizeof(session),
 		.debug_dir = names->symbols.debug_dir,
 		.sysroot = names->symbols.sysroot,
-		.find_file = names->debuginfod ? ss_file_requests_find : NULL,
-		.find_data = &names->requests,
-		.open_file = ss_file_requests_open,
-		.open_data = &names->requests,
 	};
 	const struct ss_analysis sandboxed = {
 		.options = {
@@ -204,6 +200,8 @@ static struct ss_error *look_up(struct names *names, uint64_t *ret)
 		.verbose = names->common.verbose,
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
+
+	ss_file_requests_attach(&names->requests, &session);
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 
 	if (!error)

@@ -609,14 +609,10 @@ static uint64_t max_output(const struct ss_report_analysis *analysis)
 struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int *ret)
 {
 	const struct ss_report_arguments *arguments = analysis->arguments;
-	const struct ss_session_options session = {
+	struct ss_session_options session = {
 		.size = sizeof(session),
 		.debug_dir = arguments->symbols.debug_dir,
 		.sysroot = arguments->symbols.sysroot,
-		.find_file = arguments->symbols.debuginfod ? ss_file_requests_find : NULL,
-		.find_data = &analysis->requests,
-		.open_file = ss_file_requests_open,
-		.open_data = &analysis->requests,
 	};
 	const struct ss_analysis sandboxed = {
 		.options = {
@@ -640,6 +636,8 @@ struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int
 	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 	_cleanup_(ss_output_cleanup) struct ss_output *output = NULL;
+
+	ss_file_requests_attach(&analysis->requests, &session);
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 
 	/* Created only now, so that an interrupted analysis leaves no file. */

@@ -154,11 +154,7 @@ static struct ss_error *copy_text(const struct ss_sandbox_result *result, bool c
 
 struct ss_error *ss_top_analysis_run(struct ss_top_analysis *analysis, char **ret)
 {
-	const struct ss_session_options session = {
-		.size = sizeof(session),
-		.open_file = ss_file_requests_open,
-		.open_data = &analysis->requests,
-	};
+	struct ss_session_options session = { .size = sizeof(session) };
 	const struct ss_analysis sandboxed = {
 		.options = {
 			.session = &session,
@@ -182,6 +178,7 @@ struct ss_error *ss_top_analysis_run(struct ss_top_analysis *analysis, char **re
 	/* Modules come and go; their files must not use up the descriptors. */
 	if (analysis->requests.answered.count > FILES_MAX)
 		ss_file_requests_deinit(&analysis->requests);
+	ss_file_requests_attach(&analysis->requests, &session);
 	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (error)
 		return error;

@@ -2,12 +2,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/openat2.h>
 #include <lzma.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/io.h"
 #include "elf/file_identity.h"
@@ -16,7 +21,12 @@
 #define EMBEDDED_MAX ((size_t)256 << 20)
 #define EMBEDDED_MEMORY_MAX ((uint64_t)128 << 20)
 
-enum { FIRST_PAGE = 4096 };
+enum {
+	FIRST_PAGE = 4096,
+	/* A shorter build-id could be guessed. */
+	PROOF_ID_MIN = 8,
+	PROOF_SIZE = 2 * SS_ELF_BUILD_ID_MAX + 2,
+};
 
 struct build_id {
 	uint8_t bytes[SS_ELF_BUILD_ID_MAX];
@@ -48,12 +58,13 @@ static int open_regular(int root, const char *path)
 	return fd < 0 ? -1 : ss_io_reopen(fd);
 }
 
+/* proof: see ss_file_opener. NULL: there is none. */
 static struct ss_elf *open_elf(const struct ss_session *session, int root,
-			       const char *path)
+			       const char *path, const char *proof)
 {
 	_cleanup_close_ int fd = open_regular(root, path);
-	if (fd < 0 && errno == EACCES && root < 0 && session->open_file)
-		fd = session->open_file(session->open_data, path);
+	if (fd < 0 && (errno == EACCES || errno == EPERM) && session->open_file && proof)
+		fd = session->open_file(session->open_data, path, root >= 0, proof);
 	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = ss_elf_from_fd(fd);
 
 	if (!elf)
@@ -93,11 +104,75 @@ static bool matches(const struct ss_elf *elf, const struct build_id *build_id,
 	return checksum && has_checksum(elf, *checksum);
 }
 
+static void to_hex(const struct build_id *id, char ret[2 * SS_ELF_BUILD_ID_MAX + 1])
+{
+	ret[0] = '\0';
+	for (size_t i = 0; i < id->size; i++)
+		(void)sprintf(ret + 2 * i, "%02x", id->bytes[i]); /* has room */
+}
+
+/* "b" and the build-id, or "c" and the checksum. Returns ret, or NULL. */
+static const char *make_proof(const struct build_id *build_id, const uint32_t *checksum,
+			      char ret[PROOF_SIZE])
+{
+	ret[0] = 'b';
+	if (build_id->size >= PROOF_ID_MIN)
+		to_hex(build_id, ret + 1);
+	else if (!build_id->size && checksum)
+		(void)snprintf(ret, PROOF_SIZE, "c%08x", *checksum); /* has room */
+	else
+		return NULL;
+	return ret;
+}
+
+/*
+ * Go writes a GNU build-id since 1.24 only, but always one of its own, which is a hash of all
+ * that went into the program: a note ("Go", type 4) in the first page, which a core file has.
+ */
+static bool has_go_build_id(const uint8_t page[FIRST_PAGE])
+{
+	static const char note[] = "\4\0\0\0Go\0";
+
+	return memmem(page, FIRST_PAGE, note, sizeof(note));
+}
+
+/* "g" and a hash of the first page. */
+static const char *make_go_proof(const uint8_t page[FIRST_PAGE], char ret[PROOF_SIZE])
+{
+	const XXH128_hash_t hash = XXH3_128bits(page, FIRST_PAGE);
+
+	(void)snprintf(ret, PROOF_SIZE, "g%016" PRIx64 "%016" PRIx64, hash.high64,
+		       hash.low64); /* has room */
+	return ret;
+}
+
+bool ss_file_matches(int fd, const char *proof)
+{
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = ss_elf_from_fd(fd);
+	struct build_id build_id = {};
+	char expected[PROOF_SIZE];
+	uint8_t page[FIRST_PAGE];
+
+	if (!elf)
+		return false;
+	if (proof[0] == 'c')
+		return strlen(proof) == 9 &&
+		       proof[strspn(proof + 1, "0123456789abcdef") + 1] == 0 &&
+		       has_checksum(elf, (uint32_t)strtoul(proof + 1, NULL, 16));
+	if (proof[0] == 'g')
+		return ss_elf_read(elf, 0, page, sizeof(page)) && has_go_build_id(page) &&
+		       strcmp(proof, make_go_proof(page, expected)) == 0;
+	build_id.size = ss_elf_build_id(elf, build_id.bytes);
+	return make_proof(&build_id, NULL, expected) && strcmp(proof, expected) == 0;
+}
+
 static struct ss_elf *try_root(const struct ss_session *session, int root,
 			       const char *path, const struct build_id *build_id,
 			       const uint32_t *checksum)
 {
-	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = open_elf(session, root, path);
+	char proof[PROOF_SIZE];
+	_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
+		open_elf(session, root, path, make_proof(build_id, checksum, proof));
 
 	return elf && matches(elf, build_id, checksum) ? take_ptr(elf) : NULL;
 }
@@ -111,13 +186,6 @@ static struct ss_elf *try_path(const struct ss_session *session, const char *pat
 	if (session->sysroot >= 0)
 		elf = try_root(session, session->sysroot, path, build_id, checksum);
 	return elf ? elf : try_root(session, -1, path, build_id, checksum);
-}
-
-static void to_hex(const struct build_id *id, char ret[2 * SS_ELF_BUILD_ID_MAX + 1])
-{
-	ret[0] = '\0';
-	for (size_t i = 0; i < id->size; i++)
-		(void)sprintf(ret + 2 * i, "%02x", id->bytes[i]); /* has room */
 }
 
 /* From the session's file finder (debuginfod). */
@@ -224,7 +292,7 @@ static struct ss_elf *try_file(struct ss_session *session, int root, bool copy,
 			       const struct ss_module *module, const char **why)
 {
 	_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
-		open_elf(session, root, module->path);
+		open_elf(session, root, module->path, NULL);
 
 	if (!elf)
 		return NULL;
@@ -246,28 +314,18 @@ static struct ss_elf *find_by_file(struct ss_session *session,
 	return elf ? elf : try_file(session, -1, false, module, why);
 }
 
-/*
- * Go writes a GNU build-id since 1.24 only, but always one of its own, which is a hash of all
- * that went into the program: a note ("Go", type 4) in the first page, which a core file has.
- */
-static bool has_go_build_id(const struct ss_module_impl *module)
-{
-	static const char note[] = "\4\0\0\0Go\0";
-
-	return module->bytes && module->size >= FIRST_PAGE &&
-	       memmem(module->bytes, FIRST_PAGE, note, sizeof(note));
-}
-
 /* Without a build-id: the file whose first page, with Go's build-id, is that of the module. */
 static struct ss_elf *try_go(const struct ss_session *session, int root, const char *path,
 			     const struct ss_module_impl *module)
 {
 	uint8_t page[FIRST_PAGE];
+	char proof[PROOF_SIZE];
 	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = NULL;
 
-	if (path[0] != '/' && root >= 0)
+	if ((path[0] != '/' && root >= 0) || !module->bytes ||
+	    module->size < FIRST_PAGE || !has_go_build_id(module->bytes))
 		return NULL;
-	elf = has_go_build_id(module) ? open_elf(session, root, path) : NULL;
+	elf = open_elf(session, root, path, make_go_proof(module->bytes, proof));
 	return elf && ss_elf_read(elf, 0, page, sizeof(page)) &&
 			       memcmp(page, module->bytes, sizeof(page)) == 0 ?
 		       take_ptr(elf) :
