@@ -18,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from subjects import Lab, Unavailable, require, require_namespaces
@@ -184,6 +185,105 @@ def damaged_cores(lab, tries):
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
         good_status = result.returncode in (0, 1, 2)
         yield None if good_status and b"the analysis" not in result.stderr else result.stderr[:200]
+
+
+# A child that was taken over -------------------------------------------------------------------
+
+HOSTILE = os.path.join(os.path.dirname(STACKSNAP), "tests", "hostile", "hostile_child")
+LANDLOCK = "444"  # landlock_create_ruleset(2)
+
+
+def taken_over(mode, pid, prefix=(), tool=HOSTILE):
+    """What a snapshot prints to standard error if its children do what mode says."""
+    if not os.path.exists(HOSTILE):
+        raise Unavailable("needs a build with tests")
+    return subprocess.run([*prefix, tool, "--no-cache", str(pid)], stdin=subprocess.DEVNULL, check=False,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=LIMIT_S,
+                          env=dict(os.environ, SS_HOSTILE=mode)).stderr.decode("utf-8", "replace")
+
+
+@attack("a sandboxed child that was taken over requests a program and a core dump that only root may read", 100)
+def requested_files(lab, tries):
+    if os.geteuid() != 0:
+        raise Unavailable("needs root")
+    target = lab.start("threads", 2, 5)
+    generator = random.Random(29)
+    for core in (False, True):
+        path = lab.path("secret")
+        shutil.copy(os.path.join(TARGETS, "threads"), path)
+        os.chmod(path, 0o600)
+        if core:
+            with open(path, "r+b") as file:
+                file.seek(16)
+                file.write(b"\4\0")  # ET_CORE
+        for _ in range(tries):
+            proof = generator.choice(("", "b%040x", "b%016x", "b%02x", "c%08x", "g%032x"))
+            if proof:
+                proof %= generator.getrandbits(4 * int(proof[2:4]))
+            words = taken_over("request:P%s %s" % (proof, path), target.pid)
+            yield words if "got inode %d\n" % os.stat(path).st_ino in words else None
+
+
+@attack("with and without Landlock, a sandboxed child that was taken over opens the memory of another process of its "
+        "user, of nobody as that of root, and of root", 10)
+def memory_of_others(lab, tries):
+    if os.geteuid() != 0:
+        raise Unavailable("needs root")
+    os.chmod(lab.directory, 0o777)
+    program = lab.copy("threads", "threads")
+    root = [lab.start("threads", 2, 5) for _ in range(2)]
+    nobody = [lab.start_file(*NOBODY, program, 2, 5) for _ in range(2)]
+    for _ in range(tries):
+        for prefix in ((), (for_everyone(DENY), LANDLOCK)):
+            for rights, pair in (((), root), ((), nobody), (NOBODY, nobody)):
+                words = taken_over("open:/proc/%d/mem" % pair[0].pid, pair[1].pid, (*rights, *prefix),
+                                   for_everyone(HOSTILE))
+                yield None if words == "could not open it\n" else words
+
+
+def signal_children(pid, user):
+    """Sends SIGKILL to what a tool has started, as a user, until it ends. How often that was allowed."""
+    killer = subprocess.run(["setpriv", "--reuid=%d" % user, "--clear-groups", sys.executable, "-c", """
+import os, sys
+sent = 0
+try:
+    while True:
+        for child in open("/proc/%s/task/%s/children" % (sys.argv[1], sys.argv[1])).read().split():
+            try:
+                os.kill(int(child), 9)
+                sent += 1
+            except OSError:
+                pass
+except OSError:
+    print(sent)
+""", str(pid)], stdout=subprocess.PIPE, check=True, timeout=LIMIT_S)
+    return int(killer.stdout)
+
+
+@attack("the user of the process sends `SIGKILL` to the children of root's stacksnap, all the time", 5)
+def killed_children(lab, tries):
+    if os.geteuid() != 0:
+        raise Unavailable("needs root")
+    os.chmod(lab.directory, 0o777)
+    target = lab.start_file(*NOBODY, lab.copy("threads", "threads"), 2, 5)
+    for _ in range(tries):
+        for mode in MODES:
+            tool = subprocess.Popen([*mode.command(lab.directory), str(target.pid)], stdin=subprocess.DEVNULL,
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            words = []
+            reader = threading.Thread(target=lambda: words.append(tool.stderr.read()))
+            reader.start()
+            waiter = threading.Thread(target=tool.wait)
+            waiter.start()
+            sent = signal_children(tool.pid, 65534)
+            waiter.join()
+            reader.join()
+            expected = (0, 1, 3, 4)
+            yield "%s: %d signals were sent, status %d: %s" % (mode.name, sent, tool.returncode, words) \
+                if sent or tool.returncode not in expected else None
+            for name in os.listdir(lab.directory):
+                if name.startswith("recording-"):
+                    os.unlink(lab.path(name))
 
 
 # Scheduling and memory -----------------------------------------------------------------------
