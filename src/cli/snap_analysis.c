@@ -478,14 +478,20 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 	const struct ss_snap_analysis *given = data;
 	struct ss_snap_analysis analysis = *given;
 	_cleanup_(capture_cleanup) struct ss_capture *loaded = NULL;
+	bool requested = false;
 	struct ss_error *error = NULL;
 
 	if (analysis.load) {
 		ss_phases_enter(analysis.phases, SS_PHASE_CAPTURE);
 		error = analysis.load(analysis.load_data, attempt, &loaded);
 		analysis.capture = loaded;
+		/* What is read of the process depends on its modules. */
+		if (!error)
+			error = ss_file_requests_send(&given->requests, attempt,
+						      &requested);
 	}
-	return error ? error : interpret(&analysis, attempt, &given->requests);
+	return error || requested ? error :
+				    interpret(&analysis, attempt, &given->requests);
 }
 
 static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)

@@ -58,6 +58,7 @@ static bool is_random;
 static bool is_worker;
 static unsigned changes; /* one write in so many is changed */
 static uint64_t state;
+static int nowhere = -1; /* for the reports of its sanitizers */
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -239,7 +240,7 @@ static void start_random(const char *seed, unsigned number)
 	state = strtoull(seed, NULL, 10) * 1000 + number;
 	changes = (unsigned)(1 + pick(20));
 	if (__sanitizer_set_report_fd)
-		__sanitizer_set_report_fd((void *)-1L);
+		__sanitizer_set_report_fd((void *)(intptr_t)nowhere);
 	if (__sanitizer_set_death_callback)
 		__sanitizer_set_death_callback(die_silently);
 	if (pick(3) == 0) {
@@ -260,6 +261,7 @@ bool __wrap_ss_confine(const struct ss_confinement *confinement, unsigned *ret)
 
 	is_worker = getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
 		    type == SOCK_STREAM;
+	nowhere = memfd_create("nowhere", MFD_CLOEXEC);
 	if (!__real_ss_confine(confinement, ret))
 		return false;
 	unsigned number = atomic_fetch_add(children, 1);
