@@ -2402,6 +2402,23 @@ SS_API struct ss_error *ss_dump_read_head(int pipe, int *ret);
 
 enum { SS_DUMP_NAME_MAX = 64, SS_DUMP_PATH_MAX = 4096 };
 
+/* Returns a pidfd (pidfd_open(2)) of the process that is dumped: passed, if it is one, as the kernel
+   passes it (%F in core_pattern, Linux 6.16); or a new one, which the caller closes; or -1. */
+SS_API int ss_dump_find_process(pid_t pid, int passed);
+
+/* Whether the process with that number is the one that is dumped. SIGKILL ends a dump, and then
+   the number may be given to another process. */
+enum ss_dump_identity {
+	SS_DUMP_UNKNOWN, /* without a pidfd, and it did not start before the caller */
+	SS_DUMP_GONE,
+	SS_DUMP_SAME, /* and what was opened before is of this process */
+};
+
+SS_API enum ss_dump_identity ss_dump_identify(pid_t pid, int pidfd);
+
+/* Smaller uids are of the system. */
+enum { SS_DUMP_SYSTEM_UIDS = 1000 };
+
 /* What is known about a process besides its dump. */
 struct ss_dump_process {
 	char name[SS_DUMP_NAME_MAX];	   /* comm; or empty, as the next one */
@@ -2410,6 +2427,9 @@ struct ss_dump_process {
 	uid_t uid;
 	gid_t gid;
 	int root; /* its root directory (O_PATH); the caller closes it. -1: that of the caller */
+	/* Who answers for it: its real user; the creator of its user namespace; or nobody, for a
+	   user of the system with another root directory. */
+	uid_t account;
 };
 
 /* Reads it while the process is there. What cannot be read is empty, or of root. */
@@ -2424,8 +2444,8 @@ struct ss_dump_options {
 /* A dump and its process, to make a small core file of them. */
 struct ss_dump;
 
-/* head: of ss_dump_read_head(); it must stay open. options: NULL for defaults. Errors: INVALID,
-   UNSUPPORTED, DENIED, SYSTEM, NO_MEMORY. */
+/* head: of ss_dump_read_head(); it must stay open. pid 0: nothing is known but the head. options:
+   NULL for defaults. Errors: INVALID, UNSUPPORTED, DENIED, SYSTEM, NO_MEMORY. */
 SS_API struct ss_error *ss_dump_open(int head, pid_t pid,
 				     const struct ss_dump_options *options,
 				     struct ss_dump **ret);

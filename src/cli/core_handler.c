@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,7 +33,9 @@ enum {
 	HEAD_S = 30, /* until the kernel has written headers and notes */
 	/* The report is written, or given up, by then. */
 	REPORT_S = 120,
-	DUMPED_BY_ROOT = 2, /* fs.suid_dumpable: its owner may not see its memory */
+	INTERPRET_MS = 45000, /* once more with less must fit into that */
+	PRIORITY = 10,	      /* nice(2) */
+	DUMPED_BY_ROOT = 2,   /* fs.suid_dumpable: its owner may not see its memory */
 	FIRST_FD = STDERR_FILENO + 1,
 	SMALL = 4096,
 	SIGNAL_MAX = 64,
@@ -40,17 +43,35 @@ enum {
 	PIDFD_OPEN = 434, /* headers before Linux 5.3 lack it */
 };
 
+/* All handlers together may use about a quarter of the machine's memory, but each can read the
+   symbols of a large program, and a thousand goroutines: that takes more than 192 MiB. */
+enum { MEMORY_PART = 4 };
+#define MEMORY_MIN ((uint64_t)256 << 20)
+#define MEMORY_MAX ((uint64_t)512 << 20)
+#define COPY_MAX ((uint64_t)32 << 20) /* default of --max-total */
+
+/* AddressSanitizer reserves terabytes of address space. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { LIMIT_MEMORY = 0 };
+#else
+enum { LIMIT_MEMORY = 1 };
+#endif
+
 /* A crash, and what is known about its process. */
 struct crash {
 	const struct ss_core_handler *handler;
 	pid_t pid;
 	struct ss_core_process process;
+	struct ss_core_reports reports;
+	enum ss_dump_identity identity;
 	int pidfd; /* -1: not known */
 	int head;  /* headers and notes */
 	struct ss_dump *dump;
-	int core;	  /* with stacks */
-	char sysroot[40]; /* or empty */
-	char path[SS_CORE_REPORT_PATH];
+	int core;		 /* with stacks */
+	char sysroot[40];	 /* or empty */
+	char name[NAME_MAX + 1]; /* of the report */
+	bool only_crashed;	 /* no other thread is to be in it */
+	pid_t first;		 /* the thread that crashed, in its pid namespace */
 };
 
 /* The process ------------------------------------------------------------------ */
@@ -88,24 +109,23 @@ static bool parse_arguments(struct crash *crash)
 static void open_pidfd(struct crash *crash)
 {
 	const struct ss_core_handler *handler = crash->handler;
-	struct stat ours;
-	struct stat passed;
 	uint64_t fd;
+	bool passed =
+		handler->argument_count == SS_CORE_HANDLER_ARGUMENTS &&
+		parse_number(handler->arguments[SS_CORE_HANDLER_ARGUMENTS - 1], &fd) &&
+		fd > STDERR_FILENO && fd <= INT_MAX;
 
-	crash->pidfd = (int)syscall(PIDFD_OPEN, crash->pid, 0);
-	if (crash->pidfd >= 0 && handler->argument_count == SS_CORE_HANDLER_ARGUMENTS &&
-	    parse_number(handler->arguments[SS_CORE_HANDLER_ARGUMENTS - 1], &fd) &&
-	    fd > STDERR_FILENO && fd <= INT_MAX && fstat((int)fd, &passed) == 0 &&
-	    fstat(crash->pidfd, &ours) == 0 && ours.st_dev == passed.st_dev)
-		crash->pidfd = (int)fd; /* the other one stays open */
+	crash->pidfd = ss_dump_find_process(crash->pid, passed ? (int)fd : -1);
 }
 
-/* If SIGKILL has ended the dump, the number of the process may be that of another one. */
-static bool is_gone(const struct crash *crash)
+static void describe(struct crash *crash)
 {
-	struct pollfd poll_fd = { .fd = crash->pidfd, .events = POLLIN };
-
-	return crash->pidfd >= 0 && poll(&poll_fd, 1, 0) > 0;
+	crash->identity = ss_dump_identify(crash->pid, crash->pidfd);
+	if (crash->identity == SS_DUMP_SAME)
+		ss_dump_describe(crash->pid, &crash->process.about);
+	else
+		crash->process.about =
+			(struct ss_dump_process){ .root = -1, .account = NOBODY };
 }
 
 /* Its files are looked up below its root directory, also after it is gone. */
@@ -126,17 +146,33 @@ bool ss_core_handler_plan_goroutines(void *data, const struct ss_capture *captur
 	return ss_capture_plan_goroutines(capture, data, ret);
 }
 
+/* A ss_thread_filter. The first one of a dump has crashed. */
+static bool is_first(void *data, pid_t tid, const char *name, char state)
+{
+	struct crash *crash = data;
+
+	(void)name;
+	(void)state;
+	if (!crash->first)
+		crash->first = tid;
+	return crash->first == tid;
+}
+
 static struct ss_error *load(void *data, const struct ss_sandbox_attempt *attempt,
 			     struct ss_capture **ret)
 {
-	const struct crash *crash = data;
+	struct crash *crash = data;
 	const struct ss_options *options = crash->handler->settings;
 	const struct ss_core_options core = {
 		.size = sizeof(core),
 		.max_stack = options->common.max_stack,
 		.max_total = options->max_total,
 		.no_waits = options->no_waits,
-		.planner = options->goroutines ? ss_core_handler_plan_goroutines : NULL,
+		.filter = crash->only_crashed ? is_first : NULL,
+		.filter_data = crash,
+		.planner = options->goroutines && !crash->only_crashed ?
+				   ss_core_handler_plan_goroutines :
+				   NULL,
 		.planner_data = attempt->session,
 		/* The process is still there. */
 		.read = crash->dump ? ss_sandbox_read : NULL,
@@ -158,7 +194,8 @@ static struct ss_analysis_owner find_owner(const struct crash *crash)
 					   .uid = crash->process.about.uid,
 					   .gid = crash->process.about.gid };
 
-	if (owner.uid == 0 && crash->process.about.root >= 0)
+	if (crash->identity != SS_DUMP_SAME ||
+	    (owner.uid == 0 && crash->process.about.root >= 0))
 		owner.uid = owner.gid = NOBODY;
 	return owner;
 }
@@ -193,11 +230,13 @@ static struct ss_error *interpret(struct crash *crash, struct ss_output *output)
 		.run = &selection,
 		.phases = &phases,
 		.output = output,
+		.max_output = ss_core_reports_size_max(crash->handler->quota),
 		.owner = find_owner(crash),
 	};
 	bool missing = false;
 
 	if (!output) {
+		analysis.max_output = 0;
 		analysis.probe = true;
 		analysis.read = read_memory;
 		analysis.check = check_thread;
@@ -221,30 +260,27 @@ static void probe(struct crash *crash)
 }
 
 /* Only root reads what a process with more rights than its user has left. */
-static void give_away(const struct crash *crash, const struct ss_output *output)
+static void allow_owner(const struct crash *crash, const struct ss_output *output)
 {
 	int fd = -1;
 	_cleanup_error_ struct ss_error *error = ss_output_duplicate(output, &fd);
 
-	if (!error && !crash->process.protected)
-		(void)fchown(fd, crash->process.about.uid,
-			     crash->process.about.gid); /* or root's, as before */
+	if (!error && crash->identity == SS_DUMP_SAME && !crash->process.protected &&
+	    crash->process.about.uid != 0)
+		ss_core_reports_allow(fd, crash->process.about.uid);
 	close_cleanup(&fd);
 }
 
 static struct ss_error *write_report(struct crash *crash)
 {
 	_cleanup_(ss_output_cleanup) struct ss_output *output = NULL;
-	struct ss_error *error = ss_core_reports_name(
-		crash->handler->directory, &crash->process,
-		crash->handler->settings->common.format->name, crash->path);
+	struct ss_error *error =
+		ss_output_open_at(crash->reports.directory, crash->name, &output);
 
-	if (!error)
-		error = ss_output_open(crash->path, 0, &output);
 	if (!error)
 		error = interpret(crash, output);
 	if (!error)
-		give_away(crash, output);
+		allow_owner(crash, output);
 	return error;
 }
 
@@ -255,12 +291,18 @@ static void add_runtimes(struct crash *crash)
 
 	probe(crash);
 	_cleanup_error_ struct ss_error *error = ss_dump_shrink(crash->dump, &core);
-	if (error || is_gone(crash)) {
+	if (error || ss_dump_identify(crash->pid, crash->pidfd) != SS_DUMP_SAME) {
 		close_cleanup(&core);
 		return;
 	}
 	close_cleanup(&crash->core);
 	crash->core = core;
+}
+
+static struct ss_error *gone(const struct crash *crash)
+{
+	return ss_error_new(SS_ERROR_NO_PROCESS,
+			    "process %d was killed before it was copied", crash->pid);
 }
 
 /* Copies what is needed of the process; then the kernel may let it go. */
@@ -272,39 +314,86 @@ static struct ss_error *copy_process(struct crash *crash)
 					      .max_total = options->max_total };
 	uint64_t begin_ns = ss_now_ns();
 
+	bool known = crash->identity == SS_DUMP_SAME;
 	struct ss_error *error =
-		ss_dump_open(crash->head, crash->pid, &dump, &crash->dump);
+		ss_dump_open(crash->head, known ? crash->pid : 0, &dump, &crash->dump);
 	if (!error)
 		error = ss_dump_shrink(crash->dump, &crash->core);
-	if (!error && is_gone(crash))
-		error = ss_error_new(SS_ERROR_NO_PROCESS,
-				     "process %d was killed before it was copied",
-				     crash->pid);
+	if (!error && known && ss_dump_identify(crash->pid, crash->pidfd) != SS_DUMP_SAME)
+		error = gone(crash);
 	/* The search and another copy must fit into HOLD_MS. */
-	if (!error && ss_now_ns() - begin_ns < SLOW_COPY_MS * SS_NS_PER_MS)
+	if (!error && known && ss_now_ns() - begin_ns < SLOW_COPY_MS * SS_NS_PER_MS)
 		add_runtimes(crash);
 	ss_dump_close(crash->dump);
 	crash->dump = NULL;
 	return error;
 }
 
+static void limit(int resource, uint64_t value)
+{
+	const struct rlimit limit = { .rlim_cur = value, .rlim_max = value };
+
+	/* prlimit(): libcs differ in the type of its second argument. */
+	(void)syscall(SYS_prlimit64, 0, resource, &limit,
+		      NULL); /* may always be lowered */
+}
+
+/* Of the memory of this process and its children, and of each file in memory. */
+static void limit_memory(void)
+{
+	uint64_t size = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+			(uint64_t)sysconf(_SC_PAGESIZE) / MEMORY_PART /
+			SS_CORE_HANDLERS_MAX;
+
+	size = SS_MIN(SS_MAX(size, MEMORY_MIN), MEMORY_MAX);
+	if (LIMIT_MEMORY)
+		limit(RLIMIT_DATA, size);
+	limit(RLIMIT_FSIZE, size / 2);
+	(void)signal(SIGXFSZ, SIG_IGN); /* EFBIG */
+}
+
+/* *ret_problem: why there is only the thread that crashed. */
+static struct ss_error *report_copy(struct crash *crash, struct ss_error **ret_problem)
+{
+	struct ss_error *error = ss_core_reports_name(
+		&crash->process, crash->handler->settings->common.format->name,
+		crash->name);
+
+	if (error)
+		return error;
+	(void)setpriority(PRIO_PROCESS, 0, PRIORITY); /* the process is gone */
+	limit(RLIMIT_FSIZE, ss_core_reports_size_max(crash->handler->quota));
+	error = write_report(crash);
+	if (!error)
+		return NULL;
+	*ret_problem = error;
+	crash->only_crashed = true;
+	return write_report(crash);
+}
+
 __attribute__((noreturn)) static void run_child(struct crash *crash, int copied)
 {
 	/* The kernel keeps the process until the pipe is closed everywhere. */
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct ss_error *problem = NULL;
+	char path[PATH_MAX];
 
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
 		_exit(EXIT_FAILURE);
 	(void)alarm(REPORT_S);
-	_cleanup_error_ struct ss_error *error = copy_process(crash);
+	limit_memory();
+	struct ss_error *error = copy_process(crash);
 	(void)close(copied);
 	if (!error)
-		error = write_report(crash);
+		error = report_copy(crash, &problem);
 	if (error)
 		ss_failure_print(error);
-	ss_core_journal_send(&crash->process, error ? NULL : crash->path,
-			     error ? ss_error_message(error) : NULL);
-	ss_core_reports_expire(crash->handler->directory, crash->handler->quota);
+	(void)snprintf(path, sizeof(path), "%s/%s", crash->handler->directory,
+		       crash->name); /* as long as paths can be */
+	problem = error ? error : problem;
+	ss_core_journal_send(&crash->process, error ? NULL : path,
+			     problem ? ss_error_message(problem) : NULL);
+	ss_core_reports_expire(&crash->reports, crash->handler->quota);
 	_exit(error ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
@@ -435,9 +524,33 @@ static struct ss_error *forward(const struct crash *crash)
 				    crash->handler->forward, STALL_MS / 1000);
 }
 
+/* Takes a slot, and reads headers and notes. */
+static struct ss_error *begin(struct crash *crash)
+{
+	const struct ss_core_handler *handler = crash->handler;
+	struct ss_error *error =
+		ss_core_reports_open(handler->directory, &crash->reports);
+
+	if (!error)
+		error = ss_core_reports_begin(
+			&crash->reports, crash->process.about.account, handler->rate);
+	if (error && !handler->forward)
+		return error;
+	struct ss_error *failure = ss_dump_read_head(STDIN_FILENO, &crash->head);
+	if (!failure && crash->identity == SS_DUMP_GONE)
+		failure = gone(crash);
+	if (!error)
+		return failure;
+	ss_error_free(failure); /* there is no report in any case */
+	return error;
+}
+
 int ss_core_handler_run(const struct ss_core_handler *handler)
 {
-	struct crash crash = { .handler = handler, .head = -1, .core = -1 };
+	struct crash crash = { .handler = handler,
+			       .reports = SS_CORE_REPORTS_NONE,
+			       .head = -1,
+			       .core = -1 };
 
 	if (handler->argument_count < SS_CORE_HANDLER_ARGUMENTS - 1 ||
 	    !parse_arguments(&crash)) {
@@ -446,26 +559,24 @@ int ss_core_handler_run(const struct ss_core_handler *handler)
 			"%%t %%d %%F; see stacksnap core --install");
 		return SS_STATUS_NOTHING;
 	}
-	open_pidfd(&crash);
+	if (!handler->settings->interpret_ms)
+		handler->settings->interpret_ms = INTERPRET_MS;
+	if (!handler->settings->max_total)
+		handler->settings->max_total = COPY_MAX;
 	(void)umask(0077);
 	(void)alarm(HEAD_S);
-	_cleanup_error_ struct ss_error *error =
-		ss_dump_read_head(STDIN_FILENO, &crash.head);
-	(void)alarm(0);
-	ss_dump_describe(crash.pid, &crash.process.about);
+	open_pidfd(&crash);
+	describe(&crash);
 	use_root(&crash);
-	if (!error)
-		error = ss_core_reports_prepare(handler->directory);
-	if (!error && !ss_core_reports_are_few(handler->directory, handler->rate))
-		error = ss_error_new(SS_ERROR_SYSTEM,
-				     "there were %u in the last minute (--rate)",
-				     handler->rate);
+	_cleanup_error_ struct ss_error *error = begin(&crash);
+	(void)alarm(0);
 	if (!error)
 		error = report(&crash);
 	if (error) {
 		ss_failure_print(error);
 		ss_core_journal_send(&crash.process, NULL, ss_error_message(error));
 	}
+	ss_core_reports_close(&crash.reports);
 	_cleanup_error_ struct ss_error *failure =
 		handler->forward && crash.head >= 0 ? forward(&crash) : NULL;
 	if (failure)

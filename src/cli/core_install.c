@@ -128,16 +128,13 @@ static struct ss_error *install(const struct ss_core_handler *handler)
 {
 	_cleanup_free_ char *before = NULL;
 	_cleanup_buffer_ struct ss_buffer pattern = {};
+	_cleanup_(ss_core_reports_close) struct ss_core_reports reports =
+		SS_CORE_REPORTS_NONE;
 	char limit[16];
 
-	if (handler->directory[0] != '/')
-		return ss_error_new(SS_ERROR_INVALID,
-				    "--directory: '%s' does not begin with /: the kernel "
-				    "runs the handler in the root directory",
-				    handler->directory);
 	struct ss_error *error = make_pattern(handler, &pattern);
 	if (!error)
-		error = ss_core_reports_prepare(handler->directory);
+		error = ss_core_reports_open(handler->directory, &reports);
 	if (!error)
 		error = read_line(pattern_file, &before);
 	if (!error && !is_ours(before))

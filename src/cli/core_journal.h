@@ -7,8 +7,8 @@
 
 #include "cli/core_reports.h"
 
-/* Sends an entry about a crash if there is a journal. path: of the report, or NULL; problem:
-   why there is none. Never blocks. */
+/* Sends an entry about a crash to the journal, or a line to the log if there is no journal. path: of
+   the report, or NULL; problem: why there is none, or what is missing in it, or NULL. Never blocks. */
 void ss_core_journal_send(const struct ss_core_process *process, const char *path,
 			  const char *problem);
 

@@ -1,5 +1,7 @@
 /*
- * The directory with the reports of "stacksnap core --handler".
+ * The directory with the reports of "stacksnap core --handler", and how much of the machine
+ * handlers may use. Everything in it belongs to root, so what is counted is what the handler has
+ * written: users can read their own reports, and change none.
  */
 #ifndef SS_CLI_CORE_REPORTS_H
 #define SS_CLI_CORE_REPORTS_H
@@ -7,11 +9,13 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "stacksnap.h"
 
-enum { SS_CORE_REPORT_PATH = PATH_MAX };
+/* How many handlers write reports at once, at most. */
+enum { SS_CORE_HANDLERS_MAX = 16 };
 
 /* The process that has crashed. */
 struct ss_core_process {
@@ -23,18 +27,45 @@ struct ss_core_process {
 	struct ss_dump_process about;
 };
 
-/* Creates the directory if it is missing. Errors: SYSTEM, DENIED (others may write to it). */
-struct ss_error *ss_core_reports_prepare(const char *directory);
+struct ss_core_reports {
+	int directory; /* O_PATH */
+	int state;     /* a file with counts; a lock on it is a slot of a handler */
+};
 
-/* Whether fewer reports than rate were written in the last minute. */
-bool ss_core_reports_are_few(const char *directory, unsigned rate);
+/* Neither is open. */
+#define SS_CORE_REPORTS_NONE ((struct ss_core_reports){ .directory = -1, .state = -1 })
 
-/* Stores the path of a new report. Errors: INVALID (it is too long). */
-struct ss_error *ss_core_reports_name(const char *directory,
-				      const struct ss_core_process *process,
-				      const char *format, char ret[SS_CORE_REPORT_PATH]);
+/* Opens the directory; creates it if it is missing. Errors: INVALID (a relative path), SYSTEM, DENIED
+   (the directory or one above it is a symbolic link, or others can write to it). */
+struct ss_error *ss_core_reports_open(const char *path, struct ss_core_reports *ret);
 
-/* Removes the oldest reports until the others have at most that many bytes. */
-void ss_core_reports_expire(const char *directory, uint64_t quota);
+/* Gives the slot back, unless a child process has it too. */
+void ss_core_reports_close(struct ss_core_reports *reports);
+
+/* Takes a slot for a report that counts to the limits of that user, who may have rate of them in
+   a minute. Otherwise counts the crash as refused. Errors: SYSTEM. */
+struct ss_error *ss_core_reports_begin(const struct ss_core_reports *reports, uid_t uid,
+				       unsigned rate);
+
+/* How large one report may be. */
+uint64_t ss_core_reports_size_max(uint64_t quota);
+
+/* Stores the name of a new report. Errors: INVALID (it is too long). */
+struct ss_error *ss_core_reports_name(const struct ss_core_process *process,
+				      const char *format, char ret[NAME_MAX + 1]);
+
+/* Lets a user read a report, if the file system has access control lists. */
+void ss_core_reports_allow(int fd, uid_t uid);
+
+/* Removes the oldest reports of the users who have more than their part of quota (bytes). */
+void ss_core_reports_expire(const struct ss_core_reports *reports, uint64_t quota);
+
+/* For readers of a directory: whether it is one of a handler; *ret: how many crashes were
+   refused. */
+bool ss_core_reports_read_refused(int directory, uint64_t *ret);
+
+/* Whether the handler that runs as owner has written that file; *ret: to whose limits it counts. */
+bool ss_core_reports_has_written(const char *name, const struct stat *status, uid_t owner,
+				 uid_t *ret);
 
 #endif

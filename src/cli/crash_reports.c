@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "cli/analysis.h"
 #include "cli/command.h"
+#include "cli/core_reports.h"
 #include "cli/crash_reader.h"
 #include "cli/failure.h"
 
@@ -19,8 +20,9 @@ enum {
 
 #define MORE_MEMORY ((uint64_t)1 << 30)
 
-/* False without memory. */
-static bool add_file(struct ss_crash_reader *reader, int directory, const char *name)
+/* owner: that of a directory of the handler, or NULL. False without memory. */
+static bool add_file(struct ss_crash_reader *reader, int directory, const char *name,
+		     const uid_t *owner)
 {
 	_cleanup_buffer_ struct ss_buffer bytes = {};
 	struct stat status;
@@ -29,6 +31,11 @@ static bool add_file(struct ss_crash_reader *reader, int directory, const char *
 
 	if (path < 0 || fstat(path, &status) != 0 || S_ISDIR(status.st_mode))
 		return true;
+	uid_t uid;
+	if (owner && !ss_core_reports_has_written(name, &status, *owner, &uid)) {
+		reader->reports.foreign++;
+		return true;
+	}
 	_cleanup_close_ int fd = ss_io_reopen(path);
 	if (fd < 0 || ss_io_read_all(fd, REPORT_MAX, &bytes) < 0) {
 		reader->reports.skipped++;
@@ -44,13 +51,18 @@ static struct ss_error *read_directory(struct ss_crash_reader *reader, const cha
 	DIR *directory = ss_io_open_directory(AT_FDCWD, path);
 	int errnum = errno;
 	const struct dirent *entry;
+	struct stat status;
 	bool ok = true;
 
 	if (!directory)
 		return ss_error_new_errno(errnum, "cannot open '%s'", path);
+	bool of_handler = ss_core_reports_read_refused(dirfd(directory),
+						       &reader->reports.refused) &&
+			  fstat(dirfd(directory), &status) == 0;
 	while (ok && (entry = readdir(directory)))
 		ok = entry->d_name[0] == '.' ||
-		     add_file(reader, dirfd(directory), entry->d_name);
+		     add_file(reader, dirfd(directory), entry->d_name,
+			      of_handler ? &status.st_uid : NULL);
 	(void)closedir(directory);
 	return ok ? NULL : ss_error_no_memory();
 }
@@ -65,7 +77,7 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 	if (!ss_crash_reader_init(&reader))
 		return ss_error_no_memory();
 	struct ss_error *error = read_directory(&reader, arguments->files.items[0]);
-	if (!error && reader.reports.items.count == 0)
+	if (!error && reader.reports.items.count == 0 && reader.reports.refused == 0)
 		error = ss_error_new(SS_ERROR_INVALID,
 				     "'%s' has neither recordings nor crash reports",
 				     arguments->files.items[0]);
@@ -73,7 +85,8 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 		error = ss_analysis_open(attempt, &out);
 	if (error)
 		return error;
-	ss_sandbox_set_value(attempt, reader.reports.skipped > 0);
+	ss_sandbox_set_value(attempt,
+			     reader.reports.skipped > 0 || reader.reports.foreign > 0);
 	error = arguments->common.format == &ss_format_json ?
 			ss_crash_groups_write_json(&reader.reports, out) :
 			ss_crash_groups_write_text(&reader.reports, arguments->rows, out);

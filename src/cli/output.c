@@ -162,7 +162,8 @@ static int check_absent(const struct ss_output *output)
 
 static struct ss_error *create_file(struct ss_output *output)
 {
-	output->dirfd = open_parent(output);
+	if (output->dirfd < 0)
+		output->dirfd = open_parent(output);
 	int errnum = output->dirfd < 0 ? errno : check_absent(output);
 	if (!errnum)
 		errnum = -ss_new_file_create(output->dirfd, last_part(output->path),
@@ -171,23 +172,25 @@ static struct ss_error *create_file(struct ss_output *output)
 			open_stream(output, output->new_file.fd);
 }
 
-/* pattern NULL: the stream. */
-static struct ss_error *open_output(int stream, const char *pattern, pid_t pid,
+/* path: NULL for the stream; directory: -1 for that of path. The output owns both. */
+static struct ss_error *open_output(int stream, char *path, int directory,
 				    struct ss_output **ret)
 {
+	_cleanup_free_ char *owned_path = path;
+	_cleanup_close_ int owned_directory = directory;
 	_cleanup_(ss_output_cleanup) struct ss_output *output =
 		calloc(1, sizeof(*output));
 
 	if (!output)
 		return ss_error_no_memory();
-	output->dirfd = output->new_file.fd = -1;
 	output->stream = stream;
-	output->path = pattern ? ss_output_expand(pattern, pid) : NULL;
+	output->path = take_ptr(owned_path);
+	output->dirfd = take_fd(owned_directory);
+	output->new_file.fd = -1;
 	output->buffer = malloc(BUFFER_SIZE);
-	if (!output->buffer || (pattern && !output->path))
+	if (!output->buffer)
 		return ss_error_no_memory();
-	struct ss_error *error = pattern ? create_file(output) :
-					   open_stream(output, stream);
+	struct ss_error *error = path ? create_file(output) : open_stream(output, stream);
 	if (error)
 		return error;
 	(void)setvbuf(output->file, output->buffer, _IOFBF,
@@ -198,13 +201,31 @@ static struct ss_error *open_output(int stream, const char *pattern, pid_t pid,
 
 struct ss_error *ss_output_open(const char *pattern, pid_t pid, struct ss_output **ret)
 {
-	return open_output(STDOUT_FILENO, ss_output_is_stdout(pattern) ? NULL : pattern,
-			   pid, ret);
+	bool is_stdout = ss_output_is_stdout(pattern);
+	char *path = is_stdout ? NULL : ss_output_expand(pattern, pid);
+
+	return path || is_stdout ? open_output(STDOUT_FILENO, path, -1, ret) :
+				   ss_error_no_memory();
+}
+
+struct ss_error *ss_output_open_at(int directory, const char *name,
+				   struct ss_output **ret)
+{
+	int fd = fcntl(directory, F_DUPFD_CLOEXEC, 3);
+	int errnum = errno;
+	char *path = fd < 0 ? NULL : strdup(name);
+
+	if (fd < 0)
+		return ss_error_new_errno(errnum, "opening the output");
+	if (path)
+		return open_output(STDOUT_FILENO, path, fd, ret);
+	close_cleanup(&fd);
+	return ss_error_no_memory();
 }
 
 struct ss_error *ss_output_open_stderr(struct ss_output **ret)
 {
-	return open_output(STDERR_FILENO, NULL, 0, ret);
+	return open_output(STDERR_FILENO, NULL, -1, ret);
 }
 
 FILE *ss_output_file(struct ss_output *output)

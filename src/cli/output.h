@@ -32,6 +32,10 @@ char *ss_output_expand(const char *pattern, pid_t pid);
  */
 struct ss_error *ss_output_open(const char *pattern, pid_t pid, struct ss_output **ret);
 
+/* The same for a file in an open directory, whose name is used as it is. */
+struct ss_error *ss_output_open_at(int directory, const char *name,
+				   struct ss_output **ret);
+
 /* The same for standard error. */
 struct ss_error *ss_output_open_stderr(struct ss_output **ret);
 

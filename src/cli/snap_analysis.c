@@ -362,6 +362,7 @@ static struct ss_error *print(const struct ss_snap_analysis *analysis,
 		.environment = options->environment,
 		.row_options = &analysis->rows.options,
 		.capture = analysis->capture,
+		.max_size = analysis->max_output / 4 * 3, /* room for the rest */
 		.problem = problem,
 		.advice = advice,
 	};
@@ -551,6 +552,7 @@ struct ss_error *ss_snap_analysis_run(struct ss_snap_analysis *analysis, bool *r
 		sandboxed.options.last_level = analysis->probe ? SS_SANDBOX_NAMES :
 								 SS_SANDBOX_RAW;
 	sandboxed.options.max_requests += analysis->complete ? REQUESTS_MAX : 0;
+	sandboxed.options.max_output = analysis->max_output;
 	sandboxed.options.answer = answer;
 	sandboxed.options.read = analysis->read ? read_memory : NULL;
 	sandboxed.options.check = analysis->check ? check_thread : NULL;

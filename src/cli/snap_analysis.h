@@ -34,7 +34,8 @@ struct ss_snap_analysis {
 	const struct ss_selection_run *run;
 	struct ss_phases *phases;
 	struct ss_output *output;
-	bool separate; /* another snapshot precedes it */
+	uint64_t max_output; /* bytes; 0: no limit */
+	bool separate;	     /* another snapshot precedes it */
 	bool color;
 	bool probe; /* end when the capture is complete, without names and output */
 	bool save; /* with probe: add the stacks to the capture, one of many of its process */

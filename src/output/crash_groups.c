@@ -183,6 +183,14 @@ struct ss_error *ss_crash_groups_write_text(struct ss_crash_reports *reports,
 				      "\n%zu file is not a crash report\n" :
 				      "\n%zu files are not crash reports\n",
 			      reports->skipped);
+	if (reports->foreign)
+		(void)fprintf(out, "\n%zu file%s not written by the handler skipped\n",
+			      reports->foreign, reports->foreign == 1 ? "" : "s");
+	if (reports->refused)
+		(void)fprintf(out,
+			      "\n%" PRIu64 " crash%s without a report: too many of one "
+			      "user in a minute (--rate) or at once\n",
+			      reports->refused, reports->refused == 1 ? "" : "es");
 	ss_vector_free(&groups);
 	return error;
 }
@@ -242,6 +250,8 @@ struct ss_error *ss_crash_groups_write_json(struct ss_crash_reports *reports, FI
 	ss_json_text(&json, "schema", "stacksnap-crashes/1");
 	ss_json_unsigned(&json, "crashes", reports->items.count);
 	ss_json_unsigned(&json, "skipped", reports->skipped);
+	ss_json_unsigned(&json, "foreign", reports->foreign);
+	ss_json_unsigned(&json, "refused", reports->refused);
 	ss_json_open(&json, "groups", '[');
 	for (size_t i = 0; !error && i < groups.count; i++)
 		write_group(&groups.items[i], &json);

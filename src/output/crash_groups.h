@@ -23,6 +23,10 @@ struct ss_crash_report {
 struct ss_crash_reports {
 	SS_VECTOR(struct ss_crash_report) items;
 	size_t skipped; /* files that are not crash reports */
+	/* In a directory of the handler: files that it has not written, and crashes without a report
+	   because of its limits. */
+	size_t foreign;
+	uint64_t refused;
 };
 
 struct ss_error;

@@ -65,6 +65,9 @@ struct ss_format_options {
 	/* What the snapshot was made from, or NULL. */
 	const struct ss_capture *capture;
 	const struct ss_row_options *row_options; /* rows: or NULL */
+	/* JSON of a snapshot: the frames of equal stacks once, and nothing more after so many
+	   bytes. 0: everything. */
+	uint64_t max_size;
 	double threshold; /* text of a profile: omit calls below this percentage */
 	unsigned rows;	  /* text of a profile: limit of each table */
 };

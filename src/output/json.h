@@ -26,6 +26,9 @@ struct ss_json {
 	FILE *out;
 	bool has_previous; /* the next value follows another one */
 	bool on_new_line;  /* the next value begins a line */
+	/* For writers that shorten long documents: bytes, 0: no limit; and what was left out. */
+	uint64_t max_size;
+	uint64_t left_out;
 };
 
 /* Begins an object ('{') or array ('['), and ends it ('}' or ']'). */

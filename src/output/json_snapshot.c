@@ -101,9 +101,36 @@ void ss_json_waits_in(struct ss_json *json, const struct ss_snapshot *snapshot,
 	ss_json_close(json, '}');
 }
 
+/* Whether another element may be written; otherwise it is counted. */
+static bool has_room(struct ss_json *json)
+{
+	bool room = !json->max_size || (uint64_t)ftello(json->out) < json->max_size;
+
+	json->left_out += !room;
+	return room;
+}
+
+/* Equal stacks are written once if there is a limit. */
+static void write_stack(struct ss_json *json, const struct ss_thread *thread,
+			bool is_crash, struct ss_stack_cache *cache)
+{
+	if (json->max_size && !is_crash && ss_stack_cache_has_written(cache, thread)) {
+		ss_json_null(json, "frames");
+		return;
+	}
+	ss_json_open(json, "frames", '[');
+	ss_stack_cache_write(cache, thread, json->out);
+	ss_json_close(json, ']');
+}
+
 static void write_thread(struct ss_json *json, const struct ss_snapshot *snapshot,
 			 const struct ss_thread *thread, struct ss_stack_cache *cache)
 {
+	const struct ss_crash *crash = &ss_snapshot_process(snapshot)->crash;
+	bool is_crash = crash->signal && crash->tid == thread->tid;
+
+	if (!is_crash && !has_room(json))
+		return;
 	ss_json_open(json, NULL, '{');
 	ss_json_thread(json, thread);
 	ss_json_unsigned(json, "stopped_ns", thread->stopped_ns);
@@ -116,9 +143,7 @@ static void write_thread(struct ss_json *json, const struct ss_snapshot *snapsho
 	ss_json_waits_in(json, snapshot, thread);
 	ss_json_text(json, "wchan", thread->wchan);
 	write_lines(json, "kernel_stack", thread->kernel_stack);
-	ss_json_open(json, "frames", '[');
-	ss_stack_cache_write(cache, thread, json->out);
-	ss_json_close(json, ']');
+	write_stack(json, thread, is_crash, cache);
 	ss_json_close(json, '}');
 }
 
@@ -134,7 +159,7 @@ static void write_goroutine_group(struct ss_json *json,
 	ss_json_open(json, NULL, '{');
 	ss_json_unsigned(json, "count", group->count);
 	ss_json_open(json, "ids", '[');
-	for (size_t i = 0; i < group->count; i++)
+	for (size_t i = 0; i < group->count && (i == 0 || has_room(json)); i++)
 		ss_json_unsigned(json, NULL, group->members[i]->id);
 	ss_json_close(json, ']');
 	ss_json_text(json, "runtime", first->runtime);
@@ -169,7 +194,8 @@ bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot
 	} else {
 		ss_json_open(json, "goroutines", '[');
 		for (size_t i = 0; i < grouping->count; i++) {
-			if (!blocked || (*grouping->groups[i].members)->blocked)
+			if ((!blocked || (*grouping->groups[i].members)->blocked) &&
+			    has_room(json))
 				write_goroutine_group(json, snapshot,
 						      &grouping->groups[i]);
 		}
@@ -207,8 +233,10 @@ static void write_task(struct ss_json *json, const struct ss_snapshot *snapshot,
 void ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot)
 {
 	ss_json_open(json, "tasks", '[');
-	for (size_t i = 0; i < ss_snapshot_async_task_count(snapshot); i++)
-		write_task(json, snapshot, ss_snapshot_async_task(snapshot, i));
+	for (size_t i = 0; i < ss_snapshot_async_task_count(snapshot); i++) {
+		if (has_room(json))
+			write_task(json, snapshot, ss_snapshot_async_task(snapshot, i));
+	}
 	ss_json_close(json, ']');
 	ss_json_unsigned(json, "tasks_changed",
 			 ss_snapshot_async_tasks_changed(snapshot));
@@ -318,7 +346,7 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 {
 	_cleanup_(ss_stack_cache_cleanup) struct ss_stack_cache *cache =
 		ss_stack_cache_new(snapshot, options, write_frames);
-	struct ss_json json = { .out = out };
+	struct ss_json json = { .out = out, .max_size = options->max_size };
 
 	if (!cache)
 		return ss_error_no_memory();
@@ -337,6 +365,7 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	bool whole = ss_json_goroutines(&json, snapshot, false);
 	ss_json_tasks(&json, snapshot);
 	ss_json_deadlocks(&json, snapshot);
+	ss_json_unsigned(&json, "left_out", json.left_out);
 	ss_json_text(&json, "problem", options->problem);
 	ss_json_close(&json, '}');
 	(void)fputc_unlocked('\n', out);

@@ -10,6 +10,7 @@ struct entry {
 	char *bytes; /* NULL: not cached */
 	size_t size;
 	size_t threads; /* with this stack */
+	bool written;
 };
 
 struct ss_stack_cache {
@@ -90,10 +91,17 @@ void ss_stack_cache_write(struct ss_stack_cache *cache, const struct ss_thread *
 {
 	struct entry *entry = &cache->entries[thread->stack_id];
 
+	entry->written = true;
 	if (!entry->bytes && entry->threads > 1)
 		keep(cache, entry, thread);
 	if (entry->bytes)
 		(void)fwrite_unlocked(entry->bytes, 1, entry->size, out);
 	else
 		cache->write(cache->snapshot, thread, cache->options, out);
+}
+
+bool ss_stack_cache_has_written(const struct ss_stack_cache *cache,
+				const struct ss_thread *thread)
+{
+	return cache->entries[thread->stack_id].written;
 }

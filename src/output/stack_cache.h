@@ -27,6 +27,10 @@ void ss_stack_cache_free(struct ss_stack_cache *cache);
 void ss_stack_cache_write(struct ss_stack_cache *cache, const struct ss_thread *thread,
 			  FILE *out);
 
+/* Whether the frames of this thread, or equal ones, were written. */
+bool ss_stack_cache_has_written(const struct ss_stack_cache *cache,
+				const struct ss_thread *thread);
+
 SS_DEFINE_CLEANUP(struct ss_stack_cache, ss_stack_cache, ss_stack_cache_free)
 
 #endif

@@ -2,6 +2,8 @@
 held; the kernel's handler, where core_pattern may be changed."""
 # ctest: slow serial timeout=300 tries=1
 
+import contextlib
+import fcntl
 import glob
 import json
 import os
@@ -23,6 +25,9 @@ from harness import (EndToEnd, LIMIT_S, STACKSNAP, Snapshot, TARGETS, main, read
 
 PATTERN = "/proc/sys/kernel/core_pattern"
 CRASH = os.path.join(TARGETS, "crash")
+PLACE = "/var/lib" if os.geteuid() == 0 else os.path.expanduser("~")
+DENY = os.path.join(TARGETS, "deny_syscalls")
+USER = 65534
 JOURNAL = "/run/systemd/journal/socket"
 
 
@@ -33,6 +38,10 @@ class Report(Snapshot):
             self.data = json.load(file)
         self.modules = self.data["modules"]
         self.threads = self.data["threads"]
+        stacks = {thread["stack_id"]: thread["frames"] for thread in self.threads
+                  if thread["frames"] is not None}
+        for thread in self.threads:  # equal stacks are written once
+            thread["frames"] = stacks[thread["stack_id"]]
         self.crash = self.data["capture"]["crash"]
 
     def names(self, thread):
@@ -41,7 +50,8 @@ class Report(Snapshot):
 
 class Handler(EndToEnd):
     def setUp(self):
-        self.directory = tempfile.mkdtemp(prefix="sh-")
+        # below directories that only root can write to
+        self.directory = tempfile.mkdtemp(prefix="sh-", dir=PLACE)
         self.addCleanup(shutil.rmtree, self.directory)
         self.reports = os.path.join(self.directory, "reports")
 
@@ -53,6 +63,22 @@ class Handler(EndToEnd):
             return bool(Report(path).threads)
         except ValueError:
             return False
+
+    def write(self, name, content=b"", user=os.geteuid(), time=None):
+        """A file in the directory of reports."""
+        os.makedirs(self.reports, 0o755, exist_ok=True)
+        path = os.path.join(self.reports, name)
+        with open(path, "wb") as file:
+            file.write(content)
+        os.chown(path, user, -1)
+        if time is not None:
+            os.utime(path, (time, time))
+        return path
+
+    def can_read(self, user, path):
+        return subprocess.run(["setpriv", "--reuid=%d" % user, "--regid=%d" % user,
+                               "--clear-groups", "cat", path], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, timeout=LIMIT_S).returncode == 0
 
     def wait_for_reports(self, count):
         wait_until(lambda: len(self.paths()) >= count and
@@ -92,18 +118,22 @@ class Process(Handler):
     def setUp(self):
         super().setUp()
         self.target = self.start("crash", "stop")
+        self.dump_core()
+
+    def dump_core(self):
         self.core = os.path.join(self.directory, "core")
         subprocess.run(["gcore", "-o", self.core, str(self.target.pid)], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_S)
         self.core += ".%d" % self.target.pid
         order_like_kernel(self.core)
 
-    def handle(self, *options, now=1700000000, protected=1, status=0, **more):
+    def handle(self, *options, now=1700000000, protected=1, status=0, prefix=(), pidfd="",
+               **more):
         """Runs the handler with a pipe into which the core file is written; returns how much of it
         was read."""
         reading, writing = os.pipe()
-        command = [STACKSNAP, "core", "--handler", "--directory=" + self.reports, *options,
-                   str(self.target.pid), str(self.target.pid), "11", str(now), str(protected), ""]
+        command = [*prefix, STACKSNAP, "core", "--handler", "--directory=" + self.reports, *options,
+                   str(self.target.pid), str(self.target.pid), "11", str(now), str(protected), pidfd]
         process = subprocess.Popen(command, stdin=reading, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, **more)
         os.close(reading)
@@ -126,7 +156,7 @@ class Process(Handler):
         self.assertLess(done, os.path.getsize(self.core) - 100000)
         report, = self.wait_for_reports(1)
         self.assertEqual(os.path.basename(report.path),
-                         "crash-crash-%d-1700000000.json" % self.target.pid)
+                         "crash-crash-%d-%d-1700000000.json" % (os.getuid(), self.target.pid))
         self.assertLess(os.path.getsize(report.path), 64 * 1024)
         thread = report.thread(self.target.pid)
         self.assertIn("main", report.names(thread))
@@ -146,32 +176,165 @@ class Process(Handler):
         self.handle()
         report, = self.wait_for_reports(1)
         self.assertEqual(stat.S_IMODE(os.stat(report.path).st_mode), 0o600)
-        self.assertEqual(os.stat(report.path).st_uid, os.stat("/proc/%d" % self.target.pid).st_uid)
+        self.assertEqual(os.stat(report.path).st_uid, os.geteuid())
         self.assertEqual(stat.S_IMODE(os.stat(self.reports).st_mode) & 0o066, 0)
 
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_owner(self):
+        """The owner of the process can read the report and change nothing: size and time are what
+        the handler looks at."""
+        os.chmod(self.directory, 0o755)
+        program = os.path.join(self.directory, "crash")
+        shutil.copy(CRASH, program)
+        self.target = self.start_command(["setpriv", "--reuid=%d" % USER, "--regid=%d" % USER,
+                                          "--clear-groups", program, "stop"])
+        self.dump_core()
+        self.handle()
+        report, = self.wait_for_reports(1)
+        self.assertIn("-%d-" % USER, os.path.basename(report.path))
+        self.assertEqual(os.stat(report.path).st_uid, 0)
+        wait_until(lambda: self.can_read(USER, report.path), "the access control list")
+        self.assertFalse(self.can_read(USER - 1, report.path))
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_forged_files(self):
+        """Files that a user owns neither count nor go, whatever their names, times and sizes."""
+        forged = [self.write("crash-a-%d-%d-1.json" % (user, index), user=USER, time=4000000000)
+                  for user in (0, USER) for index in range(10)]
+        os.truncate(forged[0], 4 << 30)
+        old = self.write("crash-old-0-1-1.json", b"{}", time=1000)
+        os.link(old, self.write("crash-linked-0-1-1.json") + ".too")
+        for now in range(2):
+            self.handle("--rate=2", now=now)
+            wait_until(lambda: self.can_see("-%d.json" % now), "the report")
+        for path in forged + [old]:
+            self.assertTrue(os.path.exists(path), path)
+
+    def can_see(self, end):
+        name = "-%d%s" % (self.target.pid, end)
+        return any(path.endswith(name) and self.is_written(path) for path in self.paths())
+
     def test_foreign_directory(self):
+        """Only root can write to the directory and to all above it, and none is a link."""
         os.mkdir(self.reports)
-        os.chmod(self.reports, 0o777)
-        self.handle(status=2)
+        for mode, where in ((0o777, self.reports), (0o777, self.directory),
+                            (0o1777, self.directory)):
+            before = stat.S_IMODE(os.stat(where).st_mode)
+            os.chmod(where, mode)
+            self.handle(status=2)
+            self.assertIn(b"others may write to it", self.errors)
+            os.chmod(where, before)
+        reports = self.reports
+        link = os.path.join(self.directory, "link")
+        for to, path in ((reports, link), (self.directory, os.path.join(link, "reports"))):
+            os.symlink(to, link)
+            self.reports = path
+            self.handle(status=2)
+            self.assertIn(b"is a symbolic link", self.errors)
+            os.unlink(link)
+        self.reports = reports
         self.assertEqual(self.paths(), [])
 
     def test_quota(self):
-        """The oldest report is removed first; other files stay."""
-        os.mkdir(self.reports, 0o755)
-        for index in range(4):
-            path = os.path.join(self.reports, "crash-old-%d-1.json" % index)
-            with open(path, "wb") as file:
-                file.truncate(300 * 1024)
-            os.utime(path, (1000 + index, 1000 + index))
-        with open(os.path.join(self.reports, "notes"), "wb") as file:
-            file.truncate(10 << 20)
+        """The oldest reports of the user are removed first; all others stay."""
+        user = os.getuid()
+        names = ["crash-old-%d-%d-1.json" % (user, index) for index in range(4)]
+        for index, name in enumerate(names):  # an eighth of 1 MiB is his
+            self.write(name, bytes(36 * 1024), time=1000 + index)
+        others = ["crash-x-4711-%d-1.json" % index for index in range(3)]
+        for name in others:
+            self.write(name, bytes(36 * 1024), time=1)
+        self.write("notes", bytes(10 << 20))
         self.handle("--quota=1")
-        wait_until(lambda: not os.path.exists(os.path.join(self.reports, "crash-old-0-1.json")),
-                   "the quota")
-        left = sorted(os.listdir(self.reports))
-        self.assertEqual([name for name in left if "old" in name],
-                         ["crash-old-%d-1.json" % index for index in (1, 2, 3)], left)
-        self.assertIn("notes", left)
+        wait_until(lambda: not os.path.exists(os.path.join(self.reports, names[0])), "the quota")
+        left = os.listdir(self.reports)
+        kept = [name for name in names if name in left]
+        self.assertEqual(kept, names[len(names) - len(kept):])
+        self.assertGreater(len(kept), 0)
+        self.assertLessEqual(set(others) | {"notes"}, set(left))
+
+    def test_slots(self):
+        """Only so many handlers write at once, whatever they have written; the report of the
+        directory says how many crashes were refused."""
+        self.handle()
+        self.wait_for_reports(1)
+        path = os.path.join(self.reports, ".handler")
+        with open(path, "r+b") as file:
+            # l_type, l_whence, l_start, l_len, l_pid of all slots
+            lock = struct.pack("hhxxxxqqixxxx", fcntl.F_WRLCK, 0, 1, 16, 0)
+            wait_until(lambda: self.try_lock(file, lock), "the end of the first handler")
+            for now in range(2):
+                self.handle(now=now, status=2)
+                self.assertIn(b"are being written", self.errors)
+        self.handle(now=2)
+        self.wait_for_reports(2)
+        self.assertIn(b"2 crashes without a report",
+                      self.run_tool("report", self.reports, status=(0, 1)).stdout)
+
+    def try_lock(self, file, lock):
+        try:
+            fcntl.fcntl(file, 37, lock)  # F_OFD_SETLK
+            return True
+        except BlockingIOError:
+            return False
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_forged_report(self):
+        """A directory of the handler is reported without what users put or wrote there."""
+        self.handle()
+        self.wait_for_reports(1)  # not of a crash: gcore has no signal
+        content = json.dumps({"schema": "stacksnap-snapshot/1", "process": {"name": "sshd"},
+                              "capture": {"crash": {"name": "SIGSEGV"}}}).encode()
+        self.write("crash-sshd-0-1-1.json", content)
+        self.write("crash-sshd-0-2-1.json", content, user=USER)
+        self.write("other.json", content)
+        groups = json.loads(self.run_tool("report", "-f", "json", self.reports,
+                                          status=(1,)).stdout)
+        self.assertEqual((groups["crashes"], groups["skipped"], groups["foreign"],
+                          groups["refused"]), (1, 1, 2, 0))
+        self.assertIn(b"2 files not written by the handler",
+                      self.run_tool("report", self.reports, status=(1,)).stdout)
+
+    def test_reused_pid(self):
+        """The number of the process is that of another one by now. The descriptor from the kernel
+        says so, also where none can be opened."""
+        gone = subprocess.Popen(["true"])
+        pidfd = os.pidfd_open(gone.pid)
+        self.addCleanup(os.close, pidfd)
+        gone.wait()
+        for prefix in ((), (DENY, "434")):
+            self.handle(status=2, prefix=prefix, pidfd=str(pidfd), pass_fds=(pidfd,))
+            self.assertIn(b"was killed before it was copied", self.errors)
+        self.assertEqual(self.paths(), [])
+
+    def test_no_descriptor(self):
+        """Without a descriptor, a process that has started before the handler is the right one."""
+        self.handle(prefix=(DENY, "434"))
+        report, = self.wait_for_reports(1)
+        self.assertIn("main", report.names(report.thread(self.target.pid)))
+
+    def test_younger_process(self):
+        """Without a descriptor, a process that has not started before the handler may be another
+        one: only what is in the dump is shown, to root."""
+        begin, go = os.pipe()
+        reading, writing = os.pipe()
+        handler = subprocess.Popen(
+            ["sh", "-c", "read pid <&%d; exec \"$@\" $pid $pid 11 1700000000 1 ''" % begin, "sh",
+             DENY, "434", STACKSNAP, "core", "--handler", "--directory=" + self.reports],
+            stdin=reading, pass_fds=(begin,), stderr=subprocess.DEVNULL)
+        os.close(begin)
+        os.close(reading)
+        self.target = self.start("crash", "stop")
+        self.dump_core()
+        os.write(go, b"%d\n" % self.target.pid)
+        os.close(go)
+        with open(self.core, "rb") as file, open(writing, "wb") as pipe:
+            with contextlib.suppress(BrokenPipeError):
+                shutil.copyfileobj(file, pipe)
+        self.assertEqual(handler.wait(LIMIT_S), 0)
+        report, = self.wait_for_reports(1)
+        self.assertEqual({len(thread["frames"]) for thread in report.threads}, {1})
+        self.assertIn("-65534-", os.path.basename(report.path))
 
     def test_rate(self):
         for now in range(2):
@@ -195,7 +358,7 @@ class Process(Handler):
             self.handle("--rate=1", now=1700000001, status=2)
             entry = journal.recv(65536).decode()
         self.assertIn("MESSAGE=Process %d (crash) " % self.target.pid, entry)
-        self.assertIn("there is no report: there were 1 in the last minute", entry)
+        self.assertIn("there is no report: there were 1 of user %d in the last minute" % os.getuid(), entry)
         self.assertIn("COREDUMP_COMM=crash\n", entry)
 
     def test_forward(self):
@@ -244,14 +407,14 @@ class Process(Handler):
         """A newline in a message begins no other field."""
         os.makedirs(os.path.dirname(JOURNAL))
         self.addCleanup(shutil.rmtree, os.path.dirname(JOURNAL))
-        self.reports = os.path.join(self.directory, "no", "reports\nCOREDUMP_UID=4711")
+        self.reports = os.path.join(self.directory, "no\nCOREDUMP_UID=4711", "reports")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
             journal.bind(JOURNAL)
             journal.settimeout(LIMIT_S)
             self.handle(status=2)
             entry = journal.recv(65536).decode()
         self.assertIn("there is no report: ", entry)
-        self.assertIn("reports COREDUMP_UID=4711", entry)
+        self.assertIn("no COREDUMP_UID=4711", entry)
         self.assertNotIn("\nCOREDUMP_UID=4711", entry)
 
 
@@ -344,17 +507,35 @@ class Kernel(Handler, CoreDump):
         self.assertTrue(report.endswith(".text"), report)
         wait_until(lambda: "read_address" in read_text(report), "the names in " + report)
 
+    def test_size(self):
+        """Equal stacks are written once; and the rest is cut, or has only the thread that
+        crashed."""
+        for name, threads in (("json", 100), ("minidump", 2)):
+            self.install("-f", name, *(["--quota=1"] if threads > 10 else []))
+            try:
+                target = self.start("threads", threads, 40)
+                os.kill(target.pid, signal.SIGSEGV)
+                pattern = os.path.join(self.reports, "crash-threads-*." + name)
+                wait_until(lambda: glob.glob(pattern), "the report")
+            finally:
+                self.uninstall()
+        report, = self.wait_for_reports(1)
+        self.assertLess(os.path.getsize(report.path), 1 << 17)
+        self.assertGreater(report.data["left_out"], 0)
+        self.assertIn("main", report.names(report.thread(report.crash["tid"])))
+
     def test_container(self):
         """Files are those of the container. They are read as its user, or as nobody if that is
         root: not with the rights of this machine's root."""
-        root = os.path.join(self.directory, "root")
+        root = os.path.join(self.directory, "containers", "root")
         program = os.path.join(TARGETS, "crash_paths")
         libraries = subprocess.run(["ldd", program], stdout=subprocess.PIPE, timeout=LIMIT_S,
                                    text=True, check=True).stdout
         for path in [program] + re.findall(r"(/\S+) \(0x", libraries):
             os.makedirs(root + os.path.dirname(path), exist_ok=True)
             shutil.copy(path, root + path)
-        os.chmod(self.directory, 0o700)  # as of container runtimes
+        os.chmod(os.path.dirname(root), 0o700)  # as of container runtimes
+        os.chmod(self.directory, 0o711)
         inside = os.path.join(root, "app")
         os.rename(root + program, inside)
 
@@ -377,10 +558,10 @@ class Kernel(Handler, CoreDump):
                 report = max(self.wait_for_reports(len(found) + 1),
                              key=lambda report: os.stat(report.path).st_mtime_ns)
                 thread = report.thread(report.crash["tid"])
-                found.append((os.stat(report.path).st_uid, report.names(thread)[0]))
+                found.append((self.can_read(4711, report.path), report.names(thread)[0]))
         finally:
             self.uninstall()
-        self.assertEqual(found, [(4711, "end_address"), (0, "end_address"), (0, None)])
+        self.assertEqual(found, [(True, "end_address"), (False, "end_address"), (False, None)])
 
     def commands(self):
         """Programs with runtimes that crash: name, signal, kind and functions of its own frames,

@@ -10,14 +10,17 @@ To add one: a function with @attack that yields for each try what went wrong, or
 
 import argparse
 import contextlib
+import fcntl
 import json
 import os
 import random
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -26,6 +29,7 @@ import killing
 from disturbances import MODES, NOBODY, finish, numbers
 from survive import circumstances, say, write
 from harness import LIMIT_S, STACKSNAP, TARGETS, for_everyone, read_text, task_states, wait_until
+from test_core_handler import order_like_kernel
 
 BEGIN, END = "<!-- this table is written by ./dev attack -->", "<!-- end -->"
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "attacks.md")
@@ -596,6 +600,157 @@ def set_uid_caller(lab, _):
     # no rights are left but the saved user id
     yield from looks(lab, target.pid, prefix=["setpriv", "--ruid=0", "--euid=65534"], tool=for_everyone(STACKSNAP),
                      status=(2,))
+
+
+# The kernel's handler of crashes -------------------------------------------------------------------
+
+class Crash:
+    """A process of a user, its dump, and a directory of reports: the handler is run as the kernel
+    runs it."""
+
+    def __init__(self, lab, user=0):
+        if os.geteuid() != 0:
+            raise Unavailable("needs root")
+        require("gcore")
+        self.directory = tempfile.mkdtemp(prefix="sh-", dir="/var/lib")
+        lab.callback(shutil.rmtree, self.directory)
+        os.chmod(self.directory, 0o711)
+        self.reports = os.path.join(self.directory, "reports")
+        program = shutil.copy(os.path.join(TARGETS, "crash"), self.directory)
+        self.target = lab.start_file("setpriv", "--reuid=%d" % user, "--regid=%d" % user,
+                                     "--clear-groups", program, "stop")
+        core = os.path.join(self.directory, "core")
+        subprocess.run([require("gcore"), "-o", core, str(self.target.pid)], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_S)
+        self.core = "%s.%d" % (core, self.target.pid)
+        order_like_kernel(self.core)
+        self.time = 0
+
+    def start(self, *options, prefix=(), pidfd=-1, directory=None):
+        self.time += 1
+        pid = str(self.target.pid)
+        with open(self.core, "rb") as core:
+            return subprocess.Popen(
+                [*prefix, STACKSNAP, "core", "--handler", "--directory=" + (directory or self.reports),
+                 *options, pid, pid, "11", str(self.time), "1", str(pidfd) if pidfd >= 0 else ""],
+                stdin=core, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                pass_fds=(pidfd,) if pidfd >= 0 else ())
+
+    def handle(self, *options, **more):
+        process = self.start(*options, **more)
+        _, errors = process.communicate(timeout=LIMIT_S)
+        self.settle()
+        return process.returncode, errors.decode()
+
+    def settle(self):
+        """Until no handler holds a slot."""
+        def is_idle():
+            with open(os.path.join(self.reports, ".handler"), "r+b") as file, \
+                    contextlib.suppress(BlockingIOError):
+                fcntl.fcntl(file, 37, struct.pack("hhxxxxqqixxxx", fcntl.F_WRLCK, 0, 1, 16, 0))
+                return True
+        if os.path.exists(os.path.join(self.reports, ".handler")):
+            wait_until(is_idle, "the end of the handlers")
+
+    def list(self):
+        return [name for name in os.listdir(self.reports) if name.startswith("crash-crash-")]
+
+    def forge(self, name, size=0, user=65534, when=None):
+        os.makedirs(self.reports, exist_ok=True)
+        path = os.path.join(self.reports, name)
+        with open(path, "wb") as file:
+            file.truncate(size)
+        os.chown(path, user, user)
+        if when:
+            os.utime(path, (when, when))
+        return path
+
+
+@attack("crash handler: a user makes his reports 4 GiB sparse, or dates them 2096: others are lost", 10)
+def handler_files(lab, tries):
+    crash = Crash(lab)
+    old = crash.forge("crash-old-0-1-1.json", user=0, when=1000)
+    for index in range(10):
+        crash.forge("crash-crash-%d-1.json" % index, 4 << 30, when=4000000000)
+    before = len(crash.list())
+    for index in range(tries):
+        crash.handle("--rate=1000")
+        yield None if os.path.exists(old) and len(crash.list()) == before + index + 1 else "a report is missing"
+
+
+@attack("crash handler: 60 at once: more than 4 of one user write, or one is refused and not counted", 3)
+def handler_flood(lab, tries):
+    for _ in range(tries):
+        crash = Crash(lab, 65534)
+        handlers = [crash.start("--rate=10") for _ in range(60)]
+        codes = [(process.communicate(timeout=LIMIT_S), process.returncode)[1] for process in handlers]
+        crash.settle()
+        made = len(crash.list())
+        with open(os.path.join(crash.reports, ".handler"), "rb") as file:
+            refused, = struct.unpack_from("<Q", file.read(), 8)
+        yield None if made <= 10 and codes.count(0) == made and refused == 60 - made else \
+            "%d reports, %d refused" % (made, refused)
+
+
+@attack("crash handler: a user fills the quota: reports of another user or of the system are lost", 30)
+def handler_quota(lab, tries):
+    crash = Crash(lab, 65534)
+    others = [crash.forge("crash-x-%d-1-1.json" % user, 100 << 10, user=0, when=1000) for user in (0, 4711)]
+    for _ in range(tries):
+        crash.handle("--quota=1", "--rate=1000")
+        yield None if all(map(os.path.exists, others)) else "the report of another one is gone"
+    size = sum(os.path.getsize(os.path.join(crash.reports, name)) for name in crash.list())
+    yield None if 0 < size <= 128 << 10 else "%d bytes are left" % size
+
+
+@attack("crash handler: the number of the process is that of another one, with and without `pidfd_open`", 20)
+def handler_pid(lab, tries):
+    crash = Crash(lab)
+    for index in range(tries):
+        gone = subprocess.Popen(["true"])
+        pidfd = os.pidfd_open(gone.pid)
+        gone.wait()
+        status, errors = crash.handle(prefix=(DENY, "434") if index % 2 else (), pidfd=pidfd)
+        os.close(pidfd)
+        yield None if status == 2 and not crash.list() else "a report of the wrong process: " + errors
+
+
+@attack("crash handler: a user puts reports into the directory, or writes to his own: they are counted", 10)
+def handler_forgery(lab, tries):
+    crash = Crash(lab, 65534)
+    for _ in range(tries):
+        crash.handle("--rate=1000")
+        own = [os.path.join(crash.reports, name) for name in crash.list()]
+        code = "import os, sys\nfor path in sys.argv[1:]:\n    for act in (os.truncate, os.utime, os.chmod, os.unlink):\n" \
+               "        try: act(path, *((0,) if act in (os.truncate, os.chmod) else ()))\n        except OSError: continue\n" \
+               "        sys.exit(act.__name__)"
+        user = subprocess.run([*NOBODY, "/usr/bin/python3", "-c", code, *own], stderr=subprocess.PIPE, check=False)
+        crash.forge("crash-sshd-0-%d-1.json" % crash.time)
+        report = subprocess.run([STACKSNAP, "report", "-f", "json", crash.reports], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, check=False)
+        # gcore's dumps have no signal: the own reports are not of crashes
+        said = json.loads(report.stdout) if report.stdout else {"foreign": crash.time, "crashes": 0}
+        yield None if user.returncode == 0 and said["foreign"] == crash.time and not said["crashes"] else \
+            "%s %s" % (user.stderr[:200], said)
+
+
+@attack("crash handler: a component of `--directory` is a link, a magic link, or writable by others")
+def handler_directory(lab, _):
+    crash = Crash(lab)
+    os.mkdir(crash.reports)
+    link = os.path.join(crash.directory, "link")
+    os.symlink(crash.directory, link)
+    shared = os.path.join(crash.directory, "shared")
+    os.mkdir(shared)
+    os.chmod(shared, 0o1777)
+    owned = os.path.join(crash.directory, "owned")
+    os.mkdir(owned)
+    os.chown(owned, 65534, 65534)
+    for directory in (link, link + "/reports", "/proc/self/cwd", "/proc/self/root/var/lib", shared + "/r",
+                      owned, owned + "/r", "reports"):
+        status, errors = crash.handle(directory=directory)
+        yield None if status == 2 and ("link" in errors or "others may write" in errors or "begin with /" in errors) \
+            else "%s: %s" % (directory, errors)
 
 
 # The table ---------------------------------------------------------------------------------------

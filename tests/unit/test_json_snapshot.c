@@ -1,5 +1,6 @@
 #include "view_sample.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 #include <jansson.h>
@@ -27,6 +28,31 @@ static json_t *frame_of(json_t *root, size_t thread, size_t frame)
 static const char *text_of(json_t *object, const char *key)
 {
 	return json_string_value(json_object_get(object, key));
+}
+
+/* With a limit: the frames of equal stacks once, and the thread that crashed in any case. */
+static void test_limit(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 0x10, "poll") };
+	struct ss_format_options options = { .size = sizeof(options), .max_size = 4000 };
+
+	(void)state;
+	for (pid_t tid = 100; tid < 150; tid++)
+		sample_add_thread(snapshot, tid, "shop", stack, 1, SS_END_ROOT);
+	snapshot->process.crash = (struct ss_crash){ .signal = SIGSEGV, .tid = 149 };
+	_cleanup_free_ char *text = sample_render(&ss_format_json, snapshot, &options);
+	json_t *root = parse(text);
+	json_t *threads = json_object_get(root, "threads");
+	size_t count = json_array_size(threads);
+	assert_in_range(count, 3, 30);
+	assert_true(json_is_array(json_object_get(json_array_get(threads, 0), "frames")));
+	assert_true(json_is_null(json_object_get(json_array_get(threads, 1), "frames")));
+	assert_true(json_is_array(
+		json_object_get(json_array_get(threads, count - 1), "frames")));
+	assert_int_equal(json_integer_value(json_object_get(root, "left_out")),
+			 50 - count);
+	json_decref(root);
 }
 
 static void test_one_document_on_one_line(void **state)
@@ -97,6 +123,7 @@ static void test_any_bytes_in_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_one_document_on_one_line),
 		cmocka_unit_test(test_any_bytes_in_names),
 	};
