@@ -2,7 +2,7 @@
  * Threads that wake up all the time: each sleeps for some hundred microseconds, computes
  * for a moment, and sleeps again.
  *
- * lively [THREADS [MICROSECONDS]]	(default: 32 500)
+ * lively [THREADS [MICROSECONDS [LOOPS]]]	(default: 32 500 2000)
  *
  * Threads "lively-I":	clock_nanosleep, or compute, live, target_thread_main, start_thread,
  *			clone3
@@ -13,13 +13,14 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { COMPUTE = 2000, NS_PER_US = 1000 };
+enum { NS_PER_US = 1000 };
 
 static unsigned sleep_us;
+static unsigned loops;
 
 TARGET_FRAME static void compute(void)
 {
-	for (volatile int i = 0; i < COMPUTE; i++)
+	for (volatile unsigned i = 0; i < loops; i++)
 		;
 }
 
@@ -42,6 +43,7 @@ int main(int argc, char **argv)
 
 	target_init();
 	sleep_us = target_number(argc, argv, 2, 500);
+	loops = target_number(argc, argv, 3, 2000);
 	for (unsigned i = 0; i < threads; i++) {
 		snprintf(name, sizeof(name), "lively-%u", i);
 		target_start(name, -1, live, NULL);

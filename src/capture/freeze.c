@@ -20,6 +20,13 @@ enum {
 	 * stop.
 	 */
 	ROUND_NS = 20 * 1000 * 1000,
+	/*
+	 * The same if running threads are among them: with the copies, none stands still for more
+	 * than 5 ms. In the first part of it, further ones are attached. The rest is stopped after
+	 * these were released.
+	 */
+	RUNNING_ATTACH_NS = 1500 * 1000,
+	RUNNING_NS = 3 * 1000 * 1000,
 	/* in addition, for each thread: on one CPU a stop takes 5 to 10 us (measured) */
 	ROUND_EACH_NS = 20 * 1000,
 	/*
@@ -163,9 +170,9 @@ void ss_freeze_choose_again(struct ss_freeze *freeze, bool all)
 		if ((!all || task->phase != SS_TASK_RELEASED) &&
 		    (task->phase != SS_TASK_SEEN || task->watched))
 			continue;
-		task->spared = task->put_off;
-		/* It was read just now. */
-		if (task->put_off)
+		task->spared = task->put_off || task->limited;
+		/* It was read just now, or is not stopped anyway. */
+		if (task->spared)
 			continue;
 		if (task->phase == SS_TASK_SEEN && task->runs && !task->fragile)
 			continue;
@@ -223,6 +230,10 @@ static size_t poll_class(struct ss_freeze *freeze, bool runs)
 			continue;
 		ss_stop_poll(freeze, task);
 		late += task->phase == SS_TASK_INTERRUPTED && !task->slow;
+		/* Also one that was asleep when it was read. */
+		if (task->phase == SS_TASK_STOPPED && task->runs && !freeze->target->held)
+			freeze->round_ns =
+				SS_MIN(freeze->round_ns, task->running_ns + RUNNING_NS);
 	}
 	return late;
 }
@@ -307,14 +318,14 @@ static unsigned interrupt_batch(struct ss_freeze *freeze, size_t *index, size_t 
 }
 
 /* Sleeping threads that wake up on the CPU of a running thread delay it. Stops only some
-   at a time, so that it runs in between. */
-static void stop_class(struct ss_freeze *freeze, bool runs)
+   at a time, so that it runs in between. until_ns: those that are left then stay chosen. */
+static void stop_class(struct ss_freeze *freeze, bool runs, uint64_t until_ns)
 {
 	unsigned disturbing = 0;
 	size_t attached = 0;
 	size_t done = 0;
 
-	while (attached < freeze->tasks->items.count) {
+	while (attached < freeze->tasks->items.count && ss_now_ns() < until_ns) {
 		attached = attach_batch(freeze, attached, runs, SEIZES_AT_ONCE);
 		while (done < attached) {
 			unsigned more =
@@ -345,6 +356,15 @@ static enum ss_task_filter find_filter(const struct ss_task_list *tasks)
 	return SS_FILTER_UNKNOWN;
 }
 
+static bool any_chosen(const struct ss_freeze *freeze)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < freeze->tasks->items.count && !any; i++)
+		any = freeze->tasks->items.items[i].phase == SS_TASK_CHOSEN;
+	return any;
+}
+
 /* Threads that were created between the last listing and the stop. */
 static void stop_new_threads(struct ss_freeze *freeze)
 {
@@ -364,9 +384,16 @@ static void stop_new_threads(struct ss_freeze *freeze)
 			tasks->items.items[i].filter = filter;
 			tasks->items.items[i].phase = SS_TASK_CHOSEN;
 		}
-		stop_class(freeze, true);
+		stop_class(freeze, true, freeze->round_ns);
 		wait_class(freeze, true);
 	}
+}
+
+/* Stops the running threads that are chosen, as many as there is time for. */
+static void stop_running(struct ss_freeze *freeze)
+{
+	stop_class(freeze, true,
+		   freeze->target->held ? UINT64_MAX : ss_now_ns() + RUNNING_ATTACH_NS);
 }
 
 static uint64_t find_round_ns(const struct ss_freeze *freeze)
@@ -391,25 +418,25 @@ void ss_freeze_stop(struct ss_freeze *freeze)
 		       freeze->begin_ns + SS_MIN(timeout_ns / 2, find_round_ns(freeze)));
 	if (freeze->target->held) /* nothing is released */
 		freeze->round_ns = freeze->begin_ns + timeout_ns / 2;
-	stop_class(freeze, false);
+	stop_class(freeze, false, freeze->round_ns);
 	/* A few sleeping threads stop faster than another wait takes. */
 	if (freeze->tasks->items.count > TOGETHER)
 		wait_class(freeze, false);
-	stop_class(freeze, true);
+	stop_running(freeze);
 	wait_class(freeze, false);
 	wait_class(freeze, true);
 	if (!freeze->options->filter)
 		stop_new_threads(freeze);
 }
 
-/* Whether a thread has stopped late or may still stop. */
+/* Whether a thread has stopped late or may still stop, or there was no time for it. */
 static bool any_late(struct ss_freeze *freeze)
 {
 	size_t late = poll_all(freeze);
 
 	for (size_t i = 0; i < freeze->tasks->items.count && !late; i++)
 		late += freeze->tasks->items.items[i].phase == SS_TASK_STOPPED;
-	return late > 0;
+	return late > 0 || any_chosen(freeze);
 }
 
 bool ss_freeze_stop_late(struct ss_freeze *freeze)
@@ -420,6 +447,8 @@ bool ss_freeze_stop_late(struct ss_freeze *freeze)
 		return false;
 	freeze->rounds++;
 	freeze->round_ns = SS_MIN(now + ROUND_NS, freeze->deadline_ns);
+	stop_class(freeze, false, freeze->round_ns);
+	stop_running(freeze);
 	wait_class(freeze, true);
 	wait_class(freeze, false);
 	return true;
@@ -512,6 +541,7 @@ static size_t release_late(struct ss_freeze *freeze, bool filtered)
 			continue;
 		/* Too late to copy: the others have been released already. */
 		freeze->stopped -= task->stopped_ns == 0;
+		freeze->late++;
 		if (freeze->begin_ns) {
 			ss_stop_release(freeze, task);
 			freeze->end_ns = ss_now_ns();
@@ -540,6 +570,7 @@ void ss_freeze_finish(struct ss_freeze *freeze)
 	uint64_t look_ns = begin_ns;
 	size_t late;
 
+	withdraw(freeze); /* for want of time */
 	while (now < begin_ns + FILTERED_NS &&
 	       (late = release_late(freeze, now >= begin_ns + UNSTOPPED_NS)) > 0) {
 		if (late <= SS_STOP_FEW && now >= look_ns) {

@@ -67,6 +67,8 @@ static const char *reason_of(const struct ss_task_list *tasks, const struct ss_t
 		return "in uninterruptible sleep (D); read without stopping it";
 	if (task->phase == SS_TASK_INTERRUPTED)
 		return "did not stop in time; read without stopping it";
+	if (task->limited && !task->partial)
+		return "not stopped: stops would take more than 1 % of its time, or 5 ms";
 	return NULL;
 }
 
@@ -128,7 +130,7 @@ static bool find_call(struct ss_look *look, struct ss_task_list *one)
 {
 	struct ss_task *task = one->items.items;
 
-	if (!look || task->phase != SS_TASK_SEEN)
+	if (!look || task->phase != SS_TASK_SEEN || task->limited)
 		return false;
 	bool spared = task->spared;
 	task->runs = true;
@@ -207,7 +209,10 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 		}
 		if (task->phase == SS_TASK_REFUSED)
 			ss_observe_tracer(target, task->tid, tasks);
-		observe(arena, capture, target, task, memory, options, look, &text);
+		/* Of many threads, it would take long while late ones may stop. */
+		if (!task->limited || stat.state != 'R')
+			observe(arena, capture, target, task, memory, options, look,
+				&text);
 		task->reason = reason_of(tasks, task);
 		if (task->phase == SS_TASK_REFUSED && !task->partial && !tasks->traced[0])
 			task->phase = SS_TASK_DENIED;

@@ -76,9 +76,10 @@ struct ss_task {
 	bool left;   /* in_call: it has been seen elsewhere since */
 	bool spared; /* perhaps in that call: not stopped */
 	bool put_off; /* likewise, while it waits for a CPU in a call: it most likely sleeps soon */
-	bool woken; /* put_off, also while it is on a CPU: it slept until just now */
-	bool ran;   /* it was in state R when it was read first */
-	bool slept; /* ran, and went to sleep before its stack was copied */
+	bool limited; /* not stopped: that would be for too long, see sampling/sampler.h */
+	bool woken;   /* put_off, also while it is on a CPU: it slept until just now */
+	bool ran;     /* it was in state R when it was read first */
+	bool slept;   /* ran, and went to sleep before its stack was copied */
 	uint64_t sampled_ns; /* when it was last seen on a CPU; CLOCK_MONOTONIC */
 	/* CLOCK_MONOTONIC; when it was attached or last seen not to have stopped yet */
 	uint64_t running_ns;

@@ -71,17 +71,30 @@ void ss_record_report_progress(void *report, const struct ss_recorder_summary *s
 /* How long the target was stopped. */
 static void write_stops(const struct ss_recorder_summary *s, FILE *out)
 {
-	double share = s->duration_ns ?
-			       100.0 * (double)s->stopped_ns / (double)s->duration_ns :
-			       0;
-
+	if (s->thread_stops == 0) {
+		(void)fputs("no thread was stopped", out);
+		return;
+	}
 	(void)fputs("threads were stopped ", out);
 	ss_quantity_write_things(s->thread_stops, "time", out);
 	(void)fputs(", for ", out);
 	ss_quantity_write_time(s->stopped_ns, out);
-	(void)fprintf(out, " in total (%.2f%% of the time), at most ", share);
+	(void)fputs(" in total, ", out);
+	ss_quantity_write_time(s->stopped_ns / s->thread_stops, out);
+	(void)fputs(" each on average, ", out);
 	ss_quantity_write_time(s->stopped_max_ns, out);
-	(void)fputs(" at once", out);
+	(void)fputs(" at most", out);
+}
+
+/* The recording says so, too, in the stacks of these samples. */
+static void write_not_stopped(const struct ss_recorder_summary *s, FILE *out)
+{
+	(void)fputs("the recording thinned itself: ", out);
+	ss_quantity_write_things(s->not_stopped, "sample", out);
+	(void)fputs(" of running threads have no stack, since a thread is stopped for at "
+		    "most "
+		    "1 % of its time, and 5 ms at once",
+		    out);
 }
 
 static const char *hint(const struct ss_recorder_summary *s)
@@ -214,6 +227,8 @@ void ss_record_report_end(const struct ss_recorder_summary *summary, const char 
 	print(report->on_cpu ? write_way_on_cpu : write_way, summary, "");
 	if (!report->on_cpu || !summary->sampled_cpus)
 		print(write_stops, summary, "");
+	if (summary->not_stopped)
+		print(write_not_stopped, summary, "");
 	if (summary->loss)
 		print(write_losses, summary, "");
 	if (summary->left_out)

@@ -108,6 +108,7 @@ static void drop_ended(struct ss_processes *processes)
 			continue;
 		}
 		processes->ended_stops += process->sampler.thread_stops;
+		processes->ended_not_stopped += process->sampler.limit.not_stopped;
 		ss_family_remove(&processes->family, process->target);
 		ss_recorder_process_free(process);
 	}
@@ -231,11 +232,14 @@ struct ss_error *ss_processes_finish(struct ss_processes *processes)
 	return error;
 }
 
-uint64_t ss_processes_thread_stops(const struct ss_processes *processes)
+void ss_processes_count_stops(const struct ss_processes *processes, uint64_t *ret_stops,
+			      uint64_t *ret_not_stopped)
 {
-	uint64_t stops = processes->ended_stops;
-
-	for (size_t i = 0; i < processes->items.count; i++)
-		stops += processes->items.items[i]->sampler.thread_stops;
-	return stops;
+	*ret_stops = processes->ended_stops;
+	*ret_not_stopped = processes->ended_not_stopped;
+	for (size_t i = 0; i < processes->items.count; i++) {
+		const struct ss_sampler *sampler = &processes->items.items[i]->sampler;
+		*ret_stops += sampler->thread_stops;
+		*ret_not_stopped += sampler->limit.not_stopped;
+	}
 }

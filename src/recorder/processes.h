@@ -15,11 +15,13 @@ struct ss_processes {
 	struct ss_unwinder unwinder;
 	struct ss_recorder_process_options options;
 	struct ss_recorder_waits_budget waits_budget;
-	bool children;	      /* they are recorded, too */
-	uint64_t ended_stops; /* number of thread stops in processes that have ended */
-	bool left_out;	      /* so were some children, for want of descriptors */
-	bool late;	      /* a sampler was late in this tick */
-	bool lost;	      /* the unwinder failed in this tick */
+	bool children; /* they are recorded, too */
+	/* See ss_processes_count_stops(); in processes that have ended */
+	uint64_t ended_stops;
+	uint64_t ended_not_stopped;
+	bool left_out; /* so were some children, for want of descriptors */
+	bool late;     /* a sampler was late in this tick */
+	bool lost;     /* the unwinder failed in this tick */
 	_Atomic uint64_t
 		/* CLOCK_MONOTONIC when the current read of one of them began; 0: none
 		   */
@@ -57,6 +59,8 @@ struct ss_error *ss_processes_roll(struct ss_processes *processes, uint64_t mono
 /* At the end of the recording. Errors: those of ss_recorder_process_finish(). */
 struct ss_error *ss_processes_finish(struct ss_processes *processes);
 
-uint64_t ss_processes_thread_stops(const struct ss_processes *processes);
+/* How often threads were stopped, and how often they were not because of the limit of stops. */
+void ss_processes_count_stops(const struct ss_processes *processes, uint64_t *ret_stops,
+			      uint64_t *ret_not_stopped);
 
 #endif

@@ -272,7 +272,7 @@ static void sum_up(struct ss_recorder *recorder, const struct ss_tick_record *ti
 	s->samples = ss_writer_samples(recorder->writer);
 	s->ticks++;
 	s->missed += tick->missed;
-	s->thread_stops = ss_processes_thread_stops(&recorder->processes);
+	ss_processes_count_stops(&recorder->processes, &s->thread_stops, &s->not_stopped);
 	s->copy_errno = recorder->reader.errnum;
 	s->stopped_ns += tick->stopped_ns;
 	s->stopped_max_ns = SS_MAX(s->stopped_max_ns, tick->stopped_max_ns);

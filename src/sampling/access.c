@@ -1,8 +1,11 @@
 #include "sampling/access.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "proc/task.h"
 
 static struct ss_error *open_child(pid_t pid, struct ss_target **ret)
 {
@@ -27,7 +30,7 @@ static void set_scheduler(int policy, int priority)
 static bool is_to_be_stopped(const struct ss_task *task)
 {
 	return task->phase == SS_TASK_CHOSEN ||
-	       (task->phase == SS_TASK_SEEN && !task->watched);
+	       (task->phase == SS_TASK_SEEN && !task->watched && !task->limited);
 }
 
 static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copier *copy,
@@ -48,6 +51,17 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 	ss_freeze_each(freeze, copy, data);
 	ss_freeze_finish(freeze);
 	set_scheduler(SCHED_OTHER, 0);
+}
+
+static uint64_t read_waited_ns(void)
+{
+	char text[128];
+	struct ss_schedstat stat;
+	_cleanup_close_ int fd =
+		open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+
+	return n > 0 && ss_schedstat_parse(text, (size_t)n, &stat) ? stat.wait_ns : 0;
 }
 
 static bool read_name(const struct ss_target *target, pid_t tid, struct ss_buffer *text,
@@ -73,6 +87,7 @@ const struct ss_process_access ss_process_access = {
 	.read_run_count = ss_task_read_run_count,
 	.check_fragile = ss_task_check_fragile,
 	.stop = stop,
+	.read_waited_ns = read_waited_ns,
 	.find_call = ss_look_find_call,
 	.read_name = read_name,
 	.release_late = ss_freeze_release_late,

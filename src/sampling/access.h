@@ -45,6 +45,8 @@ struct ss_process_access {
 	   stops, copies (copy()) and releases each. */
 	void (*stop)(struct ss_freeze *freeze, struct ss_look *look,
 		     ss_freeze_copier *copy, void *data);
+	/* For how long the calling thread has waited for a CPU in its life; 0: not known. */
+	uint64_t (*read_waited_ns)(void);
 	/* ss_look_find_call() */
 	bool (*find_call)(const struct ss_process_memory *memory,
 			  const ss_kernel_regs *kernel, struct ss_syscall_text *ret);

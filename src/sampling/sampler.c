@@ -27,6 +27,16 @@ enum {
 	GROUPS_MAX = 16,
 	PAUSE_NS = 100 * 1000,
 	PAUSE_KINDS = 7,
+	/* A thread is stopped for at most this part of its time, in the long run. */
+	STOP_SHARE = 100,
+	STOP_BURST_NS = 5 * 1000 * 1000, /* before that counts */
+	STOP_MAX_NS = 5 * 1000 * 1000,	 /* at once */
+	/* Threads in a tick: with that many, all wait until the slowest has got a CPU. */
+	STOPS_FIRST = 32,
+	STOPS_MAX = 4096,
+	/* If threads did not stop, because they got no CPU: no stops for so many times as long as the
+	   tick waited for them. */
+	LATE_SHARE = 10,
 };
 
 static bool want_all(void *data, pid_t tid, const char *name, char state)
@@ -56,6 +66,7 @@ void ss_sampler_init(struct ss_sampler *sampler, struct ss_target *target,
 		.options = &sampler->options,
 		.limit_ns = SS_MIN(LOOK_NS, options->timeout_ms * SS_NS_PER_MS / 2)
 	};
+	sampler->limit.most = STOPS_FIRST;
 	access->init_threads(&sampler->source, target);
 	ss_thread_list_init(&sampler->threads, &sampler->source.source);
 }
@@ -284,10 +295,17 @@ static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *t
    is known what it did then. */
 static bool take_runnable(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
 {
-	return sampler->by_kernel && thread->deep == 0 &&
-	       thread->switches <= (uint64_t)SWITCHES_MAX &&
-	       ss_switch_stacks_start(&sampler->switches, thread->tid) &&
-	       take_switched(sampler, thread, true);
+	if (!sampler->by_kernel || thread->deep > 0 ||
+	    thread->switches > (uint64_t)SWITCHES_MAX)
+		return false;
+	if (ss_switch_stacks_start(&sampler->switches, thread->tid))
+		return take_switched(sampler, thread, true);
+	if (!ss_switch_stacks_are_full(&sampler->switches) ||
+	    !take_waiting(sampler, thread))
+		return false;
+	/* So many threads wait for a CPU that a stop would have to wait for it, too. */
+	sampler->limit.not_stopped++;
+	return true;
 }
 
 /*
@@ -597,6 +615,99 @@ static void prove_observed(struct ss_sampler *sampler)
 	}
 }
 
+/* The limit of stops ------------------------------------------------------- */
+
+/* A tick begins. This program, too, waits for a CPU while it holds threads: if it did so for longer
+   than it may hold them, it holds none. */
+static void begin_limit(struct ss_sampler *sampler, struct ss_tick *tick)
+{
+	struct ss_stop_limit *limit = &sampler->limit;
+	const uint64_t waited_ns = sampler->access->read_waited_ns();
+	const bool known = limit->waited_ns && waited_ns > limit->waited_ns;
+	const bool starved = known && waited_ns - limit->waited_ns > STOP_MAX_NS;
+
+	limit->waited_ns = waited_ns;
+	limit->left = starved || ss_now_ns() < limit->pause_until_ns ? 0 : limit->most;
+	tick->stopped_ns = limit->late_ns;
+	tick->stopped_max_ns = limit->late_max_ns;
+	limit->late_ns = limit->late_max_ns = 0;
+}
+
+/* Whether it has not been stopped for its part of the time yet. */
+static bool may_stop(struct ss_sampled_thread *thread, uint64_t now_ns)
+{
+	if (thread->first_ns == 0)
+		thread->first_ns = now_ns;
+	return thread->stopped_ns <=
+	       (now_ns - thread->first_ns) / STOP_SHARE + STOP_BURST_NS;
+}
+
+/* Chooses the threads that are not to be stopped now. */
+static void limit_stops(struct ss_sampler *sampler)
+{
+	struct ss_stop_limit *limit = &sampler->limit;
+	const size_t count = sampler->tasks.items.count;
+	const uint64_t now_ns = ss_now_ns();
+	const size_t first = limit->next;
+
+	for (size_t i = 0; i < count; i++) {
+		const size_t at = (first + i) % count;
+		struct ss_task *task = &sampler->tasks.items.items[at];
+		if (task->phase != SS_TASK_SEEN || task->watched || task->limited)
+			continue;
+		struct ss_sampled_thread *thread = find(sampler, task);
+		task->limited = limit->left == 0 || (thread && !may_stop(thread, now_ns));
+		if (task->limited)
+			continue;
+		limit->left--;
+		limit->next = at + 1;
+	}
+}
+
+static void count_stop(struct ss_sampler *sampler, const struct ss_task *task,
+		       struct ss_sampled_thread *thread)
+{
+	sampler->limit.not_stopped += task->limited && task->phase == SS_TASK_SEEN &&
+				      task->stacks[0].size == 0;
+	if (task->stopped_ns == 0)
+		return;
+	sampler->thread_stops++;
+	if (thread)
+		thread->stopped_ns += task->stopped_ns;
+}
+
+/* After the stops of a capture: the longest of a thread; 0: there was none. late: a thread did not
+   stop in time. */
+static void adapt_limit(struct ss_stop_limit *limit, uint64_t longest_ns, bool late)
+{
+	uint64_t pause_ns = late ? LATE_SHARE * limit->spent_ns : 0;
+
+	if (longest_ns > STOP_MAX_NS)
+		pause_ns = SS_MAX(pause_ns, STOP_SHARE * longest_ns);
+	if (pause_ns)
+		limit->pause_until_ns = ss_now_ns() + pause_ns;
+	if (late || longest_ns > STOP_MAX_NS / 2)
+		limit->most = SS_MAX(limit->most / 2, 1u);
+	else if (longest_ns)
+		limit->most = SS_MIN(2 * limit->most, (unsigned)STOPS_MAX);
+}
+
+static bool release_late(struct ss_sampler *sampler)
+{
+	struct ss_freeze freeze = { .target = sampler->target,
+				    .options = &sampler->options,
+				    .tasks = &sampler->tasks };
+	struct ss_stop_limit *limit = &sampler->limit;
+
+	const bool any = sampler->access->release_late(&freeze);
+	sampler->thread_stops += freeze.late;
+	limit->late_ns += freeze.duration_ns;
+	limit->late_max_ns = SS_MAX(limit->late_max_ns, freeze.max_thread_ns);
+	if (freeze.max_thread_ns > STOP_MAX_NS)
+		adapt_limit(limit, freeze.max_thread_ns, false);
+	return any;
+}
+
 /* Stops the threads that are not watched, and copies their stacks. */
 static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 {
@@ -605,7 +716,10 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 				    .tasks = &sampler->tasks,
 				    .status_fd = -1 };
 
+	const uint64_t begin_ns = ss_now_ns();
+	limit_stops(sampler);
 	sampler->access->stop(&freeze, &sampler->look, copy_stopped, sampler);
+	sampler->limit.spent_ns += ss_now_ns() - begin_ns;
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		struct ss_task *task = &sampler->tasks.items.items[i];
 		if (!task->put_off)
@@ -774,11 +888,16 @@ static bool slept_at_stop(const struct ss_task *task)
 /* Updates the state of each thread after a capture. */
 static void update_threads(struct ss_sampler *sampler)
 {
+	uint64_t longest_ns = 0;
+	bool late = false;
+
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		struct ss_task *task = &sampler->tasks.items.items[i];
 		struct ss_sampled_thread *thread = find(sampler, task);
 		bool stopped = task->phase == SS_TASK_RELEASED;
-		sampler->late |= task->attached;
+		late |= task->attached;
+		longest_ns = SS_MAX(longest_ns, task->stopped_ns);
+		count_stop(sampler, task, thread);
 		/* It ran when it was read. */
 		if (task->state == 'R' && slept_at_stop(task) && !sampler->on_cpu)
 			task->state = 'S';
@@ -788,7 +907,6 @@ static void update_threads(struct ss_sampler *sampler)
 			task->state = 'R';
 		if (!thread)
 			continue;
-		sampler->thread_stops += stopped;
 		if (task->phase == SS_TASK_GONE)
 			ss_thread_end(thread);
 		thread->excluded = task->phase == SS_TASK_EXCLUDED;
@@ -806,6 +924,8 @@ static void update_threads(struct ss_sampler *sampler)
 				      task->steady && !task->in_call ? task->run_count :
 								       0);
 	}
+	sampler->late |= late;
+	adapt_limit(&sampler->limit, longest_ns, late);
 }
 
 /*
@@ -890,6 +1010,8 @@ static struct ss_error *capture_tasks(struct ss_sampler *sampler, struct ss_tick
 	prove_observed(sampler);
 	gather_unstopped(sampler);
 	update_threads(sampler);
+	if (sampler->late)
+		(void)release_late(sampler);
 	if (sampler->on_cpu)
 		drop_sleepers(sampler);
 	error = ss_result_fill_threads(capture, tasks);
@@ -905,6 +1027,7 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, bool again,
 	tick->capture = NULL;
 	sampler->space.capture->threads.count = 0;
 	ss_gathers_begin(&sampler->gathers);
+	sampler->limit.spent_ns = 0;
 	sampler->arena->used = kept;
 	if (!list_due(sampler, again))
 		return ss_error_no_memory();
@@ -916,11 +1039,7 @@ static struct ss_error *capture_due(struct ss_sampler *sampler, bool again,
 
 bool ss_sampler_release_late(struct ss_sampler *sampler)
 {
-	struct ss_freeze freeze = { .target = sampler->target,
-				    .options = &sampler->options,
-				    .tasks = &sampler->tasks };
-
-	return sampler->late && sampler->access->release_late(&freeze);
+	return sampler->late && release_late(sampler);
 }
 
 /* The program that a process executes now has other names. */
@@ -983,6 +1102,7 @@ struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret
 {
 	*ret = (struct ss_tick){};
 	sampler->late = false;
+	begin_limit(sampler, ret);
 	drop_ended(sampler);
 	ss_switch_stacks_sweep(&sampler->switches, ss_now_ns());
 	for (size_t i = 0; i < sampler->clocked_count; i++) {

@@ -14,6 +14,9 @@
  * if it was sampled: one that sleeps by now has native frames if the copies are not enough, and one
  * that has woken up since gets a moment to sleep again.
  *
+ * A thread is stopped for at most 1 % of its time, and, as far as that can be foreseen, not for longer
+ * than 5 ms at once (struct ss_stop_limit). A sample for which it would be has no stack.
+ *
  * Threads do not stay attached between two ticks: each signal for such a thread would
  * stop it until we wake up and deliver the signal, and no debugger could attach.
  * Attaching again costs a running thread only about a microsecond.
@@ -31,6 +34,26 @@
 #include "sampling/on_cpu.h"
 #include "sampling/thread_list.h"
 #include "target/switch_stacks.h"
+
+/*
+ * Bounds how long threads stand still. A stop of a thread takes as long as this program waits for a
+ * CPU meanwhile, and a thread that waits for one stops only when it has got it: on a busy machine both
+ * take long, and a tick waits for it.
+ */
+struct ss_stop_limit {
+	unsigned most;		 /* threads that may be stopped in a tick: adapts */
+	unsigned left;		 /* of these, in this tick */
+	size_t next;		 /* where the choice begins, so that each has its turn */
+	uint64_t pause_until_ns; /* CLOCK_MONOTONIC; none is stopped before */
+	uint64_t
+		waited_ns; /* by this thread for a CPU, as of the last tick; 0: not known */
+	uint64_t
+		spent_ns; /* on the stops of a capture, with the wait for those that do not stop */
+	uint64_t not_stopped; /* samples without a stack for these reasons */
+	/* Of threads that were released after their tick; part of the next one */
+	uint64_t late_ns;
+	uint64_t late_max_ns;
+};
 
 struct ss_sampler {
 	struct ss_target *target;		/* borrowed */
@@ -65,6 +88,7 @@ struct ss_sampler {
 	bool late;				     /* the calling thread must end */
 	bool took_sigchld;
 	uint64_t thread_stops;
+	struct ss_stop_limit limit;
 	/* How often a tick waits 0.1 ms for threads to sleep again that slept at the tick; at least four
 	   times. */
 	unsigned patience;

@@ -86,6 +86,9 @@ struct ss_sampled_thread {
 	bool prompt;		   /* since then it has got a CPU at once, each time */
 	uint64_t switches;	   /* how often it has run since then */
 	uint64_t after_stop_count; /* STOP_NEXT: expected after the stop; 0: not known */
+	uint64_t
+		first_ns; /* CLOCK_MONOTONIC, when it was first to be stopped; 0: never */
+	uint64_t stopped_ns; /* since then, in all */
 	struct ss_area_check areas;
 };
 

@@ -105,6 +105,11 @@ static int open_event(struct ss_perf_ring *ring, pid_t tid)
 	return 0;
 }
 
+bool ss_switch_stacks_are_full(const struct ss_switch_stacks *stacks)
+{
+	return stacks->events.count == EVENTS_MAX;
+}
+
 bool ss_switch_stacks_start(struct ss_switch_stacks *stacks, pid_t tid)
 {
 	struct ss_switch_event event = { .tid = tid, .asked_ns = ss_now_ns() };
@@ -112,7 +117,7 @@ bool ss_switch_stacks_start(struct ss_switch_stacks *stacks, pid_t tid)
 
 	if (find_event(stacks, tid))
 		return true;
-	if (stacks->first == 0 || stacks->events.count == EVENTS_MAX ||
+	if (stacks->first == 0 || ss_switch_stacks_are_full(stacks) ||
 	    open_event(&event.ring, tid) != 0)
 		return false;
 	if (!ss_vector_push(&stacks->events)) {

@@ -45,6 +45,9 @@ void ss_switch_stacks_close(struct ss_switch_stacks *stacks);
    sampled. */
 bool ss_switch_stacks_start(struct ss_switch_stacks *stacks, pid_t tid);
 
+/* Whether no other thread can be sampled: there are as many as memory is spent on. */
+bool ss_switch_stacks_are_full(const struct ss_switch_stacks *stacks);
+
 /* Ends the samples of a thread that has ended. Without effect if it is not sampled. */
 void ss_switch_stacks_end(struct ss_switch_stacks *stacks, pid_t tid);
 

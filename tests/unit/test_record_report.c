@@ -58,7 +58,27 @@ static void test_nothing_is_missing(void **state)
 	check(&summary, false, "the kernel sampled running threads", "not available");
 	check(&summary, true, "the CPUs were sampled", "not available");
 	check(&summary, true, "no thread was stopped", "threads were stopped");
-	check(&summary, false, "threads were stopped 0 times", NULL);
+	check(&summary, false, "no thread was stopped", "thinned itself");
+}
+
+/* Times are of stops that are counted, and of each, not parts of the time of one thread. */
+static void test_stops(void **state)
+{
+	struct ss_recorder_summary summary = { .perf_errno = EACCES,
+					       .duration_ns = 1000 * 1000 * 1000,
+					       .thread_stops = 1000,
+					       .stopped_ns = 1430 * 1000 * 1000ull,
+					       .stopped_max_ns = 4 * 1000 * 1000,
+					       .not_stopped = 20 };
+
+	(void)state;
+	check(&summary, false,
+	      "threads were stopped 1,000 times, for 1.43 s in total, 1.43 ms each on "
+	      "average, "
+	      "4.00 ms at most",
+	      "of the time)");
+	check(&summary, false,
+	      "thinned itself: 20 samples of running threads have no stack", NULL);
 }
 
 static void test_no_programs(void **state)
@@ -111,7 +131,7 @@ static void test_no_samples(void **state)
 		check(&summary, false, strerror(cases[i].errnum), "sampled running");
 		check(&summary, true, cases[i].remedy, "bpf");
 		check(&summary, true, "short bursts of work are missing", NULL);
-		check(&summary, true, "threads were stopped 0 times", NULL);
+		check(&summary, true, "no thread was stopped", NULL);
 	}
 }
 
@@ -136,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_is_missing),
+		cmocka_unit_test(test_stops),
 		cmocka_unit_test(test_no_programs),
 		cmocka_unit_test(test_no_samples),
 		cmocka_unit_test(test_losses),

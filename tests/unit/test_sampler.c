@@ -60,10 +60,11 @@ struct process {
 	enum ss_error_code refused; /* or it fails so */
 	enum ss_mapping_check check;
 	unsigned updates;
-	unsigned stops;	 /* of threads */
-	unsigned looks;	 /* at threads that run in a call */
-	unsigned reads;	 /* of all of a thread */
-	unsigned checks; /* of mappings */
+	unsigned stops;	  /* of threads */
+	uint64_t stop_ns; /* each takes; 0: STOP_NS */
+	unsigned looks;	  /* at threads that run in a call */
+	unsigned reads;	  /* of all of a thread */
+	unsigned checks;  /* of mappings */
 	bool keeps_files;
 	const char *name;  /* of all threads; NULL: "thread" */
 	size_t stack_size; /* of each, in the arena; 0: elsewhere */
@@ -282,7 +283,7 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		struct thread *thread = find(process, task->tid);
-		if (task->phase != SS_TASK_SEEN || task->watched)
+		if (task->phase != SS_TASK_SEEN || task->watched || task->limited)
 			continue;
 		task->put_off &= !thread || !thread->on_cpu || task->woken;
 		if (task->put_off)
@@ -301,7 +302,7 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 			continue;
 		task->phase = SS_TASK_STOPPED;
 		task->runs = thread->runs_now;
-		task->stopped_ns = STOP_NS;
+		task->stopped_ns = process->stop_ns ? process->stop_ns : STOP_NS;
 		thread->runs += !thread->runs_now;
 		copy(data);
 		task->phase = SS_TASK_RELEASED;
@@ -310,6 +311,23 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 		freeze->max_thread_ns = STOP_NS;
 		process->stops++;
 	}
+}
+
+/* None has stopped by then. */
+static bool release_late(struct ss_freeze *freeze)
+{
+	return freeze->tasks->items.count > 0;
+}
+
+/* How long this program waited for a CPU before each tick. */
+static uint64_t waits_ns;
+
+static uint64_t read_waited_ns(void)
+{
+	static uint64_t waited_ns = 1;
+
+	waited_ns += waits_ns;
+	return waited_ns;
 }
 
 static bool read_name(const struct ss_target *target, pid_t tid, struct ss_buffer *text,
@@ -445,7 +463,9 @@ static const struct ss_process_access made_up = {
 	.read_run_count = read_run_count,
 	.check_fragile = check_fragile,
 	.stop = stop,
+	.read_waited_ns = read_waited_ns,
 	.read_name = read_name,
+	.release_late = release_late,
 	.copy = copy,
 	.copy_watched = copy_watched,
 	.check_watched = check_watched,
@@ -542,6 +562,88 @@ static void test_blocked_threads(void **state)
 	assert_int_equal(captured(&process), 0x2);
 	assert_int_equal(process.stops, 0);
 	assert_int_equal(captured(&process), 0);
+	end(&process);
+}
+
+/* A thread that was stopped for 1 % of its time, and one that would be. */
+static void test_share_of_stops(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 2);
+	process.stop_ns = 2 * SS_NS_PER_MS;
+	process.threads[0].runs_now = process.threads[1].runs_now = true;
+	unsigned stops = 0;
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(captured(&process), 0x3);
+		stops += process.stops;
+	}
+	/* Three of each exceed the 5 ms that do not count; the test takes less than 0.1 s. */
+	assert_in_range(stops, 6, 8);
+	assert_int_equal(process.sampler.thread_stops, stops);
+	assert_int_equal(process.sampler.limit.not_stopped, 40 - stops);
+	end(&process);
+}
+
+/* After one that took too long, no thread is stopped for a while. */
+static void test_long_stop(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 2);
+	process.stop_ns = SS_NS_PER_SECOND;
+	process.threads[0].runs_now = true;
+	(void)captured(&process);
+	assert_int_equal(process.stops, 1);
+	process.threads[1].runs_now = true;
+	process.threads[1].runs++;
+	for (int i = 0; i < 5; i++) {
+		(void)captured(&process);
+		assert_int_equal(process.stops, 0);
+	}
+	end(&process);
+}
+
+/* Threads that do not stop: fewer are tried in the next ticks, and others. */
+static void test_late_stops(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 4);
+	for (unsigned i = 0; i < 4; i++)
+		process.threads[i].runs_now = process.threads[i].deaf = true;
+	process.sampler.limit.most = 2;
+	(void)captured(&process);
+	assert_true(process.sampler.late);
+	assert_int_equal(process.sampler.limit.most, 1);
+	process.sampler.limit.pause_until_ns = 0;
+	for (unsigned i = 0; i < 4; i++)
+		process.threads[i].deaf = i < 2;
+	(void)captured(&process);
+	assert_int_equal(process.stops, 1); /* the third */
+	assert_int_equal(process.sampler.limit.most, 2);
+	end(&process);
+}
+
+/* This program waited for a CPU for longer than it may hold a thread. */
+static void test_starved(void **state)
+{
+	struct process process;
+
+	(void)state;
+	begin(&process, 1);
+	process.threads[0].runs_now = true;
+	(void)captured(&process);
+	assert_int_equal(process.stops, 1);
+	waits_ns = 6 * SS_NS_PER_MS;
+	(void)captured(&process);
+	assert_int_equal(process.stops, 0);
+	waits_ns = 0;
+	(void)captured(&process);
+	assert_int_equal(process.stops, 1);
 	end(&process);
 }
 
@@ -1546,6 +1648,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_blocked_threads),
 		cmocka_unit_test(test_running_threads),
+		cmocka_unit_test(test_share_of_stops),
+		cmocka_unit_test(test_long_stop),
+		cmocka_unit_test(test_late_stops),
+		cmocka_unit_test(test_starved),
 		cmocka_unit_test(test_sampled_by_the_kernel),
 		cmocka_unit_test(test_room_for_stacks),
 		cmocka_unit_test(test_switches),
