@@ -25,6 +25,7 @@ void ss_definer_deinit(struct ss_definer *definer)
 	list_deinit(&definer->processes);
 	list_deinit(&definer->threads);
 	list_deinit(&definer->modules);
+	ss_vector_free(&definer->ended_threads);
 	ss_idtable_deinit(&definer->strings);
 	ss_idtable_deinit(&definer->frames);
 	ss_idtable_deinit(&definer->stacks);
@@ -192,6 +193,21 @@ uint32_t ss_definer_add(struct ss_definer *definer, enum ss_definition kind,
 	return copied ? handle : SS_ID_NONE;
 }
 
+bool ss_defined_list_forget(struct ss_defined_list *list, uint32_t handle)
+{
+	struct ss_defined *d = &list->items.items[handle];
+	uint32_t *slot = ss_vector_push(&list->unused);
+
+	free(d->name);
+	free(d->more);
+	free(d->problem);
+	free(d->hash);
+	*d = (struct ss_defined){};
+	if (slot)
+		*slot = handle;
+	return slot != NULL;
+}
+
 void ss_definer_end(struct ss_definer *definer, enum ss_definition kind, uint32_t handle,
 		    uint64_t time_ns)
 {
@@ -200,6 +216,23 @@ void ss_definer_end(struct ss_definer *definer, enum ss_definition kind, uint32_
 	d->state = SS_DEFINED_ENDED;
 	d->end_ns = time_ns;
 	put_end(definer, kind, d);
+	if (kind != SS_DEFINE_THREAD_END)
+		return;
+	uint32_t *slot = ss_vector_push(&definer->ended_threads);
+	definer->out.failed |= !slot;
+	if (slot)
+		*slot = handle;
+}
+
+bool ss_definer_forget_threads(struct ss_definer *definer)
+{
+	bool ok = true;
+
+	for (size_t i = 0; i < definer->ended_threads.count; i++)
+		ok &= ss_defined_list_forget(&definer->threads,
+					     definer->ended_threads.items[i]);
+	definer->ended_threads.count = 0;
+	return ok;
 }
 
 void ss_definer_name(struct ss_definer *definer, uint32_t thread, const char *name,

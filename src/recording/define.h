@@ -78,6 +78,7 @@ struct ss_definer {
 	struct ss_idtable calls;
 	struct ss_defined_list processes;
 	struct ss_defined_list threads;
+	SS_VECTOR(uint32_t) ended_threads; /* handles */
 	struct ss_defined_list modules;
 	struct ss_buffer key;  /* of the current stack */
 	struct ss_buffer last; /* of the stack that was defined last */
@@ -88,11 +89,19 @@ struct ss_definer {
 
 void ss_definer_deinit(struct ss_definer *definer);
 
+/* Drops an object: its handle is used again. False: no memory. */
+bool ss_defined_list_forget(struct ss_defined_list *list, uint32_t handle);
+
 uint32_t ss_definer_add(struct ss_definer *definer, enum ss_definition kind,
 			const struct ss_defined *what,
 			const struct ss_defined_texts *texts);
+/* What has ended. The handle is valid until the next segment, that of a thread until
+   ss_definer_forget_threads(). */
 void ss_definer_end(struct ss_definer *definer, enum ss_definition kind, uint32_t handle,
 		    uint64_t time_ns);
+/* Drops the threads that have ended, when their samples are written: no stack needs them, and a process
+   may have any number of threads. False: no memory. */
+bool ss_definer_forget_threads(struct ss_definer *definer);
 void ss_definer_name(struct ss_definer *definer, uint32_t thread, const char *name,
 		     uint64_t time_ns);
 uint32_t ss_definer_stack(struct ss_definer *definer,

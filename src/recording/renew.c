@@ -137,21 +137,6 @@ static bool mark_needed(struct ss_definer *definer, const struct old *old,
 	return true;
 }
 
-static bool forget(struct ss_defined_list *list, uint32_t handle)
-{
-	struct ss_defined *d = &list->items.items[handle];
-	uint32_t *slot = ss_vector_push(&list->unused);
-
-	free(d->name);
-	free(d->more);
-	free(d->problem);
-	free(d->hash);
-	*d = (struct ss_defined){};
-	if (slot)
-		*slot = handle;
-	return slot != NULL;
-}
-
 static bool renew_list(struct ss_definer *definer, struct ss_defined_list *list,
 		       enum ss_definition kind, enum ss_definition end_kind)
 {
@@ -162,7 +147,7 @@ static bool renew_list(struct ss_definer *definer, struct ss_defined_list *list,
 		if (d->state == SS_DEFINED_FREE)
 			continue;
 		if (ended && !d->needed) {
-			if (!forget(list, i))
+			if (!ss_defined_list_forget(list, i))
 				return false;
 			continue;
 		}

@@ -334,6 +334,8 @@ static struct ss_error *flush(struct ss_writer *writer)
 	if (!error && writer->events.size)
 		error = put_events(writer);
 	ss_ticks_reset(&writer->ticks);
+	if (!error && !ss_definer_forget_threads(&writer->definer))
+		error = ss_error_no_memory();
 	return error;
 }
 

@@ -97,6 +97,7 @@ uint32_t ss_writer_add_module(struct ss_writer *writer, uint32_t process,
 			      uint64_t begin_ns);
 void ss_writer_name_thread(struct ss_writer *writer, uint32_t thread, const char *name,
 			   uint64_t time_ns);
+/* The handle is not valid after the tick, and is used again. */
 void ss_writer_end_thread(struct ss_writer *writer, uint32_t thread, uint64_t time_ns);
 void ss_writer_end_module(struct ss_writer *writer, uint32_t module, uint64_t time_ns);
 void ss_writer_end_process(struct ss_writer *writer, uint32_t process, uint64_t time_ns);

@@ -557,6 +557,42 @@ static void test_lifetimes(void **state)
 	sample_close(&s);
 }
 
+/* Threads that have ended take no memory, also within a segment. */
+static void test_short_threads(void **state)
+{
+	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS,
+						   .write_ns = 1 };
+	struct sample_recording s = {};
+	const uint64_t offsets[] = { 1, 2 };
+	enum { SHORT = 20000, TABLES_MAX = 512 << 10 };
+
+	(void)state;
+	sample_open(&s, &options);
+	for (unsigned i = 0; i < SHORT; i++) {
+		const struct ss_tick_record tick = { .monotonic_ns = 10 + i };
+		const struct ss_sample_record sample = {
+			.thread = ss_writer_add_thread(s.writer, s.process,
+						       (pid_t)(100 + i), "short", 10 + i),
+			.stack = sample_stack(&s, offsets, 2),
+			.call = SS_ID_NONE,
+			.state = 'S'
+		};
+		assert_null(ss_writer_tick(s.writer, &tick, &sample, 1));
+		ss_writer_end_thread(s.writer, sample.thread, 11 + i);
+	}
+	assert_in_range(ss_writer_memory(s.writer), 1, TABLES_MAX);
+	finish(&s);
+	struct ss_recording *recording = reopen(s.fd);
+	assert_null(ss_recording_info(recording)->problem);
+	assert_int_equal(ss_recording_thread_count(recording), SHORT);
+	for (unsigned i = 0; i < SHORT; i++) {
+		assert_int_equal(ss_recording_thread(recording, i)->tid, 100 + i);
+		assert_int_equal(ss_recording_thread(recording, i)->end_ns, 11 + i);
+	}
+	ss_recording_close(recording);
+	sample_close(&s);
+}
+
 /* After a write error, what was written before can be read. */
 /* Each segment begins in the other one of two files, in place of what it contained. */
 static void test_two_files(void **state)
@@ -649,6 +685,7 @@ int main(void)
 		cmocka_unit_test(test_segments),
 		cmocka_unit_test(test_ring),
 		cmocka_unit_test(test_lifetimes),
+		cmocka_unit_test(test_short_threads),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_two_files),
 		cmocka_unit_test(test_losses),
