@@ -1,0 +1,142 @@
+"""Runtimes that use signals themselves, under observation on a busy machine: each must end as it does without it, with
+its own exit status. A third of STACKSNAP_TRIES are node and Go programs each; without it there are a few of each."""
+# ctest: serial tries=300 release-only timeout=7200 real
+
+import glob
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from harness import EndToEnd, LIMIT_S, STACKSNAP, main
+
+TRIES = int(os.environ.get("STACKSNAP_TRIES", "4"))
+LOAD = 50 if "STACKSNAP_TRIES" in os.environ else 8
+AT_ONCE = 4  # processes under observation, each with a command of its own
+STATUS = 7
+JAVA = sorted({os.path.realpath(path) for path in glob.glob("/usr/lib/jvm/*/bin/java")})
+# C2 without the tiers before it, the interpreter alone, both
+JVM_OPTIONS = (["-XX:-TieredCompilation"], ["-Xint"], [])
+NODE = """
+let n = 0;
+const turn = () => { for (let i = 0; i < 1e6; i++) n += Math.sqrt(i); timer = setTimeout(turn, 1); };
+let timer = setTimeout(turn, 1);
+process.stdin.on("end", () => { clearTimeout(timer); process.exit(7); });
+process.stdin.resume();
+console.log("ready");
+"""
+GO = """package main
+
+import ("fmt"; "io"; "os")
+
+type node struct { value int }
+
+func read(n *node) (v int) {
+	defer func() { if recover() != nil { v = 1 } }()
+	return n.value
+}
+
+func work() {
+	for i := 0; ; i++ {
+		n := &node{i}
+		if i%97 == 0 { n = nil }
+		read(n)
+	}
+}
+
+func main() {
+	for i := 0; i < 4; i++ { go work() }
+	fmt.Println("ready")
+	io.Copy(io.Discard, os.Stdin)
+	os.Exit(7)
+}
+"""
+
+
+class Runtimes(EndToEnd):
+    @classmethod
+    def setUpClass(cls):
+        directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(directory.cleanup)
+        cls.directory = directory.name
+        for _ in range(LOAD):
+            process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            cls.addClassCleanup(process.wait)
+            cls.addClassCleanup(process.kill)
+
+    def commands(self, number):
+        path = os.path.join(self.directory, "%d.rec" % number)
+        return itertools.cycle((
+            ["hang"], ["--mode=stop"],
+            ["record", "-d", "1s", "-o", path], ["top", "--once"]))
+
+    def observe(self, programs, signals=()):
+        """Starts each program, observes it with a command, and ends it."""
+        number = 0
+        statuses = []
+        command = self.commands(0)
+        for i in range(0, len(programs), AT_ONCE):
+            targets = [subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT)
+                       for program in programs[i:i + AT_ONCE]]
+            for target in targets:
+                self.addCleanup(target.wait)
+                self.addCleanup(target.kill)
+                self.assertEqual(target.stdout.readline(), b"ready\n")
+            tools = []
+            for target in targets:
+                number += 1
+                arguments = [word.replace("0.rec", "%d.rec" % number) for word in next(command)]
+                tools.append(subprocess.Popen([STACKSNAP, *arguments, str(target.pid)],
+                                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                              stderr=subprocess.PIPE))
+                for name in signals:
+                    os.kill(target.pid, name)
+            for tool in tools:
+                text = tool.communicate(timeout=10 * LIMIT_S)[1]
+                # A number of hang's is its verdict.
+                self.assertIn(tool.returncode, range(0, 16), text)
+            for target in targets:
+                text = target.communicate(timeout=10 * LIMIT_S)[0]
+                statuses.append((target.args[:3], target.returncode, text[-2000:]))
+        bad = [status for status in statuses if status[1] != STATUS]
+        print("%d ended with their status, %d otherwise" % (len(statuses) - len(bad), len(bad)),
+              flush=True)
+        self.assertEqual(bad, [])
+
+    def test_java(self):
+        if not JAVA or not shutil.which("javac"):
+            self.skipTest("no JDK")
+        oldest = min(JAVA, key=lambda java: int((re.findall(r"\d+", java) or ["0"])[0]))
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "RuntimeTarget.java")
+        subprocess.run([os.path.join(os.path.dirname(oldest), "javac"), "-d", self.directory, source],
+                       check=True, timeout=10 * LIMIT_S)
+        kinds = itertools.cycle(itertools.product(JAVA, JVM_OPTIONS))
+        programs = [[java, *options, "-Xmx64m", "-XX:+UseSerialGC", "-cp", self.directory, "RuntimeTarget"]
+                    for java, options in itertools.islice(kinds, TRIES)]
+        self.observe(programs, [signal.SIGQUIT])
+
+    def test_node(self):
+        if not shutil.which("node"):
+            self.skipTest("no node")
+        self.observe([["node", "-e", NODE]] * max(TRIES // 3, 1))
+
+    def test_go(self):
+        if not shutil.which("go"):
+            self.skipTest("no go")
+        source = os.path.join(self.directory, "runtime_target.go")
+        with open(source, "w") as file:
+            file.write(GO)
+        program = os.path.join(self.directory, "runtime_target")
+        subprocess.run(["go", "build", "-o", program, source], check=True, timeout=20 * LIMIT_S)
+        self.observe([[program]] * max(TRIES // 3, 1))
+
+
+if __name__ == "__main__":
+    unittest.installHandler()
+    main()
