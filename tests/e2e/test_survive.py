@@ -1,4 +1,4 @@
-"""The table of docs/harmless.md with a few tries: what must not disturb a process does not. In
+"""The table of disturbances in docs/how-we-know.md with a few tries: what must not disturb a process does not. In
 the default mode that includes every call that sleeps."""
 # ctest: serial timeout=900 tries=300 release-only
 

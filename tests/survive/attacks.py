@@ -1,5 +1,5 @@
 """
-The table of docs/attacks.md: hard and hostile circumstances, how often each was tried, and how
+The list of attacks in docs/how-we-know.md: hard and hostile circumstances, how often each was tried, and how
 often something did not hold. disturbances.py is about what a look does to a process; this is about
 whether the tool copes, and leaves the process as it was.
 
@@ -31,8 +31,7 @@ from survive import circumstances, say, write
 from harness import LIMIT_S, STACKSNAP, TARGETS, for_everyone, read_text, task_states, wait_until
 from test_core_handler import order_like_kernel
 
-BEGIN, END = "<!-- this table is written by ./dev attack -->", "<!-- end -->"
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "attacks.md")
+BEGIN = "<!-- this list is written by ./dev attack -->"
 SNAPS = [mode for mode in MODES if mode.name in ("auto", "no-stop", "stop", "live")]
 DENY = os.path.join(TARGETS, "deny_syscalls")
 WHOLE = (0,)
@@ -753,7 +752,7 @@ def handler_directory(lab, _):
             else "%s: %s" % (directory, errors)
 
 
-# The table ---------------------------------------------------------------------------------------
+# The list ----------------------------------------------------------------------------------------
 
 def measure(name, title, tries, function):
     count, wrong = 0, []
@@ -767,30 +766,31 @@ def measure(name, title, tries, function):
                     say("%s: %s" % (name, problem))
         except Unavailable as reason:
             say("%s: %s" % (name, reason))
-            return "| %s | – | |" % title, []
+            return None
     say("%s: %d tries, %d failed, %d s" % (name, count, len(wrong), time.monotonic() - begin))
-    return "| %s | %d | %s |" % (title, count, "**%d**" % len(wrong) if wrong else "0"), wrong
+    return "- %s: %s%d" % (title, "**%d** of " % len(wrong) if wrong else "", count), wrong
 
 
 def main():
     parser = argparse.ArgumentParser(description="Try hard and hostile circumstances.")
     parser.add_argument("--only", action="append", metavar="NAME",
                         help="try only this one; may be repeated")
-    parser.add_argument("--tries", type=int, help="how often (default: as the table says)")
-    parser.add_argument("--write", action="store_true", help="write the table to docs/attacks.md")
+    parser.add_argument("--tries", type=int, help="how often (default: as the list says)")
+    parser.add_argument("--write", action="store_true", help="write the list to docs/how-we-know.md")
     arguments = parser.parse_args()
-    lines = ["| attack | tries | did not hold |", "|---|---|---|"]
+    lines = []
     failed = False
     for name, title, tries, function in ATTACKS:
         if arguments.only and name not in arguments.only:
             continue
-        line, wrong = measure(name, title, arguments.tries or tries, function)
-        lines.append(line)
-        failed = failed or bool(wrong)
+        result = measure(name, title, arguments.tries or tries, function)
+        if result:
+            lines.append(result[0])
+            failed = failed or bool(result[1])
     text = "\n".join(lines) + "\n\n" + circumstances(None) + "\n"
     print(text)
     if arguments.write:
-        write(text, PAGE, BEGIN, END)
+        write(text, BEGIN)
     sys.exit(failed)
 
 

@@ -1,6 +1,6 @@
 """
 What each mode does to processes that do not bear it easily: programs in targets/ that count
-what went wrong with them, one row or a few of the table in docs/harmless.md each.
+what went wrong with them, one row or a few of the table in docs/how-we-know.md each.
 
 To add one: a target that prints its counts at the end, and a row() here. If a mode must not
 disturb it, tests/e2e/test_survive.py checks that.
@@ -213,7 +213,7 @@ for call, text in (("write_pipe", "`write` to a pipe"), ("send", "`send`"), ("ge
         moving(call))
 
 
-@row("the same, stacksnap without `CAP_PERFMON`", SOME, "moving_blind")
+@row("a running call that moves a megabyte or more returns a part, without `CAP_PERFMON`", SOME, "moving_blind")
 def moving_blind(mode, tries):
     if os.geteuid() != 0:
         raise Unavailable("needs root, to drop a right")
@@ -244,7 +244,8 @@ def filtered(*arguments):
 for action, text in (("kill", "kills the process"), ("errno", "fails")):
     row("a seccomp filter allows the call, but `restart_syscall` " + text,
         name="seccomp_" + action)(filtered(action))
-    row("the same, computing every other millisecond", name="seccomp_%s_mixed" % action)(filtered(action, "mixed"))
+    row("threads compute every other millisecond, and `restart_syscall` " + text,
+        name="seccomp_%s_mixed" % action)(filtered(action, "mixed"))
 row("a call that a seccomp supervisor emulates is made twice", SOME, "seccomp_notify")(filtered("notify"))
 
 
@@ -384,7 +385,7 @@ def set_uid(what, *options):
 
 row("a child executes a set-user-ID program, which gets no rights (stacksnap is unprivileged)",
     name="set_uid_child")(set_uid("children", "--children"))
-row("the process itself executes it", SOME, "set_uid_itself")(set_uid("itself"))
+row("the process itself executes a set-user-ID program, which gets no rights", SOME, "set_uid_itself")(set_uid("itself"))
 
 
 # Others ----------------------------------------------------------------------------------------
@@ -420,7 +421,7 @@ def tracer(mode, tries):
     return watched(mode, tries, lambda output: numbers(output)[0], "tracer", settle=False)
 
 
-@row("its child, which it traces")
+@row("the child of a process that uses ptrace: unexpected results")
 def traced(mode, tries):
     wrong = 0
     for part in sessions(tries):

@@ -11,6 +11,7 @@ from harness import STACKSNAP, canonical
 
 EU_FRAME = re.compile(r"^#\d+\s+0x[0-9a-f]+(?: - 1)? ?(.*)$")
 GDB_FRAME = re.compile(r"^#\d+\s+(?:0x[0-9a-f]+ in )?(.*?) \(.*$")
+RIGHT = "right"  # whole stacks, right names, and the process as before
 
 
 def parse_eu(text):
@@ -154,7 +155,7 @@ class Verdict:
         elif self.refused:
             words.append("says " + self.message + (", lists the threads" if self.listed else ""))
         elif self.whole == self.expected:
-            words.append("whole, right names")
+            words.append(RIGHT)
         elif not self.run.stacks:
             words.append("nothing")
         elif self.whole == 0 and self.unnamed == self.expected:

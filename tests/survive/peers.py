@@ -20,11 +20,9 @@ import killing
 import rights  # noqa: F401: likewise
 from situations import ALL
 from subjects import Lab, Unavailable
-from survive import say, write
+from survive import say, tabulate, write
 
 BEGIN = "<!-- this table is written by ./dev peers -->"
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "how-we-know.md")
-RIGHT = "whole, right names"
 RACE_LIMIT_S = 20
 
 
@@ -127,18 +125,8 @@ def table(only):
                             if shutil.which(tool.name)]
     measured = [(row.title, [cell(row, tool) for tool in tools])
                 for row in rows() if not only or row.name in only]
-    return tabulate([tool.name for tool in tools], measured)
-
-
-def tabulate(names, measured):
-    """Situations in which all tools are right are a list below the table."""
-    lines = ["| situation | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
-    lines += ["| %s | %s |" % (title, " | ".join(cells))
-              for title, cells in measured if set(cells) != {RIGHT}]
-    right = [title for title, cells in measured if set(cells) == {RIGHT}]
-    if right:
-        lines += ["", "Each tool shows %s: " % RIGHT + "; ".join(right) + "."]
-    return "\n".join(lines) + "\n"
+    return tabulate(["situation"] + [tool.name for tool in tools], measured, judge.RIGHT,
+                    "Each tool is right about")
 
 
 def main():
@@ -149,7 +137,7 @@ def main():
     text = "%s\n%s\n" % (table(arguments.only), circumstances())
     print(text)
     if arguments.write:
-        write(text, PAGE, BEGIN)
+        write(text, BEGIN)
 
 
 if __name__ == "__main__":

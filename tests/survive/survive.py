@@ -1,5 +1,5 @@
 """
-The table of docs/harmless.md: how often each mode disturbs each target (disturbances.py).
+The table of disturbances in docs/how-we-know.md: how often each mode disturbs each target (disturbances.py).
 
 ./dev survive [-- [--only=NAME]... [--mode=NAME]... [--tries=N] [--write]]
 """
@@ -14,7 +14,8 @@ import disturbances
 from subjects import Unavailable
 
 BEGIN, END = "<!-- this table is written by ./dev survive -->", "<!-- end -->"
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "harmless.md")
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "how-we-know.md")
+LABELS_MAX = 4  # a cell with more kinds of calls has their number
 
 
 def say(text):
@@ -41,16 +42,28 @@ def cell(count):
 
 
 def lines_of(row, modes, tries):
-    """A line for each label with a disturbance, and one for all others."""
+    """(title, cells) for each label with a disturbance, and for all others."""
     counted = [measure(row, mode, tries) for mode in modes]
     labels = list(dict.fromkeys(label for result in counted for label in result))
     quiet = [label for label in labels if not any(result.get(label) for result in counted)]
     groups = [[label] for label in labels if label not in quiet] + ([quiet] if quiet else [])
     for group in groups or [[]]:
-        names = ", ".join("`%s`" % label for label in group if label and label != "killed")
+        names = ["`%s`" % label for label in group if label and label != "killed"]
+        names = "%d kinds" % len(names) if len(names) > LABELS_MAX else ", ".join(names)
         cells = [cell(None if not result else
                       sum(result.get(label, 0) for label in group)) for result in counted]
-        yield "| %s | %s |" % (row.title + (": " + names if names else ""), " | ".join(cells))
+        yield row.title + (": " + names if names else ""), cells
+
+
+def tabulate(heads, rows, usual, sentence):
+    """Rows of which all cells are as usual are a list below the table."""
+    lines = ["| %s |" % " | ".join(heads), "|---" * len(heads) + "|"]
+    lines += ["| %s | %s |" % (title, " | ".join(cells))
+              for title, cells in rows if set(cells) != {usual}]
+    others = [title for title, cells in rows if set(cells) == {usual}]
+    if others:
+        lines += ["", sentence + ":", ""] + ["- " + title for title in others]
+    return "\n".join(lines) + "\n"
 
 
 def circumstances(tries):
@@ -59,12 +72,13 @@ def circumstances(tries):
         ", %d tries in each cell" % tries if tries else "")
 
 
-def write(text, path=PAGE, begin=BEGIN, end=END):
-    with open(path, encoding="utf-8") as file:
+def write(text, begin=BEGIN):
+    """Replaces what follows a mark in the page of all tables."""
+    with open(PAGE, encoding="utf-8") as file:
         page = file.read()
     begin = page.index(begin) + len(begin)
-    end = page.index(end, begin)
-    with open(path, "w", encoding="utf-8") as file:
+    end = page.index(END, begin)
+    with open(PAGE, "w", encoding="utf-8") as file:
         file.write("%s\n\n%s\n%s" % (page[:begin], text, page[end:]))
 
 
@@ -75,19 +89,19 @@ def main():
     parser.add_argument("--mode", action="append", metavar="NAME",
                         help="measure only this mode; may be repeated")
     parser.add_argument("--tries", type=int, default=300, help="tries in each cell (default: 300)")
-    parser.add_argument("--write", action="store_true", help="write the table to docs/harmless.md")
+    parser.add_argument("--write", action="store_true", help="write the table to docs/how-we-know.md")
     arguments = parser.parse_args()
     rows = [row for row in disturbances.ROWS if not arguments.only or row.name in arguments.only]
     modes = [mode for mode in disturbances.MODES
              if not arguments.mode or mode.name in arguments.mode]
-    lines = ["| disturbance | " + " | ".join(mode.title for mode in modes) + " |",
-             "|---" * (len(modes) + 1) + "|"]
+    measured = []
     begin = time.monotonic()
     for number, row in enumerate(rows):
         say("%d of %d rows after %.0f s" % (number, len(rows), time.monotonic() - begin))
-        lines += lines_of(row, modes, arguments.tries)
+        measured += lines_of(row, modes, arguments.tries)
     say("%.0f s" % (time.monotonic() - begin))
-    text = "\n".join(lines) + "\n\n" + circumstances(arguments.tries) + "\n"
+    text = tabulate(["disturbance"] + [mode.title for mode in modes], measured, "0", "0 in each column")
+    text += "\n" + circumstances(arguments.tries) + "\n"
     print(text)
     if arguments.write:
         write(text)
