@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -12,10 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
-#include "base/cpu_pin.h"
 #include "base/io.h"
-#include "base/own_child.h"
 
 enum {
 	SLOW_MS = 1000,
@@ -46,44 +44,35 @@ struct run {
 	const struct ss_child_job *job;
 	int output;
 	int messages;
-	/* A pair of sockets, of parent and child. The child requests memory over it, and its
-	   end tells the parent that the child has ended. Where sockets are refused it is a
-	   pipe, and nothing can be requested. */
-	int alive[2];
-	/* Buffers of the parent; NULL with a pipe. */
+	/* The child requests memory over its channel, whose end tells the parent that the child
+	   has ended. Where sockets are refused it is a pipe, and nothing can be requested. */
+	struct ss_child child;
+	bool has_socket;
+	/* Buffers of the parent */
 	void *request;
 	void *answer;
 	int64_t asked_ms; /* in the ask function; not limited */
-	pid_t parent;
-	pid_t child;
 };
 
 static void run_deinit(struct run *run)
 {
 	close_cleanup(&run->output);
 	close_cleanup(&run->messages);
-	close_cleanup(&run->alive[0]);
-	close_cleanup(&run->alive[1]);
 	free(run->request);
 	free(run->answer);
 }
 
 static struct ss_error *run_init(struct run *run, const struct ss_child_job *job)
 {
-	*run = (struct run){ .job = job, .alive = { -1, -1 }, .parent = getpid() };
+	run->job = job;
 	run->output = ss_io_create_unnamed();
 	run->messages = ss_io_create_unnamed();
-	bool is_socket =
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, run->alive) == 0;
-	if (run->output < 0 || run->messages < 0 ||
-	    (!is_socket && pipe2(run->alive, O_CLOEXEC | O_NONBLOCK) < 0))
+	if (run->output < 0 || run->messages < 0)
 		return ss_error_new_errno(errno,
 					  "cannot create files for a child process");
-	if (is_socket) {
-		run->request = malloc(REQUEST_MAX);
-		run->answer = malloc(SS_SANDBOX_ASK_MAX);
-	}
-	if (is_socket && (!run->request || !run->answer))
+	run->request = malloc(REQUEST_MAX);
+	run->answer = malloc(SS_SANDBOX_ASK_MAX);
+	if (!run->request || !run->answer)
 		return ss_error_no_memory();
 	*job->page = (struct ss_child_page){ .module = -1 };
 	return NULL;
@@ -122,7 +111,7 @@ static size_t ask_job(struct run *run, const void *bytes, size_t size, void *ret
 
 static bool send_answer(const struct run *run, const uint8_t *bytes, size_t size)
 {
-	return send(run->alive[0], bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+	return send(run->child.channel, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) ==
 	       (ssize_t)size;
 }
 
@@ -164,11 +153,12 @@ static void answer(struct run *run, const struct request *request, const uint8_t
 static bool serve(struct run *run)
 {
 	struct request request;
-	ssize_t size = run->answer ? recv(run->alive[0], run->request, REQUEST_MAX,
-					  MSG_DONTWAIT) :
-				     read(run->alive[0], &request, sizeof(request));
+	ssize_t size = run->has_socket ?
+			       recv(run->child.channel, run->request, REQUEST_MAX,
+				    MSG_DONTWAIT) :
+			       read(run->child.channel, &request, sizeof(request));
 
-	if (run->answer && size >= (ssize_t)sizeof(request)) {
+	if (run->has_socket && size >= (ssize_t)sizeof(request)) {
 		memcpy(&request, run->request, sizeof(request));
 		answer(run, &request, (const uint8_t *)run->request + sizeof(request),
 		       (size_t)size - sizeof(request));
@@ -251,14 +241,6 @@ static void copy_error(const struct ss_error *error, struct ss_child_page *page)
 	copy_text(ss_error_remedy(error), page->error_remedy, sizeof(page->error_remedy));
 }
 
-/* Standard input keeps the socket open until the child ends. */
-static bool replace_streams(const struct run *run)
-{
-	return dup2(run->alive[1], STDIN_FILENO) == STDIN_FILENO &&
-	       dup2(run->output, STDOUT_FILENO) == STDOUT_FILENO &&
-	       dup2(run->messages, STDERR_FILENO) == STDERR_FILENO;
-}
-
 /* Symbol tables and the like are arrays of megabytes, and half of the time to fill them is
    spent on page faults: they get large pages, on the heap, where the next ones reuse them. */
 static void use_large_pages(void)
@@ -277,25 +259,24 @@ static void use_large_pages(void)
 #endif
 }
 
-__attribute__((noreturn)) static void run_child(const struct run *run)
+/* Standard input keeps the channel open until the child ends. */
+static int work(void *data, int channel)
 {
+	const struct run *run = data;
 	const struct ss_child_job *job = run->job;
-	struct ss_confinement confinement = job->confinement;
 	unsigned refused = 0;
 
-	confinement.parent = run->parent;
-	if (!replace_streams(run))
-		_exit(EXIT_FAILURE);
-	ss_confine_files(&confinement);
-	if (!ss_confine(&confinement, &refused))
-		_exit(EXIT_FAILURE);
+	(void)channel; /* it is standard input, too */
+	ss_confine_files(&job->confinement);
+	if (!ss_confine(&job->confinement, &refused))
+		return EXIT_FAILURE;
 	job->page->refused = refused;
 	use_large_pages();
 	struct ss_error *error = job->work(job->data, job->page, STDOUT_FILENO);
 	if (error)
 		copy_error(error, job->page);
 	job->page->finished = 1;
-	_exit(EXIT_SUCCESS); /* buffers and handlers of the parent are left alone */
+	return EXIT_SUCCESS;
 }
 
 /* The parent ------------------------------------------------------------ */
@@ -304,7 +285,7 @@ __attribute__((noreturn)) static void run_child(const struct run *run)
    meanwhile. */
 static bool wait_a_while(struct run *run, int64_t ms)
 {
-	struct pollfd end = { .fd = run->alive[0], .events = POLLIN };
+	struct pollfd end = { .fd = run->child.channel, .events = POLLIN };
 
 	int count = poll(&end, 1, (int)SS_MIN(ms, (int64_t)LOOK_MS));
 	/* A seccomp filter may refuse it. Reading does not block. */
@@ -331,7 +312,6 @@ enum end {
 static enum end wait_for_end(struct run *run)
 {
 	const struct ss_child_job *job = run->job;
-	struct ss_own_child child = { .pid = run->child };
 	int64_t begin = now_ms();
 	int64_t looked = begin;
 	int64_t spent = 0;
@@ -348,7 +328,7 @@ static enum end wait_for_end(struct run *run)
 		looked = now;
 		if (job->stop && job->stop(job->stop_data))
 			return INTERRUPTED;
-		if (ss_own_child_blocked_ns(&child) >= job->blocked_ms * SS_NS_PER_MS)
+		if (ss_child_blocked_ns(&run->child) >= job->blocked_ms * SS_NS_PER_MS)
 			return TIMED_OUT;
 		if (!slow && spent >= SLOW_MS && job->slow)
 			job->slow(job->slow_data, job->page->step);
@@ -357,17 +337,25 @@ static enum end wait_for_end(struct run *run)
 	return ENDED;
 }
 
-/* Returns the status of the child as waitpid() has it. */
-static int wait_for_child(struct run *run, enum end *ret)
+static struct ss_error *start(struct run *run)
 {
-	int status = 0;
+	struct ss_child_options options = {
+		.channel = SS_CHILD_PACKETS,
+		.streams = { SS_CHILD_CHANNEL, run->output, run->messages },
+		.death_signal = SIGKILL,
+		.on_this_cpu = true,
+	};
+	struct ss_error *error = ss_child_start(&options, work, run, &run->child);
 
-	*ret = wait_for_end(run);
-	if (!ss_own_child_end(run->child, &status)) {
-		status = SIGKILL; /* it will die of that one day */
-		*ret = *ret == ENDED ? TIMED_OUT : *ret;
-	}
-	return status;
+	run->has_socket = !error;
+	if (!error)
+		return NULL;
+	ss_error_free(error);
+	options.channel = SS_CHILD_WRITES;
+	error = ss_child_start(&options, work, run, &run->child);
+	if (!error)
+		(void)fcntl(run->child.channel, F_SETFL, O_NONBLOCK); /* cannot fail */
+	return error;
 }
 
 /* The child could change the page until it ended, so only this copy is read. */
@@ -421,29 +409,19 @@ static bool is_killed(const struct ss_child_outcome *outcome)
 static struct ss_error *run_once(const struct ss_child_job *job,
 				 struct ss_child_outcome *ret)
 {
-	_cleanup_(run_deinit) struct run run = { .output = -1,
-						 .messages = -1,
-						 .alive = { -1, -1 } };
+	_cleanup_(run_deinit) struct run run = { .output = -1, .messages = -1 };
 	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
 	struct ss_error *error = run_init(&run, job);
-	struct ss_cpu_pin pin;
-	enum end end = ENDED;
 
+	if (!error)
+		error = start(&run);
 	if (error)
 		return error;
-	ss_cpu_pin_begin(&pin);
-	run.child = fork();
-	int errnum = errno;
-	ss_cpu_pin_end(&pin);
-	if (run.child == 0)
-		run_child(&run);
-	if (run.child < 0)
-		return ss_error_new_errno(errnum, "cannot create a child process");
-	close_cleanup(&run.alive[1]);
-	run.alive[1] = -1;
-	int status = wait_for_child(&run, &end);
+	enum end end = wait_for_end(&run);
+	if (!ss_child_end(&run.child) && end == ENDED)
+		end = TIMED_OUT;
 	copy_page(&run, &outcome.page);
-	set_cause(status, end, &outcome);
+	set_cause(run.child.status, end, &outcome);
 	if (is_killed(&outcome))
 		outcome.page.module = -1;
 	if (!outcome.failed)

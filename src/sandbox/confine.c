@@ -171,6 +171,8 @@ static bool end_with_parent(pid_t parent)
 bool ss_confine(const struct ss_confinement *confinement, unsigned *ret)
 {
 	bool is_foreign = confinement->change_ids && confinement->uid != getuid();
+	/* That it was started by: it would end with that one until the ids change. */
+	const pid_t parent = getppid();
 
 	*ret = 0;
 	raise_oom_score();
@@ -180,7 +182,7 @@ bool ss_confine(const struct ss_confinement *confinement, unsigned *ret)
 	if (!drop_capabilities())
 		*ret |= SS_REFUSED_CAPABILITIES;
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* cannot fail */
-	if (!end_with_parent(confinement->parent))
+	if (!end_with_parent(parent))
 		return false;
 	/* Landlock and seccomp require it of a process without CAP_SYS_ADMIN. */
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -23,7 +23,6 @@ struct ss_confinement {
 	bool keep_directories; /* keeps O_PATH directories */
 	int more_output;       /* a file for output that stays open, or 0 */
 	unsigned receives;     /* files that it may be sent over a socket, at most */
-	pid_t parent;	       /* the process ends with this one */
 };
 
 /* What the kernel refused. */
@@ -38,7 +37,8 @@ enum ss_confine_refused {
    opened with O_PATH and close-on-exec. */
 void ss_confine_files(const struct ss_confinement *confinement);
 
-/* Confines the calling process, which must have one thread. Goes on if the kernel refuses
+/* Confines the calling process, which must have one thread and end with its parent
+   (PR_SET_PDEATHSIG). Goes on if the kernel refuses
    a part; *ret is what was refused. Without Landlock it can open no files, unless it has a
    user id of its own. False: the parent has ended; or there are neither Landlock nor seccomp
    nor such an id, and the process that is looked at belongs to another user. */

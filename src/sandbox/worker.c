@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -11,10 +10,9 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/child.h"
 #include "base/clock.h"
-#include "base/cpu_pin.h"
 #include "base/io.h"
-#include "base/own_child.h"
 #include "base/vector.h"
 
 enum {
@@ -40,9 +38,7 @@ struct bytes {
 struct ss_worker {
 	struct ss_worker_options options;
 	struct board *board;
-	int socket; /* -1: not running */
-	pid_t pid;
-	pid_t parent; /* the owner */
+	struct ss_child child;
 	struct bytes answer;
 	struct bytes supplied; /* to the worker */
 };
@@ -55,7 +51,7 @@ struct ss_error *ss_worker_new(const struct ss_worker_options *options,
 	if (!worker)
 		return ss_error_no_memory();
 	worker->options = *options;
-	worker->socket = -1;
+	worker->child = (struct ss_child)SS_NO_CHILD;
 	worker->board = mmap(NULL, sizeof(*worker->board), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (worker->board == MAP_FAILED) {
@@ -66,24 +62,11 @@ struct ss_error *ss_worker_new(const struct ss_worker_options *options,
 	return NULL;
 }
 
-/* Ends the child and returns its status as of waitpid(). */
-static int end(struct ss_worker *worker)
-{
-	int status = 0;
-
-	close_cleanup(&worker->socket);
-	worker->socket = -1;
-	if (!ss_own_child_end(worker->pid, &status))
-		status = SIGKILL; /* it will die of that one day */
-	return status;
-}
-
 void ss_worker_free(struct ss_worker *worker)
 {
 	if (!worker)
 		return;
-	if (ss_worker_is_running(worker))
-		(void)end(worker);
+	(void)ss_child_end(&worker->child);		     /* or it is abandoned */
 	(void)munmap(worker->board, sizeof(*worker->board)); /* it is mapped */
 	ss_vector_free(&worker->answer.items);
 	ss_vector_free(&worker->supplied.items);
@@ -299,49 +282,28 @@ static bool serve_one(const struct ss_worker *worker, struct inbox *inbox)
 	return sent;
 }
 
-/* The sanitizers write their findings to stderr. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { KEEP_STDERR = 1 };
-#else
-enum { KEEP_STDERR = 0 };
-#endif
-
-/* The socket replaces standard input. The other two lead nowhere. */
-static bool take_streams(int socket)
+static int run(void *data, int socket)
 {
-	_cleanup_close_ int nowhere = ss_io_create_unnamed();
-
-	return nowhere >= 0 && dup2(socket, STDIN_FILENO) == STDIN_FILENO &&
-	       dup2(nowhere, STDOUT_FILENO) == STDOUT_FILENO &&
-	       (KEEP_STDERR || dup2(nowhere, STDERR_FILENO) == STDERR_FILENO);
-}
-
-static const int faults[] = { SIGSEGV, SIGBUS,	SIGILL,	 SIGFPE, SIGABRT,
-			      SIGSYS,  SIGTRAP, SIGXCPU, SIGXFSZ };
-
-__attribute__((noreturn)) static void run(struct ss_worker *worker, int socket)
-{
-	struct ss_confinement confinement = worker->options.confinement;
+	struct ss_worker *worker = data;
 	struct inbox inbox = {};
-	sigset_t all;
 	unsigned refused = 0;
 
-	/* Signals from the terminal are for the owner. These calls cannot fail. */
-	(void)sigfillset(&all);
-	for (size_t i = 0; i < SS_ARRAY_SIZE(faults); i++)
-		(void)sigdelset(&all, faults[i]);
-	(void)sigprocmask(SIG_SETMASK, &all, NULL);
-	confinement.parent = worker->parent;
-	if (!take_streams(socket))
-		_exit(EXIT_FAILURE);
-	ss_confine_files(&confinement);
-	if (!ss_confine(&confinement, &refused))
-		_exit(EXIT_FAILURE);
+	(void)socket; /* it is standard input, too */
+	ss_confine_files(&worker->options.confinement);
+	if (!ss_confine(&worker->options.confinement, &refused))
+		return EXIT_FAILURE;
 	worker->board->refused = refused;
 	while (serve_one(worker, &inbox))
 		;
-	_exit(EXIT_SUCCESS); /* nothing of the parent's is flushed or freed */
+	return EXIT_SUCCESS;
 }
+
+/* The sanitizers write their findings to stderr. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { MESSAGES = 0 };
+#else
+enum { MESSAGES = SS_CHILD_NOWHERE };
+#endif
 
 /* The owner ------------------------------------------------------------- */
 
@@ -357,39 +319,29 @@ static void set_timeouts(int socket, unsigned ms)
 
 struct ss_error *ss_worker_start(struct ss_worker *worker)
 {
-	int pair[2] = { -1, -1 };
-	struct ss_cpu_pin pin;
+	const struct ss_child_options options = {
+		.channel = SS_CHILD_STREAM,
+		.streams = { SS_CHILD_CHANNEL, SS_CHILD_NOWHERE, MESSAGES },
+		.death_signal = SIGKILL,
+		.block_signals = true,
+		.on_this_cpu = true,
+	};
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return ss_error_new_errno(errno,
-					  "cannot create a socket for a child process");
 	worker->board->module = -1;
-	worker->parent = getpid();
-	ss_cpu_pin_begin(&pin);
-	pid_t pid = fork();
-	int errnum = errno;
-	ss_cpu_pin_end(&pin);
-	if (pid == 0)
-		run(worker, pair[1]);
-	close_cleanup(&pair[1]);
-	if (pid < 0) {
-		close_cleanup(&pair[0]);
-		return ss_error_new_errno(errnum, "cannot create a child process");
-	}
-	worker->pid = pid;
-	worker->socket = pair[0];
-	set_timeouts(pair[0], worker->options.timeout_ms);
-	return NULL;
+	struct ss_error *error = ss_child_start(&options, run, worker, &worker->child);
+	if (!error)
+		set_timeouts(worker->child.channel, worker->options.timeout_ms);
+	return error;
 }
 
 bool ss_worker_is_running(const struct ss_worker *worker)
 {
-	return worker->socket >= 0;
+	return worker->child.pid > 0;
 }
 
 pid_t ss_worker_pid(const struct ss_worker *worker)
 {
-	return worker->pid;
+	return worker->child.pid;
 }
 
 unsigned ss_worker_refused(const struct ss_worker *worker)
@@ -423,7 +375,7 @@ static ssize_t send_part(int socket, struct iovec *iov, size_t count, const int 
 static void wait_for_socket(const struct ss_worker *worker, short events,
 			    uint64_t deadline_ns)
 {
-	struct pollfd pollfd = { .fd = worker->socket, .events = events };
+	struct pollfd pollfd = { .fd = worker->child.channel, .events = events };
 	int ready = 0;
 
 	while (ready == 0 && ss_now_ns() < deadline_ns) {
@@ -438,7 +390,7 @@ static void wait_for_socket(const struct ss_worker *worker, short events,
 /* Until there is an answer, or nothing else to do. */
 static void work_meanwhile(const struct ss_worker *worker, uint64_t deadline_ns)
 {
-	struct pollfd pollfd = { .fd = worker->socket, .events = POLLIN };
+	struct pollfd pollfd = { .fd = worker->child.channel, .events = POLLIN };
 
 	while (worker->options.meanwhile &&
 	       worker->options.meanwhile(worker->options.owner) &&
@@ -470,8 +422,8 @@ static bool send_request(const struct ss_worker *worker,
 			iov[0].iov_len = 1;
 			count = 1;
 		}
-		ssize_t n = send_part(worker->socket, iov, count, request->files + files,
-				      file_count);
+		ssize_t n = send_part(worker->child.channel, iov, count,
+				      request->files + files, file_count);
 		int errnum = errno;
 		if (n <= 0 && errnum != EINTR && errnum != ETOOMANYREFS &&
 		    errnum != EAGAIN)
@@ -505,7 +457,7 @@ static enum result send_all(const struct ss_worker *worker, const void *bytes,
 	struct iovec iov = { .iov_base = ss_drop_const(bytes), .iov_len = size };
 
 	while (iov.iov_len > 0) {
-		ssize_t n = send_part(worker->socket, &iov, 1, NULL, 0);
+		ssize_t n = send_part(worker->child.channel, &iov, 1, NULL, 0);
 		int errnum = errno;
 		if (n <= 0 && errnum != EINTR && errnum != EAGAIN)
 			return ENDED;
@@ -647,7 +599,7 @@ static enum result receive_answer(struct ss_worker *worker,
 				       SS_MAX(expected, (size_t)BUFFER_MIN)))
 			return INVALID;
 		work_meanwhile(worker, deadline_ns);
-		ssize_t n = recv(worker->socket,
+		ssize_t n = recv(worker->child.channel,
 				 answer->items.items + answer->items.count,
 				 answer->items.capacity - answer->items.count, 0);
 		int errnum = errno;
@@ -695,8 +647,8 @@ static void take_failure(struct ss_worker *worker, enum result result,
 			 struct ss_sandbox_failure *ret)
 {
 	int32_t module = worker->board->module;
-	int status = end(worker);
-
+	(void)ss_child_end(&worker->child); /* or it is abandoned */
+	const int status = worker->child.status;
 	*ret = (struct ss_sandbox_failure){ .cause = SS_SANDBOX_EXIT,
 					    .step = SS_SANDBOX_UNWIND,
 					    .module = module };

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/cleanup.h"
-#include "base/own_child.h"
 #include "target/target.h"
 
 /* The kernel limits arguments and environment together to a quarter of the limit of the stack. A
@@ -34,20 +34,26 @@ static const char *find(const struct ss_buffer *text, const char *name)
 	return NULL;
 }
 
-__attribute__((noreturn)) static void run_child(pid_t pid, const char *name, int out)
+struct wanted {
+	pid_t pid;
+	const char *name;
+};
+
+/* In the child. */
+static int write_value(void *data, int out)
 {
+	const struct wanted *wanted = data;
 	char path[PATH_SIZE];
 	_cleanup_buffer_ struct ss_buffer text = {};
 
-	ss_own_child_close_files(&out, 1);
-	(void)snprintf(path, sizeof(path), "/proc/%d/environ", pid); /* it fits */
+	(void)snprintf(path, sizeof(path), "/proc/%d/environ", wanted->pid); /* it fits */
 	const char *value = ss_io_read_path(AT_FDCWD, path, ENVIRONMENT_MAX, &text) == 0 ?
-				    find(&text, name) :
+				    find(&text, wanted->name) :
 				    NULL;
 	/* At most what a pipe takes at once; with the NUL, so that a value is whole. */
 	if (value && strlen(value) < VALUE_MAX)
 		(void)ss_io_write_all(out, value, strlen(value) + 1);
-	_exit(0);
+	return 0;
 }
 
 /* The value that the child writes; NULL: none, or it is blocked. */
@@ -62,19 +68,17 @@ static char *read_value(int in)
 
 char *ss_target_read_variable(const struct ss_target *target, const char *name)
 {
-	int fds[2];
-	int status = 0;
+	const struct ss_child_options options = { .channel = SS_CHILD_WRITES,
+						  .close_files = true };
+	struct wanted wanted = { target->pid, name };
+	struct ss_child child = SS_NO_CHILD;
+	char *value = NULL;
+	_cleanup_error_ struct ss_error *failed =
+		ss_child_start(&options, write_value, &wanted, &child);
 
-	if (pipe2(fds, O_CLOEXEC) != 0)
-		return NULL;
-	pid_t child = fork();
-	if (child == 0)
-		run_child(target->pid, name, fds[1]);
-	(void)close(fds[1]); /* a pipe */
-	char *value = child < 0 ? NULL : read_value(fds[0]);
-	(void)close(fds[0]);
-	if (child > 0)
-		(void)ss_own_child_end(child, &status); /* or it is abandoned */
+	if (!failed)
+		value = read_value(child.channel);
+	(void)ss_child_end(&child); /* or it is abandoned */
 	_cleanup_error_ struct ss_error *error = ss_target_check(target);
 	if (error) { /* perhaps it was another process */
 		free(value);

@@ -15,11 +15,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/cpu_pin.h"
 #include "base/io.h"
-#include "base/own_child.h"
 
 enum {
 	FILES = 2, /* of one message */
@@ -122,18 +121,13 @@ static void clear(struct ss_opened *opened, size_t item)
 	opened->file = opened->image = -1;
 }
 
-__attribute__((noreturn)) static void run_child(struct ss_opener *opener, int socket)
+/* In the child. */
+static int send_answers(void *data, int socket)
 {
-	int keep[SS_OPENER_KEEP_MAX + 1];
+	struct ss_opener *opener = data;
 	struct ss_opened opened;
-	sigset_t all;
 
-	/* Signals from the terminal are for the parent. These calls cannot fail. */
-	(void)sigfillset(&all);
-	(void)sigprocmask(SIG_SETMASK, &all, NULL);
-	memcpy(keep, opener->keep, sizeof(opener->keep));
-	keep[SS_OPENER_KEEP_MAX] = opener->socket = socket;
-	ss_own_child_close_files(keep, SS_ARRAY_SIZE(keep));
+	opener->socket = socket;
 	for (size_t i = 0; i < opener->count; i++) {
 		if (!opener->wanted[i])
 			continue;
@@ -144,7 +138,7 @@ __attribute__((noreturn)) static void run_child(struct ss_opener *opener, int so
 		close_cleanup(&opened.file);
 		close_cleanup(&opened.image);
 	}
-	_exit(EXIT_SUCCESS);
+	return EXIT_SUCCESS;
 }
 
 /* A descriptor for reading of a file in memory, as of any other file. Closes fd. */
@@ -307,24 +301,23 @@ static enum received receive(struct ss_opener *opener, struct ss_opened *opened)
 }
 
 /* False: the child is blocked by the first item that is left. */
-static bool take_answers(struct ss_opener *opener, pid_t pid, unsigned blocked_ms)
+static bool take_answers(struct ss_opener *opener, struct ss_child *child,
+			 unsigned blocked_ms)
 {
-	struct ss_own_child child = { .pid = pid };
 	uint64_t deadline_ns = ss_now_ns() + TOTAL_MAX_MS * SS_NS_PER_MS;
 	struct ss_opened opened = {};
 
 	for (;;) {
 		switch (receive(opener, &opened)) {
 		case RECEIVED:
-			child.was_blocked = false;
+			child->was_blocked = false;
 			if (opened.item < opener->count)
 				take(opener, opened.item, &opened);
 			if (ss_now_ns() >= deadline_ns)
 				return false;
 			break;
 		case NOTHING_YET:
-			if (ss_own_child_blocked_ns(&child) >=
-				    blocked_ms * SS_NS_PER_MS ||
+			if (ss_child_blocked_ns(child) >= blocked_ms * SS_NS_PER_MS ||
 			    ss_now_ns() >= deadline_ns)
 				return false;
 			break;
@@ -529,26 +522,23 @@ static void run_here(struct ss_opener *opener)
 /* False: no child could be created, or it died. */
 static bool run_once(struct ss_opener *opener, unsigned blocked_ms)
 {
-	int pair[2] = { -1, -1 };
-	struct ss_cpu_pin pin;
-	int status;
+	const struct ss_child_options options = {
+		.channel = SS_CHILD_PACKETS,
+		.block_signals = true,
+		.on_this_cpu = true,
+		.close_files = true,
+		.keep = opener->keep,
+		.keep_count = SS_OPENER_KEEP_MAX,
+	};
+	struct ss_child child = SS_NO_CHILD;
+	_cleanup_error_ struct ss_error *error =
+		ss_child_start(&options, send_answers, opener, &child);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+	if (error)
 		return false;
-	_cleanup_close_ int ours = pair[0];
-	_cleanup_close_ int theirs = pair[1];
-	ss_cpu_pin_begin(&pin);
-	pid_t pid = fork();
-	ss_cpu_pin_end(&pin);
-	if (pid == 0)
-		run_child(opener, theirs);
-	if (pid < 0)
-		return false;
-	close_cleanup(&theirs);
-	theirs = -1;
-	opener->socket = ours;
-	bool blocked = !take_answers(opener, pid, blocked_ms);
-	(void)ss_own_child_end(pid, &status); /* or it is abandoned */
+	opener->socket = child.channel;
+	bool blocked = !take_answers(opener, &child, blocked_ms);
+	(void)ss_child_end(&child); /* or it is abandoned */
 	size_t next = find_wanted(opener);
 	if (blocked && next < opener->count)
 		take(opener, next, NULL);

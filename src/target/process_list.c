@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/cleanup.h"
-#include "base/own_child.h"
 #include "base/vector.h"
 #include "proc/cgroup.h"
 #include "target/target.h"
@@ -187,17 +187,25 @@ static void read_command(pid_t pid, struct answer *answer)
 	}
 }
 
-__attribute__((noreturn)) static void run_child(const struct ss_process_list *list,
-						size_t first, struct answer *answer,
-						int out)
+struct commands {
+	const struct ss_process_list *list;
+	size_t first;
+	struct answer *answer;
+};
+
+/* In the child. */
+static int write_commands(void *data, int out)
 {
-	ss_own_child_close_files(&out, 1);
-	for (size_t i = first; i < list->processes.count; i++) {
-		read_command(list->processes.items[i].pid, answer);
-		if (ss_io_write_all(out, answer, sizeof(*answer)) != 0)
+	const struct commands *commands = data;
+	const struct ss_process_list *list = commands->list;
+
+	for (size_t i = commands->first; i < list->processes.count; i++) {
+		read_command(list->processes.items[i].pid, commands->answer);
+		if (ss_io_write_all(out, commands->answer, sizeof(*commands->answer)) !=
+		    0)
 			break;
 	}
-	_exit(0);
+	return 0;
 }
 
 /* Returns false at the end, or if the child is blocked. */
@@ -221,26 +229,26 @@ static bool read_answer(int in, struct answer *answer)
    blocked the child, or the count. */
 static size_t read_commands(struct ss_process_list *list, size_t first)
 {
+	const struct ss_child_options options = { .channel = SS_CHILD_WRITES,
+						  .close_files = true };
 	_cleanup_free_ struct answer *answer = calloc(1, sizeof(*answer));
-	int fds[2];
-	int status;
+	struct commands commands = { list, first, answer };
+	struct ss_child child = SS_NO_CHILD;
+	size_t next = first;
 
-	if (!answer || pipe2(fds, O_CLOEXEC) != 0)
+	if (!answer)
 		return list->processes.count;
-	pid_t child = fork();
-	if (child == 0)
-		run_child(list, first, answer, fds[1]);
-	(void)close(fds[1]); /* a pipe */
-	size_t next = child < 0 ? list->processes.count : first;
-	while (next < list->processes.count && read_answer(fds[0], answer)) {
+	_cleanup_error_ struct ss_error *error =
+		ss_child_start(&options, write_commands, &commands, &child);
+	if (error)
+		return list->processes.count;
+	while (next < list->processes.count && read_answer(child.channel, answer)) {
 		if (answer->size)
 			list->processes.items[next].command_line =
 				strndup(answer->bytes, answer->size);
 		next++;
 	}
-	(void)close(fds[0]);
-	if (child > 0)
-		(void)ss_own_child_end(child, &status); /* or it is abandoned */
+	(void)ss_child_end(&child); /* or it is abandoned */
 	return next;
 }
 

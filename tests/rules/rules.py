@@ -73,7 +73,7 @@ PRIVILEGED = {"target", "objects", "capture", "sampling", "supervise"}
 PROCESS_SYMBOLS = {"ptrace", "process_vm_readv", "process_vm_writev", "waitpid", "wait",
                    "wait3", "wait4", "waitid", "kill", "tgkill", "pidfd_open"}
 # Exceptions: calls on own children.
-OWN_CHILD = {"base/own_child.c": {"kill", "waitpid"},
+OWN_CHILD = {"base/child.c": {"kill", "wait4"},
              "cli/hang_watch.c": {"waitpid"}, "cli/help.c": {"waitpid"},
              "cli/core_handler.c": {"kill", "waitpid"},
              "cli/each_process.c": {"kill", "waitpid"},
@@ -91,9 +91,8 @@ NOT_IN_A_LIBRARY = {
 }
 
 # What a confined child may do nevertheless.
-IN_A_CHILD = {"sandbox/child.c": {"_exit"}, "sandbox/worker.c": {"_exit"},
-              "sampling/stop_guard.c": {"_exit"}, "target/opener.c": {"_exit"},
-              "target/process_list.c": {"_exit"}, "target/environment.c": {"_exit"}}
+IN_A_CHILD = {"base/child.c": {"_exit"}, "sandbox/worker.c": {"_exit"},
+              "sampling/stop_guard.c": {"_exit"}, "target/opener.c": {"_exit"}}
 
 # Files that run while the target is stopped.
 FROZEN = {"capture/freeze.c", "capture/stop.c", "model/gather_run.c"}
