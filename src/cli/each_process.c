@@ -3,22 +3,20 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/io.h"
 #include "cli/escaped_copy.h"
 
 /* Each child needs memory and files of its own. */
-enum { PARALLEL_MAX = 64, STATUS_SIGNAL = 128 };
+enum { PARALLEL_MAX = 64 };
 
 static const int passed_on[] = { SIGINT, SIGTERM, SIGHUP };
 
 struct child {
-	pid_t pid; /* 0: not started, or reaped */
-	int out;   /* what it writes to standard output; -1: none */
-	int status;
+	struct ss_child child;
+	int out; /* what it writes to standard output; -1: none */
 	bool ended;
 };
 
@@ -57,40 +55,35 @@ static void block_signals(struct run *run)
 	(void)sigprocmask(SIG_BLOCK, &run->set, &run->before);
 }
 
-__attribute__((noreturn)) static void run_child(const struct run *run, size_t index,
-						pid_t parent)
+/* In the child. */
+static int work(void *data, int channel)
 {
-	const struct child *child = &run->children[index];
+	const struct run *run = data;
+	int status = run->each->work(run->each->data, run->started);
 
-	/* If the parent is killed, nobody waits for the result. */
-	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-	if (getppid() != parent ||
-	    (child->out >= 0 && dup2(child->out, STDOUT_FILENO) < 0))
-		_exit(EXIT_FAILURE);
-	(void)sigprocmask(SIG_SETMASK, &run->before, NULL);
-	int status = run->each->work(run->each->data, index);
+	(void)channel; /* none */
 	(void)fflush(stderr);
-	_exit(status);
+	return status;
 }
 
 static struct ss_error *start(struct run *run)
 {
 	struct child *child = &run->children[run->started];
-	pid_t parent = getpid();
 
 	if (run->each->out)
 		child->out = ss_io_create_unnamed();
 	if (run->each->out && child->out < 0)
 		return ss_error_new_errno(errno, "creating a file in memory");
 	(void)fflush(NULL); /* nothing is written twice */
-	child->pid = fork();
-	int errnum = errno;
-	if (child->pid < 0) {
-		child->pid = 0;
-		return ss_error_new_errno(errnum, "creating a process");
-	}
-	if (child->pid == 0)
-		run_child(run, run->started, parent);
+	/* If the parent is killed, nobody waits for the result. */
+	const struct ss_child_options options = {
+		.streams = { 0, child->out >= 0 ? child->out : 0 },
+		.death_signal = SIGTERM,
+		.mask = &run->before,
+	};
+	struct ss_error *error = ss_child_start(&options, work, run, &child->child);
+	if (error)
+		return error;
 	run->started++;
 	run->running++;
 	return NULL;
@@ -98,24 +91,18 @@ static struct ss_error *start(struct run *run)
 
 static void signal_all(const struct run *run, int signal)
 {
-	for (size_t i = 0; i < run->started; i++) {
-		if (run->children[i].pid)
-			(void)kill(run->children[i].pid, signal); /* or it has ended */
-	}
+	for (size_t i = 0; i < run->started; i++)
+		ss_child_signal(&run->children[i].child, signal);
 }
 
 static void reap(struct run *run)
 {
 	for (size_t i = 0; i < run->started; i++) {
 		struct child *child = &run->children[i];
-		int status = 0;
-		if (!child->pid || waitpid(child->pid, &status, WNOHANG) != child->pid)
-			continue;
-		child->pid = 0;
-		child->ended = true;
-		child->status = WIFEXITED(status) ? WEXITSTATUS(status) :
-						    STATUS_SIGNAL + WTERMSIG(status);
-		run->running--;
+		if (!child->ended && ss_child_wait(&child->child, 0)) {
+			child->ended = true;
+			run->running--;
+		}
 	}
 }
 
@@ -177,9 +164,9 @@ struct ss_error *ss_each_process_run(const struct ss_each_process *each,
 		return ss_error_no_memory();
 	for (size_t i = 0; i < each->count; i++)
 		run.children[i] =
-			(struct child){ .out = -1, .status = STATUS_SIGNAL + SIGTERM };
+			(struct child){ .child = { .status = SIGTERM }, .out = -1 };
 	struct ss_error *error = run_all(&run);
 	for (size_t i = 0; i < each->count; i++)
-		ret_statuses[i] = run.children[i].status;
+		ret_statuses[i] = ss_child_exit_status(&run.children[i].child);
 	return error;
 }
