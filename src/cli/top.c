@@ -360,9 +360,9 @@ static bool is_dear(struct top *top)
 	struct timespec time = {};
 	clockid_t clock;
 
-	if (top->rate || !top->recorder.pid ||
+	if (top->rate || !top->recorder.child.pid ||
 	    wall_ns < (top->warm ? COST_MS : WARM_MS) * SS_NS_PER_MS ||
-	    clock_getcpuclockid(top->recorder.pid, &clock) != 0 ||
+	    clock_getcpuclockid(top->recorder.child.pid, &clock) != 0 ||
 	    clock_gettime(clock, &time) != 0) /* it has just ended */
 		return false;
 	uint64_t cpu_ns =
@@ -384,7 +384,7 @@ static struct ss_error *adapt_rate(struct top *top)
 	uint64_t rate = choose_rate(top);
 	uint64_t now = SS_NS_PER_SECOND / top->recording.period_ns;
 
-	if (top->recorder.pid && !dear && rate * 2 > now && rate < now * 2)
+	if (top->recorder.child.pid && !dear && rate * 2 > now && rate < now * 2)
 		return NULL;
 	ss_top_job_end(&top->recorder);
 	return start_recorder(top, rate);
@@ -434,14 +434,14 @@ static void poll_waits(struct top *top)
 {
 	uint64_t now = ss_now_ns();
 
-	if (top->waits.pid && ss_top_job_poll(&top->waits)) {
-		if (top->waits.status == SS_STATUS_WHOLE &&
+	if (ss_top_job_poll(&top->waits)) {
+		if (ss_child_exit_status(&top->waits.child) == SS_STATUS_WHOLE &&
 		    read_job(top->waits.out, WAITS_MAX, &top->waited))
 			top->waited_ns = top->waits.begin_ns;
 		top->next_waits_ns = now + SS_MAX(REFRESH_MS * SS_NS_PER_MS,
-						  top->waits.cpu_ns * WAITS_COST);
+						  top->waits.child.cpu_ns * WAITS_COST);
 	}
-	if (top->waits.pid || now < top->next_waits_ns)
+	if (top->waits.child.pid || now < top->next_waits_ns)
 		return;
 	top->find_waits =
 		(struct ss_top_waits){ .pid = top->pid, .idle = top->analysis.view.idle };
@@ -504,7 +504,7 @@ static void draw(struct top *top)
 
 static void take_snapshot(struct top *top)
 {
-	if (top->snapper.pid) {
+	if (top->snapper.child.pid) {
 		set_message(top, "a snapshot is being taken");
 		return;
 	}
@@ -526,10 +526,10 @@ static void poll_snapshot(struct top *top)
 {
 	_cleanup_buffer_ struct ss_buffer messages = {};
 
-	if (!top->snapper.pid || !ss_top_job_poll(&top->snapper))
+	if (!ss_top_job_poll(&top->snapper))
 		return;
-	if (top->snapper.status == SS_STATUS_WHOLE ||
-	    top->snapper.status == SS_STATUS_PARTIAL)
+	const int status = ss_child_exit_status(&top->snapper.child);
+	if (status == SS_STATUS_WHOLE || status == SS_STATUS_PARTIAL)
 		set_message(top, "snapshot written to %s", top->path);
 	else if (read_job(top->snapper.messages, MESSAGES_MAX, &messages))
 		set_message(top, "%s", (const char *)messages.bytes);
@@ -627,7 +627,7 @@ static void wait_for_input(struct top *top)
 	uint64_t left_ms = top->next_screen_ns > now ?
 				   (top->next_screen_ns - now) / SS_NS_PER_MS + 1 :
 				   0;
-	bool job = top->snapper.pid != 0;
+	bool job = top->snapper.child.pid != 0;
 
 	if (job)
 		left_ms = SS_MIN(left_ms, (uint64_t)CHECK_MS);
@@ -645,7 +645,7 @@ static void wait_for_input(struct top *top)
 
 static bool is_target_ended(const struct top *top)
 {
-	return top->recorder.status == SS_TOP_TARGET_ENDED;
+	return ss_child_exit_status(&top->recorder.child) == SS_TOP_TARGET_ENDED;
 }
 
 /* The recorder ended by itself: the process did, or it cannot be observed. */
@@ -656,7 +656,8 @@ static int finish(struct top *top)
 		ss_failure_warn("process %d has ended", top->pid);
 		return SS_STATUS_WHOLE;
 	}
-	if (top->recorder.status == SS_STATUS_WHOLE) /* Ctrl-C came to it first */
+	/* Ctrl-C came to it first */
+	if (ss_child_exit_status(&top->recorder.child) == SS_STATUS_WHOLE)
 		return SS_STATUS_WHOLE;
 	if (lseek(top->recorder.messages, 0, SEEK_SET) == 0)
 		ss_error_free(ss_escaped_copy(top->recorder.messages, false, stderr));
@@ -681,7 +682,7 @@ static struct ss_error *follow(struct top *top, int *ret)
 			*ret = finish(top);
 			return error;
 		}
-		if (!error && !top->snapper.pid)
+		if (!error && !top->snapper.child.pid)
 			error = adapt_rate(top);
 		if (!error)
 			wait_for_input(top);

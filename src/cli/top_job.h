@@ -4,28 +4,25 @@
 #ifndef SS_CLI_TOP_JOB_H
 #define SS_CLI_TOP_JOB_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
+#include "base/child.h"
 #include "base/error.h"
 
 /* Returns the exit status. Standard output and standard error are the files of the job. */
 typedef int ss_top_work(void *data);
 
 struct ss_top_job {
-	pid_t pid;    /* 0: it is not running */
+	struct ss_child child;
 	int out;      /* in memory; -1: none */
-	int messages; /* likewise; untrusted names in them are escaped */
-	int status;   /* after the end; 128 and the number of a signal */
-	uint64_t cpu_ns;
+	int messages; /* the same; untrusted names in them are escaped */
 	uint64_t begin_ns;
 };
 
 #define SS_TOP_NO_JOB                                                                    \
 	{                                                                                \
-		.out = -1, .messages = -1                                                \
+		.child = SS_NO_CHILD, .out = -1, .messages = -1                          \
 	}
 
 /* Starts a job that does not run. The child ends with this program; mask: its signals.
