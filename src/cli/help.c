@@ -1,15 +1,12 @@
 #include "cli/help.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "cli/failure.h"
 
-enum { NAME_SIZE = 64 };
+enum { NAME_SIZE = 64, NOT_RUN = 127 };
 
 int ss_help_print(void)
 {
@@ -42,30 +39,27 @@ int ss_help_print(void)
 	return SS_STATUS_WHOLE;
 }
 
-/* Runs a program from PATH and waits for it, with standard output to nowhere if it is to be
-   quiet. Returns its exit status, or -1. */
-static int run(char *const argv[], bool quiet)
+/* In the child. */
+static int execute(void *data, int channel)
 {
-	posix_spawn_file_actions_t actions;
-	pid_t pid;
-	int status = 0;
+	char *const *argv = data;
 
-	if (posix_spawn_file_actions_init(&actions) != 0)
-		return -1;
-	for (int fd = STDOUT_FILENO; quiet && fd <= STDERR_FILENO; fd++) {
-		if (posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_WRONLY,
-						     0) != 0)
-			quiet = false;
-	}
-	int errnum = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
-	(void)posix_spawn_file_actions_destroy(&actions); /* cannot fail */
-	if (errnum != 0)
-		return -1;
-	while (waitpid(pid, &status, 0) < 0) {
-		if (errno != EINTR)
-			return -1;
-	}
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	(void)channel; /* none */
+	(void)execvp(argv[0], argv);
+	return NOT_RUN;
+}
+
+/* Runs a program from PATH and waits for it; its messages lead nowhere if it is to be quiet.
+   Returns whether it succeeded. */
+static bool run(char *argv[], bool quiet)
+{
+	const int out = quiet ? SS_CHILD_NOWHERE : 0;
+	const struct ss_child_options options = { .streams = { 0, out, out } };
+	struct ss_child child = SS_NO_CHILD;
+	_cleanup_error_ struct ss_error *error =
+		ss_child_start(&options, execute, argv, &child);
+
+	return !error && ss_child_wait(&child, SS_CHILD_FOREVER) && child.status == 0;
 }
 
 int ss_help_open_manual(const struct ss_command *command)
@@ -79,7 +73,7 @@ int ss_help_open_manual(const struct ss_command *command)
 	(void)snprintf(page, sizeof(page), "stacksnap%s%s",
 		       command == ss_command_at(0) ? "" : "-",
 		       command == ss_command_at(0) ? "" : command->name);
-	if (run(find, true) != 0)
+	if (!run(find, true))
 		return command->run(2, print);
-	return run(open, false) == 0 ? SS_STATUS_WHOLE : SS_STATUS_NOTHING;
+	return run(open, false) ? SS_STATUS_WHOLE : SS_STATUS_NOTHING;
 }
