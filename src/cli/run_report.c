@@ -1,12 +1,10 @@
 #include "cli/run_report.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/vector.h"
 #include "cli/failure.h"
 #include "cli/output.h"
@@ -205,25 +203,35 @@ static struct ss_error *open_output(struct ss_run_reports *reports, pid_t pid)
 			 ss_output_open_stderr(&reports->output);
 }
 
+struct writing {
+	struct ss_run_reports *reports;
+	struct report *report;
+};
+
+/* In the child. */
+static int write_in_child(void *data, int channel)
+{
+	const struct writing *writing = data;
+
+	(void)channel; /* none */
+	return write_report(writing->reports, writing->report) ? EXIT_SUCCESS :
+								 EXIT_FAILURE;
+}
+
+/* The supervisor sees the end of the child. The signals of the command are blocked here. */
 static void start(struct ss_run_reports *reports, struct report *report)
 {
-	pid_t parent = getpid();
+	const struct ss_child_options options = { .death_signal = SIGKILL };
+	struct writing writing = { reports, report };
+	struct ss_child child = SS_NO_CHILD;
 	_cleanup_error_ struct ss_error *error = open_output(reports, report->pid);
 
-	if (error) {
+	if (!error)
+		error = ss_child_start(&options, write_in_child, &writing, &child);
+	if (error)
 		ss_failure_print(error);
-		report->writer = -1;
-		return;
-	}
-	report->writer = fork();
-	if (report->writer != 0) {
-		reports->separate = true;
-		return;
-	}
-	/* The signals of the command are blocked here. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
-		_exit(EXIT_FAILURE);
-	_exit(write_report(reports, report) ? EXIT_SUCCESS : EXIT_FAILURE);
+	reports->separate |= !error;
+	report->writer = error ? -1 : child.pid;
 }
 
 static void remove_first(struct ss_run_reports *reports, struct ss_supervisor *supervisor)
