@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/io.h"
 #include "cli/core_journal.h"
@@ -371,15 +372,14 @@ static struct ss_error *report_copy(struct crash *crash, struct ss_error **ret_p
 	return write_report(crash);
 }
 
-__attribute__((noreturn)) static void run_child(struct crash *crash, int copied)
+/* In the child. The kernel keeps the process until the pipe with its dump, standard input, is
+   closed everywhere. */
+static int copy_and_report(void *data, int copied)
 {
-	/* The kernel keeps the process until the pipe is closed everywhere. */
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct crash *crash = data;
 	struct ss_error *problem = NULL;
 	char path[PATH_MAX];
 
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0)
-		_exit(EXIT_FAILURE);
 	(void)alarm(REPORT_S);
 	limit_memory();
 	struct ss_error *error = copy_process(crash);
@@ -394,29 +394,25 @@ __attribute__((noreturn)) static void run_child(struct crash *crash, int copied)
 	ss_core_journal_send(&crash->process, error ? NULL : path,
 			     problem ? ss_error_message(problem) : NULL);
 	ss_core_reports_expire(&crash->reports, crash->handler->quota);
-	_exit(error ? EXIT_FAILURE : EXIT_SUCCESS);
+	return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Waits until the process is copied, or the time is over. */
+/* Waits until the process is copied, or the time is over. Then the child goes on alone. */
 static struct ss_error *report(struct crash *crash)
 {
-	int copied[2];
+	const struct ss_child_options options = { .channel = SS_CHILD_WRITES,
+						  .streams = { SS_CHILD_NOWHERE } };
+	struct ss_child child = SS_NO_CHILD;
+	struct ss_error *error = ss_child_start(&options, copy_and_report, crash, &child);
 
-	if (pipe2(copied, O_CLOEXEC) != 0)
-		return ss_error_new_errno(errno, "starting the report");
-	_cleanup_close_ int reading = copied[0];
-	pid_t child = fork();
-	int errnum = errno;
-	if (child == 0)
-		run_child(crash, copied[1]);
-	(void)close(copied[1]);
-	if (child < 0)
-		return ss_error_new_errno(errnum, "starting the report");
-	struct pollfd poll_fd = { .fd = reading, .events = POLLIN };
+	if (error)
+		return error;
+	_cleanup_close_ int copied = child.channel;
+	struct pollfd poll_fd = { .fd = copied, .events = POLLIN };
 	if (poll(&poll_fd, 1, HOLD_MS) != 0)
 		return NULL;
 	/* Once the process has gone, its number may be that of another one. */
-	(void)kill(child, SIGKILL);
+	ss_child_signal(&child, SIGKILL);
 	return ss_error_new(SS_ERROR_SYSTEM, "the process was not copied in %d s",
 			    HOLD_MS / 1000);
 }
@@ -461,67 +457,49 @@ static bool copy_dump(int head, int to)
 	return true;
 }
 
-/* False: the handler does not end. */
-static bool wait_for_end(pid_t child)
-{
-	_cleanup_close_ int pidfd = (int)syscall(PIDFD_OPEN, child, 0);
-	struct pollfd poll_fd = { .fd = pidfd, .events = POLLIN };
-
-	return pidfd < 0 || poll(&poll_fd, 1, STALL_MS) != 0;
-}
-
 /* $0 and the arguments after it: those that the kernel has passed. A command that is one word,
    as in core_pattern, gets them itself. */
-__attribute__((noreturn)) static void run_other(const struct ss_core_handler *handler,
-						int from)
+static int run_other(void *data, int channel)
 {
+	const struct ss_core_handler *handler = data;
 	char shell[] = "sh";
 	char option[] = "-c";
 	char *argv[3 + 1 + SS_CORE_HANDLER_ARGUMENTS + 1] = { shell, option };
 	size_t count = 2;
 
-	if (dup2(from, STDIN_FILENO) < 0)
-		_exit(EXIT_FAILURE);
+	(void)channel; /* it is standard input, too */
 	char *command = NULL;
 	bool single = !strpbrk(handler->forward, " \t\n");
 	if (asprintf(&command, "%s%s", handler->forward, single ? " \"$@\"" : "") < 0)
-		_exit(EXIT_FAILURE);
+		return EXIT_FAILURE;
 	argv[count++] = command;
 	argv[count++] = shell;
 	for (unsigned i = 0; i < handler->argument_count; i++)
 		argv[count++] = strdup(handler->arguments[i]);
 	argv[count] = NULL;
 	(void)execv("/bin/sh", argv);
-	_exit(EXIT_FAILURE);
+	return EXIT_FAILURE;
 }
 
 static struct ss_error *forward(const struct crash *crash)
 {
-	int ends[2];
-	bool ok = true;
+	const struct ss_child_options options = { .channel = SS_CHILD_READS,
+						  .streams = { SS_CHILD_CHANNEL } };
+	struct ss_child child = SS_NO_CHILD;
+	struct ss_error *error = ss_child_start(&options, run_other,
+						ss_drop_const(crash->handler), &child);
 
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return ss_error_new_errno(errno, "starting '%s'",
-					  crash->handler->forward);
-	pid_t child = fork();
-	int errnum = errno;
-	if (child == 0)
-		run_other(crash->handler, ends[0]);
-	(void)close(ends[0]);
-	if (child > 0) {
-		(void)signal(SIGPIPE, SIG_IGN); /* cannot fail with a valid signal */
-		(void)fcntl(ends[1], F_SETFL, O_NONBLOCK); /* cannot fail */
-		ok = copy_dump(crash->head, ends[1]);
-	}
-	(void)close(ends[1]);
-	if (child < 0)
-		return ss_error_new_errno(errnum, "starting '%s'",
-					  crash->handler->forward);
-	return ok && wait_for_end(child) ?
-		       NULL :
-		       ss_error_new(SS_ERROR_SYSTEM,
-				    "'%s' did nothing for %d s; the process was let go",
-				    crash->handler->forward, STALL_MS / 1000);
+	if (error)
+		return error;
+	(void)signal(SIGPIPE, SIG_IGN);			 /* cannot fail: a valid signal */
+	(void)fcntl(child.channel, F_SETFL, O_NONBLOCK); /* cannot fail */
+	bool read_all = copy_dump(crash->head, child.channel);
+	(void)close(child.channel);
+	if (read_all && ss_child_wait(&child, STALL_MS))
+		return NULL;
+	return ss_error_new(SS_ERROR_SYSTEM,
+			    "'%s' did nothing for %d s; the process was let go",
+			    crash->handler->forward, STALL_MS / 1000);
 }
 
 /* Takes a slot, and reads headers and notes. */

@@ -72,12 +72,8 @@ THIRD_PARTY = {
 PRIVILEGED = {"target", "objects", "capture", "sampling", "supervise"}
 PROCESS_SYMBOLS = {"ptrace", "process_vm_readv", "process_vm_writev", "waitpid", "wait",
                    "wait3", "wait4", "waitid", "kill", "tgkill", "pidfd_open"}
-# Exceptions: calls on own children.
-OWN_CHILD = {"base/child.c": {"kill", "wait4"},
-             "cli/hang_watch.c": {"waitpid"}, "cli/help.c": {"waitpid"},
-             "cli/core_handler.c": {"kill", "waitpid"},
-             "cli/each_process.c": {"kill", "waitpid"},
-             "cli/top_job.c": {"kill", "wait4", "waitpid"}}
+# The exception: calls on own children.
+OWN_CHILD = {"base/child.c": {"kill", "wait4"}}
 PROCESS_CALLS = re.compile(r"\b(SYS|__NR)_(ptrace|process_vm_\w+|wait4|waitid|kill|tgkill|"
                            r"pidfd_\w+)\b")
 
