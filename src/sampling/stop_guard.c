@@ -1,18 +1,15 @@
 #include "sampling/stop_guard.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/cpu_pin.h"
 #include "proc/task.h"
 
 enum {
@@ -49,20 +46,27 @@ static void finish_ticks(pid_t recorder, int stat_fd, const atomic_uint *in_tick
 	}
 }
 
+struct watched {
+	pid_t recorder;
+	int stat_fd; /* without it the guard never sees a stop */
+	const atomic_uint *in_tick;
+};
+
 /* Calls only what is async-signal-safe: other threads may have held locks at the fork. */
-__attribute__((noreturn)) static void watch(pid_t recorder, int stat_fd,
-					    const atomic_uint *in_tick)
+static int watch(void *data, int channel)
 {
+	const struct watched *watched = data;
+
+	(void)channel; /* none */
 	/* Signals of the terminal, and those for all of this name, are not for the guard.
 	   These calls cannot fail. */
 	(void)setpgid(0, 0);
 	(void)prctl(PR_SET_NAME, "ss-stop-guard");
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	while (getppid() == recorder) {
+	while (getppid() == watched->recorder) {
 		sleep_ms(SS_STOP_GUARD_MS);
-		finish_ticks(recorder, stat_fd, in_tick);
+		finish_ticks(watched->recorder, watched->stat_fd, watched->in_tick);
 	}
-	_exit(EXIT_SUCCESS);
+	return EXIT_SUCCESS;
 }
 
 /* The recorder ---------------------------------------------------------- */
@@ -77,37 +81,32 @@ static int open_own_stat(void)
 
 void ss_stop_guard_start(struct ss_stop_guard *guard)
 {
+	const struct ss_child_options options = { .death_signal = SIGKILL,
+						  .on_this_cpu = true };
 	_cleanup_close_ int stat_fd = open_own_stat();
-	pid_t recorder = getpid();
-	struct ss_cpu_pin pin;
 
 	*guard = (struct ss_stop_guard){};
 	void *shared = mmap(NULL, sizeof(*guard->in_tick), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return;
-	ss_cpu_pin_begin(&pin);
-	pid_t pid = stat_fd < 0 ? -1 : fork();
-	ss_cpu_pin_end(&pin);
-	if (pid == 0)
-		watch(recorder, stat_fd, shared);
-	if (pid < 0) {
+	struct watched watched = { getpid(), stat_fd, shared };
+	_cleanup_error_ struct ss_error *error =
+		ss_child_start(&options, watch, &watched, &guard->child);
+	if (error) {
 		(void)munmap(shared, sizeof(*guard->in_tick)); /* it is mapped */
 		return;
 	}
 	/* It is not for the sandboxed children that follow. */
 	(void)madvise(shared, sizeof(*guard->in_tick), MADV_DONTFORK);
 	guard->in_tick = shared;
-	guard->pid = pid;
 }
 
 void ss_stop_guard_end(struct ss_stop_guard *guard)
 {
 	if (!guard->in_tick)
 		return;
-	(void)kill(guard->pid, SIGKILL); /* one that ended keeps its id */
-	while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	(void)ss_child_end(&guard->child);
 	(void)munmap(guard->in_tick, sizeof(*guard->in_tick)); /* it is mapped */
 	*guard = (struct ss_stop_guard){};
 }

@@ -10,13 +10,14 @@
 
 #include <stdbool.h>
 #include <stdatomic.h>
-#include <sys/types.h>
+
+#include "base/child.h"
 
 enum { SS_STOP_GUARD_MS = 50 };
 
 struct ss_stop_guard {
 	atomic_uint *in_tick; /* shared with the guard; NULL: there is no guard */
-	pid_t pid;
+	struct ss_child child;
 };
 
 /* Starts the guard, which ends with the calling thread at the latest. Without a guard
