@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 
-#include "base/clock.h"
+#include "base/child.h"
 #include "target/target.h"
 
 /* The file that execvp() executes. False: there is none. */
@@ -74,19 +74,15 @@ static struct ss_error *check_rights(const char *name)
 
 /* Runs in the child, so it calls only async-signal-safe functions. Reports errors
    through fd. */
-static void run_child(char *const argv[], int fd)
+static int execute(void *data, int fd)
 {
-	sigset_t none;
+	char *const *argv = data;
 
-	/* The program would inherit an ignored SIGPIPE and the signal mask. */
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
 		(void)execvp(argv[0], argv);
 	int errnum = errno;
 	(void)!write(fd, &errnum, sizeof(errnum)); /* or just exit */
-	for (;;)
-		(void)raise(SIGKILL);
+	return EXIT_FAILURE;
 }
 
 static struct ss_error *explain(int errnum, const char *name)
@@ -96,60 +92,51 @@ static struct ss_error *explain(int errnum, const char *name)
 }
 
 /* Waits for the stop after exec. */
-static struct ss_error *wait_for_exec(pid_t pid, int fd, const char *name)
+static struct ss_error *wait_for_exec(const struct ss_child *child, const char *name)
 {
 	int errnum = 0;
 	int status = 0;
 	pid_t got;
 
 	/* EOF after execve(), or its errno. */
-	ssize_t n = read(fd, &errnum, sizeof(errnum));
+	ssize_t n = read(child->channel, &errnum, sizeof(errnum));
 	do
-		got = waitpid(pid, &status, 0);
+		got = waitpid(child->pid, &status, 0);
 	while (got < 0 && errno == EINTR);
 	if (n == sizeof(errnum))
 		return explain(errnum, name);
-	if (got == pid && WIFSTOPPED(status))
+	if (got == child->pid && WIFSTOPPED(status))
 		return NULL;
 	return ss_error_new(SS_ERROR_NO_PROCESS, "'%s' ended before its program started",
 			    name);
 }
 
-/* Otherwise it would wait forever. */
-static void end_child(pid_t pid)
-{
-	(void)kill(pid, SIGKILL); /* our child, not reaped yet */
-	(void)waitpid(pid, NULL, 0);
-}
-
 struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret)
 {
+	struct ss_child_options options = { .channel = SS_CHILD_WRITES };
+	struct ss_child child = SS_NO_CHILD;
 	struct ss_error *error;
-	int fds[2];
+	sigset_t none;
 
 	if (!argv[0])
 		return ss_error_new(SS_ERROR_INVALID, "no program given");
 	error = check_rights(argv[0]);
 	if (error)
 		return error;
-	if (pipe2(fds, O_CLOEXEC) != 0)
-		return ss_error_new_errno(errno, "starting '%s'", argv[0]);
-	_cleanup_close_ int reading = fds[0];
-	_cleanup_close_ int writing = fds[1];
-	pid_t pid = fork();
-	int errnum = errno;
-	if (pid < 0)
-		return ss_error_new_errno(errnum, "starting '%s'", argv[0]);
-	if (pid == 0)
-		run_child(argv, writing);
-	close_cleanup(&writing);
-	writing = -1;
-	error = wait_for_exec(pid, reading, argv[0]);
+	/* The program would inherit the signal mask. */
+	(void)sigemptyset(&none); /* cannot fail */
+	options.mask = &none;
+	error = ss_child_start(&options, execute, ss_drop_const(argv), &child);
 	if (error)
 		return error;
-	error = ss_target_open(pid, ret);
+	error = wait_for_exec(&child, argv[0]);
+	close_cleanup(&child.channel);
 	if (error)
-		end_child(pid);
+		return error;
+	error = ss_target_open(child.pid, ret);
+	child.channel = -1;
+	if (error)
+		(void)ss_child_end(&child); /* it would wait forever */
 	else
 		(*ret)->spawned = (*ret)->stopped_at_exec = true;
 	return error;
@@ -157,28 +144,24 @@ struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret)
 
 void ss_target_reap(struct ss_target *target)
 {
+	struct ss_child child = { .pid = target->pid, .channel = -1 };
+
 	if (target->stopped_at_exec)
-		end_child(target->pid);
+		(void)ss_child_end(&child);
 	else
-		(void)waitpid(target->pid, NULL, WNOHANG); /* or it continues */
+		(void)ss_child_wait(&child, 0); /* or it continues */
 }
 
 bool ss_target_wait(struct ss_target *target, unsigned timeout_ms, int *ret)
 {
-	int status = 0;
+	struct ss_child child = { .pid = target->pid, .channel = -1 };
 
-	for (unsigned ms = 0; target->spawned && !target->stopped_at_exec; ms++) {
-		pid_t pid = waitpid(target->pid, &status, WNOHANG);
-		if (pid == target->pid && (WIFEXITED(status) || WIFSIGNALED(status))) {
-			target->spawned = false; /* reaped */
-			*ret = status;
-			return true;
-		}
-		if ((pid < 0 && errno != EINTR) || ms >= timeout_ms)
-			return false;
-		ss_sleep_ns(SS_NS_PER_MS);
-	}
-	return false;
+	if (!target->spawned || target->stopped_at_exec ||
+	    !ss_child_wait(&child, (int)SS_MIN(timeout_ms, (unsigned)INT_MAX)))
+		return false;
+	target->spawned = false; /* reaped */
+	*ret = child.status;
+	return true;
 }
 
 struct ss_error *ss_target_resume(struct ss_target *target)
