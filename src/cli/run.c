@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "base/vector.h"
 #include "cli/command.h"
@@ -79,8 +80,8 @@ struct run {
 	struct ss_supervisor *supervisor;
 	sigset_t signals; /* the mask of the command */
 	bool ignores_sigchld;
-	pid_t pid;
-	bool ended;
+	struct ss_child child; /* its channel says why it could not be executed */
+	bool ended;	       /* the supervisor has waited for it */
 	int status;
 	enum phase phase;
 	uint64_t limit_ns; /* when the next phase begins; or forever */
@@ -91,6 +92,7 @@ struct run {
 
 static void run_deinit(struct run *run)
 {
+	close_cleanup(&run->child.channel);
 	ss_run_reports_free(run->reports);
 	ss_supervisor_free(run->supervisor);
 	ss_options_deinit(&run->options);
@@ -180,20 +182,27 @@ static void restore_signals(const struct run *run)
 	(void)sigprocmask(SIG_SETMASK, &run->signals, NULL);
 }
 
-/* In the child: waits until it is traced. Reports a failure through the other pipe. */
-__attribute__((noreturn)) static void run_child(const struct run *run, int ready,
-						int failed)
+struct start {
+	const struct run *run;
+	int ready[2]; /* a pipe that is closed when the child is traced */
+};
+
+/* In the child: waits until it is traced. Reports a failure. */
+static int execute(void *data, int failed)
 {
+	const struct start *start = data;
+	const struct run *run = start->run;
 	char byte;
 
 	ss_file_limit_restore();
-	while (read(ready, &byte, 1) < 0 && errno == EINTR)
+	(void)close(start->ready[1]);
+	while (read(start->ready[0], &byte, 1) < 0 && errno == EINTR)
 		;
 	restore_signals(run);
 	(void)execvp(run->command[0], run->command);
 	int errnum = errno;
 	(void)!write(failed, &errnum, sizeof(errnum)); /* or just exit */
-	_exit(errnum == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE);
+	return errnum == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
 }
 
 static void trace(const struct run *run)
@@ -208,23 +217,18 @@ static void trace(const struct run *run)
 			"--no-crashes hides this message");
 }
 
-static struct ss_error *start(struct run *run, int failed[2])
+static struct ss_error *start(struct run *run)
 {
-	int ready[2];
+	const struct ss_child_options options = { .channel = SS_CHILD_WRITES };
+	struct start start = { .run = run };
 
-	if (pipe2(ready, O_CLOEXEC) != 0)
+	if (pipe2(start.ready, O_CLOEXEC) != 0)
 		return ss_error_new_errno(errno, "starting the command");
-	_cleanup_close_ int reading = ready[0];
-	_cleanup_close_ int writing = ready[1];
-	run->pid = fork();
-	int errnum = errno;
-	if (run->pid < 0)
-		return ss_error_new_errno(errnum, "starting the command");
-	if (run->pid == 0) {
-		(void)close(writing);
-		run_child(run, reading, failed[1]);
-	}
-	struct ss_error *error = ss_supervisor_new(run->pid, &run->supervisor);
+	_cleanup_close_ int reading = start.ready[0];
+	_cleanup_close_ int writing = start.ready[1];
+	struct ss_error *error = ss_child_start(&options, execute, &start, &run->child);
+	if (!error)
+		error = ss_supervisor_new(run->child.pid, &run->supervisor);
 	if (!error)
 		trace(run);
 	return error; /* the child goes on when the pipe is closed */
@@ -232,11 +236,13 @@ static struct ss_error *start(struct run *run, int failed[2])
 
 /* Why the command could not be executed; 0: it was. The stop after execve(2) has to be answered
    meanwhile. */
-static int check_started(int failed)
+static int check_started(const struct run *run)
 {
 	int errnum = 0;
 
-	return read(failed, &errnum, sizeof(errnum)) == sizeof(errnum) ? errnum : 0;
+	return read(run->child.channel, &errnum, sizeof(errnum)) == sizeof(errnum) ?
+		       errnum :
+		       0;
 }
 
 /* Events --------------------------------------------------------------------- */
@@ -266,7 +272,7 @@ static void on_event(struct run *run, const struct ss_supervisor_event *event)
 		run->stop = 0;
 		break;
 	case SS_SUPERVISOR_ENDED:
-		if (event->pid == run->pid) {
+		if (event->pid == run->child.pid) {
 			run->ended = true;
 			run->status = event->status;
 		}
@@ -286,7 +292,7 @@ static void follow_stop(struct run *run)
 	sigset_t set;
 
 	run->stop = 0;
-	if (getpgid(run->pid) != getpgrp())
+	if (getpgid(run->child.pid) != getpgrp())
 		return;
 	(void)sigemptyset(&set); /* cannot fail with a valid signal, also below */
 	(void)sigaddset(&set, signal);
@@ -322,7 +328,7 @@ static void forward_signal(struct run *run)
 
 	if (!run->ended && !ss_supervisor_has_received(run->supervisor, forward->signal,
 						       forward->sender))
-		ss_supervisor_signal(run->supervisor, run->pid, forward->signal);
+		ss_supervisor_signal(run->supervisor, run->child.pid, forward->signal);
 	run->forward.signal = 0;
 }
 
@@ -469,24 +475,14 @@ static int end(const struct run *run)
 
 static int run_command(struct run *run)
 {
-	int failed[2];
-
-	if (pipe2(failed, O_CLOEXEC) != 0) {
-		warn(ss_error_new_errno(errno, "starting the command"));
-		return STATUS_FAILED;
-	}
-	_cleanup_close_ int reading = failed[0];
-	_cleanup_close_ int writing = failed[1];
 	take_signals(run);
-	_cleanup_error_ struct ss_error *error = start(run, failed);
+	_cleanup_error_ struct ss_error *error = start(run);
 	if (error) {
 		ss_failure_print(error);
 		return STATUS_FAILED;
 	}
-	close_cleanup(&writing);
-	writing = -1;
 	supervise(run);
-	int errnum = check_started(reading);
+	int errnum = check_started(run);
 	if (errnum)
 		ss_failure_warn("cannot execute '%s': %s", run->command[0],
 				strerrordesc_np(errnum));
@@ -495,7 +491,8 @@ static int run_command(struct run *run)
 
 static int run(int argc, char **argv)
 {
-	_cleanup_(run_deinit) struct run run = { .kill_after_ns = kill_after_ns };
+	_cleanup_(run_deinit) struct run run = { .child = SS_NO_CHILD,
+						 .kill_after_ns = kill_after_ns };
 
 	ss_options_init(&run.options);
 	if (!ss_usage_parse(&ss_command_run, argc, argv, ARGP_IN_ORDER, &run))
