@@ -86,7 +86,8 @@ static bool is_remote(int fd, bool *ret_stacked)
 	return false;
 }
 
-static void send_answer(const struct ss_opener *opener, struct ss_opened *opened)
+/* False: the parent has ended. */
+static bool send_answer(const struct ss_opener *opener, struct ss_opened *opened)
 {
 	union {
 		char bytes[CMSG_SPACE(FILES * sizeof(int))];
@@ -110,8 +111,7 @@ static void send_answer(const struct ss_opener *opener, struct ss_opened *opened
 				       .cmsg_len = CMSG_LEN(count * sizeof(int)) };
 		memcpy(CMSG_DATA(c), files, count * sizeof(int));
 	}
-	if (sendmsg(opener->socket, &message, MSG_NOSIGNAL) < 0)
-		_exit(EXIT_FAILURE); /* the parent has ended */
+	return sendmsg(opener->socket, &message, MSG_NOSIGNAL) >= 0;
 }
 
 static void clear(struct ss_opened *opened, size_t item)
@@ -126,15 +126,16 @@ static int send_answers(void *data, int socket)
 {
 	struct ss_opener *opener = data;
 	struct ss_opened opened;
+	bool sent = true;
 
 	opener->socket = socket;
-	for (size_t i = 0; i < opener->count; i++) {
+	for (size_t i = 0; i < opener->count && sent; i++) {
 		if (!opener->wanted[i])
 			continue;
 		clear(&opened, i);
 		opener->work(opener, i, &opened);
 		opener->files_left -= opened.file >= 0;
-		send_answer(opener, &opened);
+		sent = send_answer(opener, &opened);
 		close_cleanup(&opened.file);
 		close_cleanup(&opened.image);
 	}
@@ -200,8 +201,8 @@ static int copy_file(const struct ss_opener *opener, int from, uint64_t *left,
 		if (n == 0)
 			break;
 		done += (uint64_t)n;
-		if (opener->socket >= 0)
-			send_answer(opener, &progress);
+		if (opener->socket >= 0 && !send_answer(opener, &progress))
+			return EPIPE;
 	}
 	*left -= (uint64_t)st->st_size;
 	/* The session's cache of names compares the time. */

@@ -77,6 +77,16 @@ OWN_CHILD = {"base/child.c": {"kill", "wait4"}}
 PROCESS_CALLS = re.compile(r"\b(SYS|__NR)_(ptrace|process_vm_\w+|wait4|waitid|kill|tgkill|"
                            r"pidfd_\w+)\b")
 
+# Processes are started, and waited for, in one place. The others wait for tracees.
+FORKS = {"fork", "_Fork", "vfork", "clone", "clone3", "posix_spawn", "posix_spawnp", "system",
+         "popen", "daemon"}
+WAITS = {"waitpid", "wait", "wait3", "wait4", "waitid"}
+MAY_FORK = {"base/child.c": FORKS | WAITS,
+            "target/own_thread.c": {"clone"},  # a thread
+            "target/spawn.c": {"waitpid"},     # the stop at exec
+            "capture/stop.c": WAITS, "supervise/supervisor.c": WAITS}
+FORK_CALLS = re.compile(r"\b(SYS|__NR)_(v?fork|clone3?|wait4|waitid)\b")
+
 # What a library must not do to its program.
 NOT_IN_A_LIBRARY = {
     "prints": {"printf", "vprintf", "fprintf", "vfprintf", "dprintf", "vdprintf", "puts",
@@ -87,8 +97,7 @@ NOT_IN_A_LIBRARY = {
 }
 
 # What a confined child may do nevertheless.
-IN_A_CHILD = {"base/child.c": {"_exit"}, "sandbox/worker.c": {"_exit"},
-              "sampling/stop_guard.c": {"_exit"}, "target/opener.c": {"_exit"}}
+IN_A_CHILD = {"base/child.c": {"_exit"}, "sandbox/worker.c": {"_exit"}}
 
 # Files that run while the target is stopped.
 FROZEN = {"capture/freeze.c", "capture/stop.c", "model/gather_run.c"}
@@ -291,6 +300,19 @@ def check_process_calls(tree):
                    if room not in PRIVILEGED and letter == "U" and
                    plain(name) in PROCESS_SYMBOLS - OWN_CHILD.get(path, set())]
     return complaints
+
+
+def check_forks(tree):
+    """One place starts processes and waits for them."""
+    callers = {path for _, path, name, letter, _ in tree.symbols()
+               if letter == "U" and name == "syscall"}
+    complaints = ["%s: %s" % (path, match.group(0))
+                  for _, path in tree.files(".c") if path in callers and path not in MAY_FORK
+                  for match in FORK_CALLS.finditer(tree.text(path))]
+    return complaints + ["%s: calls %s" % (path, name)
+                         for _, path, name, letter, _ in tree.symbols()
+                         if letter == "U" and
+                         plain(name) in (FORKS | WAITS) - MAY_FORK.get(path, set())]
 
 
 def check_frozen(tree):

@@ -14,7 +14,7 @@ BUILD = os.environ["BUILD"]
 OVER_SOURCES = [rules.check_rooms, rules.check_includes, rules.check_folders,
                 rules.check_third_party,
                 rules.check_processor, rules.check_host, rules.check_proc_paths, rules.check_include_cycles]
-OVER_OBJECTS = [rules.check_process_calls, rules.check_frozen, rules.check_frozen_calls,
+OVER_OBJECTS = [rules.check_process_calls, rules.check_forks, rules.check_frozen, rules.check_frozen_calls,
                 rules.check_manners,
                 rules.check_texts, rules.check_globals, rules.check_names]
 
@@ -143,6 +143,18 @@ class BadTrees(unittest.TestCase):
         self.complain(rules.check_process_calls, {"model/a.c": call}, "SYS_ptrace")
         self.accept(rules.check_process_calls, {"model/a.c": number})
         self.accept(rules.check_process_calls, {"capture/a.c": bad})
+
+    def test_forks(self):
+        bad = "int fork(); int ss_f(void) { return fork(); }\n"
+        self.complain(rules.check_forks, {"capture/a.c": bad}, "calls fork")
+        self.complain(rules.check_forks, {"cli/a.c": bad.replace("fork", "posix_spawnp")},
+                      "calls posix_spawnp")
+        self.complain(rules.check_forks, {"target/a.c": bad.replace("fork", "waitpid")},
+                      "calls waitpid")
+        self.complain(rules.check_forks, {
+            "target/a.c": "long syscall(long n); void ss_f(void) { syscall(57); /* SYS_fork */ }"},
+            "SYS_fork")
+        self.accept(rules.check_forks, {"base/child.c": bad, "target/a.c": "/* fork() */"})
 
     def test_frozen(self):
         bad = "void *malloc();\nvoid *ss_f(void) { return malloc(9); }\n"
