@@ -108,7 +108,12 @@ struct ss_error *ss_analysis_copy(const struct ss_analysis *analysis,
 
 struct ss_error *ss_analysis_open(const struct ss_sandbox_attempt *attempt, FILE **ret)
 {
-	_cleanup_close_ int fd = fcntl(attempt->output, F_DUPFD_CLOEXEC, FIRST_FD);
+	return ss_analysis_open_fd(attempt->output, ret);
+}
+
+struct ss_error *ss_analysis_open_fd(int output, FILE **ret)
+{
+	_cleanup_close_ int fd = fcntl(output, F_DUPFD_CLOEXEC, FIRST_FD);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (!out)

@@ -63,6 +63,8 @@ struct ss_error *ss_analysis_copy(const struct ss_analysis *analysis,
 /* For the work: the output of an attempt as a stream. Errors: NO_MEMORY. */
 struct ss_error *ss_analysis_open(const struct ss_sandbox_attempt *attempt, FILE **ret);
 
+struct ss_error *ss_analysis_open_fd(int output, FILE **ret);
+
 /* Closes the stream. Returns error if there is one. Errors: SYSTEM (writing failed). */
 struct ss_error *ss_analysis_close(FILE *out, struct ss_error *error);
 

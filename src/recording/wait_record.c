@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "model/snapshot.h"
-#include "recording/encode.h"
+#include "base/encode.h"
 
 enum { LIST_MAX = SS_WAIT_RECORD_LIST_MAX };
 
