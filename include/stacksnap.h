@@ -2187,9 +2187,10 @@ struct ss_interpret_options {
 	/* In the confined process: a line about what is missing in the last snapshot. */
 	char *(*advise)(void *data, const struct ss_snapshot *snapshot,
 			struct ss_session *session);
-	/* Files that the confined process may not open: it finds (ss_file_finder) or requests
-	   them, and the caller answers requests, whose bytes are untrusted. */
-	ss_file_finder *find_file;
+	/* Files that the confined process may not open. attach: sets find_file and open_file of
+	   its session, which note requests; request sends them (ss_sandbox_request()), *ret says
+	   whether there are any; answer gets their bytes in the caller: untrusted. */
+	void (*attach_files)(void *data, struct ss_session_options *session);
 	struct ss_error *(*request_files)(void *data,
 					  const struct ss_sandbox_attempt *attempt,
 					  bool *ret);
@@ -2222,11 +2223,12 @@ SS_API struct ss_error *ss_interpret(struct ss_source *source,
 				     struct ss_interpretation **ret);
 SS_API void ss_interpretation_free(struct ss_interpretation *interpretation);
 
-/* A line about failures of attempts, to be freed; NULL: there were none. snapshot, or NULL,
-   names the modules that were skipped. */
+/* A line about failures of attempts, to be freed; NULL: there were none. path (or NULL) returns
+   the path of a module, or NULL, for those that were skipped. */
+typedef const char *ss_module_path_function(const void *data, size_t index);
 SS_API char *ss_interpret_problem(const struct ss_sandbox_failure *failures, size_t count,
 				  enum ss_sandbox_level level, bool no_waits, bool raw,
-				  const struct ss_snapshot *snapshot);
+				  ss_module_path_function *path, const void *data);
 
 /* Registers may be needed only after more of a stack was copied: default of stops. */
 enum { SS_INTERPRET_STOPS = 2 };
@@ -2277,7 +2279,31 @@ ss_process_source_begin_series(struct ss_process_source *live,
 SS_API struct ss_error *
 ss_process_source_take(struct ss_process_source *live,
 		       const struct ss_interpret_options *options);
+/* Bytes of all captures, see ss_capture_size(). */
+SS_API uint64_t ss_process_source_size(const struct ss_process_source *source);
 SS_API void ss_process_source_end_series(struct ss_process_source *source);
+
+struct ss_progress;
+
+/*
+ * A process that is observed for a while: captures of all threads at the beginning and at the
+ * end, of running threads between, and the scheduler's counters. Of options, the members
+ * target, held and list are not used. Errors: those of ss_target_open(), ss_activity_take()
+ * and ss_capture_take().
+ */
+struct ss_observation;
+SS_API struct ss_error *
+ss_observation_new(pid_t pid, uint64_t time_ns,
+		   const struct ss_process_source_options *options,
+		   struct ss_observation **ret);
+SS_API void ss_observation_free(struct ss_observation *observation);
+/* Both are valid as long as the observation. */
+SS_API struct ss_source *ss_observation_source(struct ss_observation *observation);
+SS_API struct ss_target *ss_observation_target(struct ss_observation *observation);
+/* See ss_progress_new(); result: of the source. */
+SS_API struct ss_error *ss_observation_compare(const struct ss_observation *observation,
+					       const struct ss_interpretation *result,
+					       struct ss_progress **ret);
 
 struct ss_snapshot_options {
 	size_t size; /* sizeof(struct ss_snapshot_options) */

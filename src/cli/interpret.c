@@ -1,6 +1,7 @@
 #include "cli/interpret.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -43,11 +44,13 @@ static void print_slow(void *data, enum ss_sandbox_step step)
 		ss_failure_warn("%s...", ss_sandbox_step_name(step));
 }
 
-static int find_file(void *data, const char *build_id, bool debug)
+static void attach_files(void *data, struct ss_session_options *session)
 {
 	struct ss_reading *reading = data;
 
-	return ss_file_requests_find(&reading->requests, build_id, debug);
+	ss_file_requests_attach(&reading->requests, session);
+	if (reading->owner_reads_sysroot) /* not with more rights than the child has */
+		reading->requests.sysroot = NULL;
 }
 
 static struct ss_error *request_files(void *data,
@@ -120,6 +123,8 @@ void ss_reading_configure(struct ss_reading *reading,
 		.write = format->confined ? write_confined : NULL,
 		.advise = format == &ss_format_text && !options->symbols.raw ? advise :
 									       NULL,
+		.attach_files = attach_files,
+		.file_rounds = SS_FILE_REQUEST_ROUNDS,
 		.request_files = request_files,
 		.answer_files = answer_files,
 		.stop = reading->until ? is_interrupted : NULL,
@@ -128,12 +133,9 @@ void ss_reading_configure(struct ss_reading *reading,
 	if (owner && owner->known) {
 		ret->owner_known = true;
 		ret->owner_reads_sysroot = owner->may_read;
+		reading->owner_reads_sysroot = owner->may_read;
 		ret->uid = owner->uid;
 		ret->gid = owner->gid;
-	}
-	if (reading->requests.debuginfod) {
-		ret->find_file = find_file;
-		ret->file_rounds = SS_FILE_REQUEST_ROUNDS;
 	}
 }
 
@@ -206,6 +208,23 @@ struct ss_error *ss_reading_capture(struct ss_reading *reading,
 	return NULL;
 }
 
+struct ss_error *ss_reading_begin_series(struct ss_reading *reading,
+					 struct ss_selection_run *selection,
+					 struct ss_interpret_options *options,
+					 struct ss_process_source **ret)
+{
+	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
+	struct ss_error *error = ss_reading_capture(reading, selection, false, &source);
+
+	if (error)
+		return error;
+	ss_interpret_as_owner(ss_process_source_target(source), options);
+	error = ss_process_source_begin_series(source, options);
+	if (!error)
+		*ret = take_ptr(source);
+	return error;
+}
+
 /* Writing ----------------------------------------------------------------------- */
 
 static struct ss_format_options format_options(const struct ss_reading *reading, bool raw,
@@ -229,6 +248,7 @@ static struct ss_format_options format_options(const struct ss_reading *reading,
 		.environment = options->environment,
 		.row_options = &reading->rows.options,
 		.capture = capture,
+		.max_size = reading->max_output / 4 * 3, /* room for the rest */
 		.problem = problem,
 		.advice = advice,
 	};
@@ -292,6 +312,10 @@ struct ss_error *ss_reading_close(const struct ss_reading *reading, FILE *out,
 {
 	if (!error && (fflush(out) != 0 || ferror(out)))
 		error = ss_error_new_errno(errno, "cannot write the result");
+	if (!error && reading->max_output && (uint64_t)ftello(out) > reading->max_output)
+		error = ss_error_new(SS_ERROR_SYSTEM,
+				     "the result is larger than %" PRIu64 " KiB",
+				     reading->max_output >> 10);
 	if (!error)
 		error = ss_escaped_copy(fileno(out), reading->color,
 					ss_output_file(reading->output));
@@ -372,9 +396,8 @@ static struct ss_error *write_snapshot(struct ss_reading *reading,
 	return ss_reading_close(reading, out, error);
 }
 
-/* What the confined process has written. */
-static struct ss_error *copy_written(const struct ss_reading *reading,
-				     const struct ss_interpretation *result)
+struct ss_error *ss_reading_copy(const struct ss_reading *reading,
+				 const struct ss_interpretation *result)
 {
 	FILE *out = ss_output_file(reading->output);
 	struct ss_error *error =
@@ -396,7 +419,7 @@ struct ss_error *ss_reading_show(struct ss_reading *reading, struct ss_source *s
 	add_times(&reading->phases, result->spent_ns);
 	if (options->write) {
 		*ret = result->sandbox->value != 0;
-		return copy_written(reading, result);
+		return ss_reading_copy(reading, result);
 	}
 	ss_phases_enter(&reading->phases, SS_PHASE_RENDER);
 	error = write_snapshot(reading, result);

@@ -22,9 +22,11 @@ struct ss_reading {
 	struct ss_file_requests requests;
 	struct ss_row_source rows;
 	struct ss_phases phases;
+	uint64_t max_output; /* bytes; 0: no limit */
 	uint64_t period_ns; /* of several captures that a confined format writes */
 	const struct ss_format *format; /* in place of that of options; or NULL */
 	bool privileged;		/* set: root would see no more */
+	bool owner_reads_sysroot;	/* set */
 };
 
 void ss_reading_deinit(struct ss_reading *reading);
@@ -44,6 +46,12 @@ ss_reading_source(struct ss_reading *reading, const struct ss_capture_options *c
 struct ss_error *ss_reading_capture(struct ss_reading *reading,
 				    struct ss_selection_run *selection, bool list,
 				    struct ss_process_source **ret);
+
+/* The same for the first of several captures, whose stacks are completed. */
+struct ss_error *ss_reading_begin_series(struct ss_reading *reading,
+					 struct ss_selection_run *selection,
+					 struct ss_interpret_options *options,
+					 struct ss_process_source **ret);
 
 /* Interprets; prints messages of the confined process. */
 struct ss_error *ss_reading_interpret(const struct ss_reading *reading,
@@ -67,6 +75,10 @@ struct ss_error *ss_reading_open(FILE **ret);
 /* Closes it, and copies the document to the output. Returns error if there is one. */
 struct ss_error *ss_reading_close(const struct ss_reading *reading, FILE *out,
 				  struct ss_error *error);
+
+/* Copies what the confined process has written to the output. */
+struct ss_error *ss_reading_copy(const struct ss_reading *reading,
+				 const struct ss_interpretation *result);
 
 /* Interprets the one capture of a source, writes it in the format of the options and, to standard
    error, what is missing; *ret says whether anything is. Errors: NO_PROCESS (no threads),

@@ -58,6 +58,15 @@ struct interpreter {
 	bool asked_goroutines;
 };
 
+static const char *module_path(const void *data, size_t index)
+{
+	const struct ss_snapshot *snapshot = data;
+
+	return index < ss_snapshot_module_count(snapshot) ?
+		       ss_snapshot_module(snapshot, index)->path :
+		       NULL;
+}
+
 /* In the confined process ---------------------------------------------------- */
 
 struct work {
@@ -425,7 +434,7 @@ static struct ss_error *finish(struct work *work)
 		return options->only_stacks ? NULL : send(work);
 	problem = ss_interpret_problem(work->attempt->failures,
 				       work->attempt->failure_count, work->attempt->level,
-				       work->attempt->no_waits, options->raw,
+				       work->attempt->no_waits, options->raw, module_path,
 				       work->snapshots[work->count - 1]);
 	const struct ss_interpreted interpreted = {
 		.captures = (const struct ss_capture *const *)work->captures,
@@ -467,6 +476,7 @@ static struct ss_error *run_work(void *data, const struct ss_sandbox_attempt *at
 {
 	struct interpreter *interpreter = data;
 	struct ss_source *source = interpreter->source;
+	bool requested = false;
 	struct ss_error *error = NULL;
 	_cleanup_(work_deinit) struct work work = {
 		.interpreter = interpreter,
@@ -482,8 +492,12 @@ static struct ss_error *run_work(void *data, const struct ss_sandbox_attempt *at
 		error = source->load(source->data, attempt, &work.loaded);
 		work.captures = &work.loaded;
 		spend(&work, SS_STEP_CAPTURE);
+		/* What is read of the process depends on its modules. */
+		if (!error && interpreter->options.request_files)
+			error = interpreter->options.request_files(
+				interpreter->options.data, attempt, &requested);
 	}
-	return error ? error : interpret(&work);
+	return error || requested ? error : interpret(&work);
 }
 
 /* In the caller ------------------------------------------------------------- */
@@ -575,6 +589,8 @@ static void answer_request(void *data, const void *bytes, size_t size)
 
 	if (decode_request(bytes, size, &completion, &stacks))
 		complete(interpreter, &completion);
+	else if (size > 0 && *(const uint8_t *)bytes == REQUEST_KIND)
+		interpreter->settled = true; /* it is not valid */
 	else if (options->answer_files)
 		options->answer_files(options->data, bytes, size);
 }
@@ -713,9 +729,9 @@ static struct ss_sandbox_options configure(const struct interpreter *interpreter
 
 	*session = (struct ss_session_options){ .size = sizeof(*session),
 						.debug_dir = options->debug_dir,
-						.sysroot = options->sysroot,
-						.find_file = options->find_file,
-						.find_data = options->data };
+						.sysroot = options->sysroot };
+	if (options->attach_files)
+		options->attach_files(options->data, session);
 	return (struct ss_sandbox_options){
 		.size = sizeof(struct ss_sandbox_options),
 		.session = session,
@@ -762,7 +778,7 @@ static struct ss_error *run(struct interpreter *interpreter)
 		result->problem = ss_interpret_problem(
 			result->sandbox->failures, result->sandbox->failure_count,
 			result->sandbox->level, result->sandbox->no_waits, options->raw,
-			result->snapshots[result->count - 1]);
+			module_path, result->snapshots[result->count - 1]);
 	return error;
 }
 
@@ -814,27 +830,25 @@ void ss_interpretation_free(struct ss_interpretation *result)
 
 /* Failures ------------------------------------------------------------------ */
 
-static void write_failure(const struct ss_sandbox_failure *failure,
-			  const struct ss_snapshot *snapshot, FILE *out)
+static void write_failure(const struct ss_sandbox_failure *failure, const char *path,
+			  FILE *out)
 {
 	char how[128];
-	const char *path = "a module";
 
 	ss_sandbox_failure_describe(failure, how, sizeof(how));
 	if (failure->module < 0) {
 		(void)fprintf(out, "the analysis %s", how);
 		return;
 	}
-	if (snapshot && (size_t)failure->module < ss_snapshot_module_count(snapshot)) {
-		path = ss_snapshot_module(snapshot, (size_t)failure->module)->path;
-		path = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-	}
-	(void)fprintf(out, "the analysis of %s %s, module skipped", path, how);
+	if (path && strrchr(path, '/'))
+		path = strrchr(path, '/') + 1;
+	(void)fprintf(out, "the analysis of %s %s, module skipped",
+		      path ? path : "a module", how);
 }
 
 char *ss_interpret_problem(const struct ss_sandbox_failure *failures, size_t count,
 			   enum ss_sandbox_level level, bool no_waits, bool raw,
-			   const struct ss_snapshot *snapshot)
+			   ss_module_path_function *path, const void *data)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -844,7 +858,11 @@ char *ss_interpret_problem(const struct ss_sandbox_failure *failures, size_t cou
 		return NULL;
 	for (size_t i = 0; i < count; i++) {
 		(void)fputs(i ? "; " : "", out);
-		write_failure(&failures[i], snapshot, out);
+		write_failure(&failures[i],
+			      path && failures[i].module >= 0 ?
+				      path(data, (size_t)failures[i].module) :
+				      NULL,
+			      out);
 	}
 	if (level == SS_SANDBOX_RAW && !raw)
 		(void)fputs("; names are missing", out);

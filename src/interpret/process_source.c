@@ -442,6 +442,15 @@ struct ss_error *ss_process_source_take(struct ss_process_source *source,
 	return error;
 }
 
+uint64_t ss_process_source_size(const struct ss_process_source *source)
+{
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < source->captures.count; i++)
+		size += ss_capture_size(source->captures.items[i]);
+	return size;
+}
+
 void ss_process_source_end_series(struct ss_process_source *source)
 {
 	add_related(source);
