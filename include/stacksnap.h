@@ -87,15 +87,6 @@ SS_API const char *ss_version(void);
  */
 SS_API struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret);
 
-/*
- * Opens a process that ss_target_open() refuses with DENIED, or whose capture failed
- * with TRACED. A capture of it, in any mode, lists the threads with name and state, and
- * stops nothing; each stack ends with SS_END_DENIED. Errors: INVALID, NO_PROCESS,
- * KERNEL_THREAD, SELF, ZOMBIE, DENIED (not even threads and states may be read),
- * NO_MEMORY, SYSTEM.
- */
-SS_API struct ss_error *ss_target_open_listing(pid_t pid, struct ss_target **ret);
-
 /* Captures of the target stay valid. */
 SS_API void ss_target_close(struct ss_target *target);
 
@@ -252,9 +243,6 @@ struct ss_gather_plan {
 	struct ss_gather_root roots[SS_GATHER_ROOTS_MAX];
 };
 
-/* Checks an untrusted plan. Errors: INVALID. */
-SS_API struct ss_error *ss_gather_plan_check(const struct ss_gather_plan *plan);
-
 struct ss_capture_options {
 	size_t size; /* sizeof(struct ss_capture_options) */
 	enum ss_mode mode;
@@ -310,48 +298,11 @@ SS_API struct ss_error *ss_capture_complete(struct ss_capture *capture,
 					    const struct ss_capture_options *options,
 					    const pid_t *tids, size_t count);
 
-/*
- * For a copy of the capture that another process has, such as a sandboxed child: writes what
- * the last ss_capture_complete() has added to it, as bytes that ss_capture_apply_completion()
- * adds to the copy. Returns their number. 0: they do not fit, or it added more than registers
- * (stacks, files of modules), so a new copy is needed. The second function returns false if
- * the bytes are not valid; it believes them otherwise.
- */
-SS_API size_t ss_capture_copy_completion(const struct ss_capture *capture, void *ret,
-					 size_t max);
-SS_API bool ss_capture_apply_completion(struct ss_capture *capture, const void *bytes,
-					size_t size);
-
-/*
- * Executes a plan after the capture, without stopping a thread, and adds what it copies in
- * place of what an earlier plan has copied. Threads that run may have changed it
- * meanwhile. Steps cannot begin at a register or thread pointer. Call it before the capture
- * is shared. Errors: NO_PROCESS, INVALID, NO_MEMORY.
- */
-SS_API struct ss_error *ss_capture_gather(struct ss_capture *capture,
-					  struct ss_target *target,
-					  const struct ss_gather_plan *plan);
-
 /* Where a stack continues beyond its copy: the thread's tid and missing. */
 struct ss_stack_request {
 	pid_t tid;
 	uint64_t address;
 };
-
-/*
- * Copies more of stacks that end where their copy ends, in the same or in another mapping.
- * Stops no thread. Takes only stacks of threads that sleep, and that provably have not run
- * since (by the scheduler's counter); of a thread that was stopped, only if it is where it
- * was and its stack has the same bytes. ret: how many stacks have grown; unwind the
- * capture again if there are any. Ends at max_deep bytes of each stack. Pass the options of
- * the capture; call it before the capture is shared. Errors: NO_PROCESS, INVALID,
- * NO_MEMORY.
- */
-SS_API struct ss_error *ss_capture_extend(struct ss_capture *capture,
-					  struct ss_target *target,
-					  const struct ss_capture_options *options,
-					  const struct ss_stack_request *requests,
-					  size_t count, size_t *ret);
 
 /*
  * Reads memory of the target after the capture, without stopping a thread: what unwinding
@@ -371,15 +322,6 @@ SS_API bool ss_late_reader_check(void *reader, pid_t tid);
    are not read, which would bring them back into memory. */
 SS_API void ss_late_reader_set_limits(struct ss_late_reader *reader, uint64_t max_bytes,
 				      unsigned timeout_ms, bool no_swap);
-
-/*
- * Reads other processes that threads of the capture wait for: the holder of a file lock
- * or of a lock in shared memory, the only other end of a pipe or UNIX socket, the only
- * child. Reads at most four processes of the same user, directly or through one
- * another, and stops none. Omits processes that may not be read. A second call does
- * nothing. ss_snapshot_add_related() interprets them.
- */
-SS_API void ss_capture_add_related(struct ss_capture *capture, struct ss_target *target);
 
 /*
  * Reads copied memory: stacks, and what a gather plan copied. Returns how many of the size
@@ -420,9 +362,6 @@ struct ss_core_options {
 SS_API struct ss_error *ss_capture_read_core(int fd, struct ss_session *session,
 					     const struct ss_core_options *options,
 					     struct ss_capture **ret);
-
-/* How many bytes of memory its copies of the process take. */
-SS_API uint64_t ss_capture_size(const struct ss_capture *capture);
 
 /* Snapshots of the capture stay valid. */
 SS_API void ss_capture_free(struct ss_capture *capture);
@@ -498,18 +437,6 @@ SS_API struct ss_error *ss_cache_open(const struct ss_cache_options *options,
 				      struct ss_cache **ret);
 SS_API void ss_cache_close(struct ss_cache *cache);
 
-/* Finds in the cache what is known about the modules of a capture. Call it after the last
-   change of the capture, before ss_capture_unwind(). uid: the owner of the process, see
-   ss_target_owner(). What the files of one user's processes contain is never used for
-   those of another user. */
-SS_API void ss_cache_attach(struct ss_cache *cache, struct ss_capture *capture,
-			    uid_t uid);
-
-/* Adds to the cache what the session found in such modules. (ss_sandbox_run() does it for the
-   sessions of its attempts.) What cannot be written is not kept. Errors: SYSTEM. */
-SS_API struct ss_error *ss_cache_update(struct ss_cache *cache,
-					struct ss_session *session);
-
 /* Unwinding and symbolizing --------------------------------------------- */
 
 /*
@@ -575,29 +502,6 @@ SS_API struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 					  const struct ss_unwind_options *options,
 					  struct ss_snapshot **ret);
 
-/*
- * Writes the stacks of a snapshot to a file, before ss_snapshot_symbolize(), with the functions,
- * locks and tasks of runtimes, if the process has any; else nothing. With
- * ss_capture_add_stacks() the capture gets them, and ss_capture_unwind() takes them from
- * there: so a process in which functions of runtimes can be read only now (read of struct
- * ss_unwind_options) can be interpreted later. Unwind with native. The bytes are not
- * looked at before ss_capture_unwind(); they may be untrusted, but must be of the same build
- * of the library. *ret: whether there are any. Errors: SYSTEM, INVALID (more than 128 MiB),
- * NO_MEMORY.
- */
-SS_API struct ss_error *ss_snapshot_save_stacks(const struct ss_snapshot *snapshot,
-						int fd);
-SS_API struct ss_error *ss_capture_add_stacks(struct ss_capture *capture, int fd,
-					      bool *ret);
-
-/* Whether a capture has such stacks. One of a series, in which no thread has run since the one before
-   (previous of struct ss_capture_options), has those of that one. */
-SS_API bool ss_capture_has_stacks(const struct ss_capture *capture);
-
-/* Whether a capture of a series has other modules than the one before: there may be a runtime that
-   was not there. */
-SS_API bool ss_capture_has_other_modules(const struct ss_capture *capture);
-
 enum ss_symbolize_flags {
 	SS_NO_INLINES = 1 << 0,	 /* no frames for inlined functions */
 	SS_NO_SOURCE = 1 << 1,	 /* no file, line, column of native code */
@@ -625,17 +529,6 @@ SS_API bool ss_session_find_note(struct ss_session *session,
 SS_API void ss_session_add_note(struct ss_session *session,
 				const struct ss_snapshot *snapshot, size_t module,
 				uint64_t key, const char *text);
-
-/*
- * Unwinds and symbolizes the other processes that ss_capture_add_related() has read, so that
- * ss_snapshot_diagnose() can follow waits into them. Call it at most once, between
- * ss_snapshot_symbolize() and ss_snapshot_diagnose(), with the capture of the snapshot
- * and the flags of the former. Errors: NO_MEMORY, INVALID.
- */
-SS_API struct ss_error *ss_snapshot_add_related(struct ss_snapshot *snapshot,
-						const struct ss_capture *capture,
-						struct ss_session *session,
-						unsigned flags);
 
 /* A table of functions that are known to wait, and what they wait for. */
 struct ss_wait_table;
@@ -677,26 +570,6 @@ enum ss_jit_plan {
 	SS_JIT_LOOK,	/* ss_capture_gather() with the plan */
 	SS_JIT_CAPTURE, /* capture again with the plan, which has led to something */
 };
-
-/*
- * A plan that copies the unwind information which JIT compilers registered with libgcc
- * (__register_frame()), if the snapshot has frames of JIT code and libgcc is there. Unwind
- * the capture again after the plan was executed.
- */
-SS_API enum ss_jit_plan ss_snapshot_plan_jit(const struct ss_snapshot *snapshot,
-					     const struct ss_capture *capture,
-					     struct ss_gather_plan *ret);
-
-/*
- * A plan that copies the frames of runtimes together with the stacks, if threads of the
- * snapshot ran while they were captured: their frames cannot be read later. Capture again
- * with the plan. False: no plan is needed, or the capture was made with one. With many of
- * struct ss_unwind_options, it was made with the same one; threads that start and end all the
- * time make new ones, so the caller needs a limit.
- */
-SS_API bool ss_snapshot_plan_runtimes(const struct ss_snapshot *snapshot,
-				      const struct ss_capture *capture,
-				      struct ss_gather_plan *ret);
 
 /*
  * A plan that copies what describes the goroutines of a Go program, and their stacks. False:
@@ -1398,13 +1271,6 @@ ss_snapshot_goroutine_frame(const struct ss_snapshot *snapshot,
 			    const struct ss_goroutine *goroutine, size_t index);
 /* How many more there are that could not be read. */
 SS_API size_t ss_snapshot_goroutines_unread(const struct ss_snapshot *snapshot);
-/*
- * Marks as blocked the goroutines of last that wait for a lock, did so with the same stack
- * in first, an earlier snapshot of the process, and have not run in between. Call it after
- * ss_snapshot_diagnose() of last, and before ss_progress_new().
- */
-SS_API void ss_snapshot_compare_goroutines(struct ss_snapshot *last,
-					   const struct ss_snapshot *first);
 /* One line that says why the goroutines of a Go program are not known, or NULL. */
 SS_API const char *ss_snapshot_goroutine_problem(const struct ss_snapshot *snapshot);
 
@@ -1525,9 +1391,6 @@ enum ss_recording_end {
 	SS_RECORDING_LOST,	 /* the process became unreadable */
 	SS_RECORDING_SNAPSHOT,	 /* a single snapshot */
 };
-
-/* "cut", "stopped", ... Never NULL. */
-SS_API const char *ss_recording_end_name(enum ss_recording_end end);
 
 /* What the samples of a recording are. */
 enum ss_recording_scope {
@@ -1815,14 +1678,6 @@ SS_API struct ss_error *ss_recording_snapshot(struct ss_recording *recording,
 					      uint64_t tick, size_t process,
 					      struct ss_snapshot **ret);
 
-/*
- * Identifies the files of modules without a build-id, see struct ss_file_identity, so that
- * ss_snapshot_record() writes it. Reads their headers and symbol tables, like
- * ss_snapshot_symbolize(). Call it before the snapshot is shared between threads.
- */
-SS_API void ss_snapshot_identify_files(struct ss_snapshot *snapshot,
-				       struct ss_session *session);
-
 /* What a recording says besides samples. A zeroed struct says nothing. */
 struct ss_recording_about {
 	const char *wait_functions; /* see ss_wait_table_added(); or NULL */
@@ -2007,7 +1862,6 @@ SS_API struct ss_error *ss_sandbox_request(const struct ss_sandbox_attempt *atte
  * them, nothing is read.
  */
 SS_API size_t ss_sandbox_read(void *attempt, uint64_t address, void *bytes, size_t size);
-SS_API bool ss_sandbox_check(void *attempt, pid_t tid);
 
 /*
  * Requests something from the calling process, as ss_sandbox_request() does, but waits for the
@@ -2016,8 +1870,6 @@ SS_API bool ss_sandbox_check(void *attempt, pid_t tid);
  * SS_SANDBOX_ASK_MAX; ss_sandbox_request() may be possible. An attempt may ask several times.
  */
 enum { SS_SANDBOX_ASK_MAX = 128 << 10 };
-SS_API size_t ss_sandbox_ask(const struct ss_sandbox_attempt *attempt, const void *bytes,
-			     size_t size, void *ret, size_t max);
 
 /* Interprets. Runs in the child, which has a copy of the caller's memory. Its standard
    error is a file. ss_sandbox_run() returns its error, except NO_MEMORY, which is a

@@ -70,7 +70,9 @@ static const struct ss_field owner_frame_fields[] = {
 static const struct ss_schema owner_frame =
 	SS_SCHEMA(owner_frame_fields, ss_owner_frame, NULL);
 
-/* Recordings have those up to 92: see stacksnap-recording(5). */
+enum { UNRECORDED = 3 };
+
+/* Recordings do not have the last ones. */
 static const struct ss_field wait_fields[] = {
 	SS_FIELD(1, UNSIGNED, ss_wait, kind, SS_WAIT_WORK),
 	SS_FIELD(2, TEXT, ss_wait, syscall, 0),
@@ -136,6 +138,12 @@ static const struct ss_wait no_wait = { .syscall_number = -1,
 					.ipc_id = -1,
 					.command = -1 };
 const struct ss_schema ss_wait_schema = SS_SCHEMA(wait_fields, ss_wait, &no_wait);
+const struct ss_schema ss_recorded_wait_schema = {
+	.fields = wait_fields,
+	.count = SS_ARRAY_SIZE(wait_fields) - UNRECORDED,
+	.size = sizeof(struct ss_wait),
+	.none = &no_wait,
+};
 
 static const struct ss_field thread_fields[] = {
 	SS_FIELD(1, UNSIGNED, ss_thread, tid, INT32_MAX),

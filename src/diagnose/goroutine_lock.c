@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "model/pipeline.h"
 
 enum { DEPTH = 16 }; /* frames that are searched for a function that waits */
 

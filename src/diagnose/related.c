@@ -4,6 +4,7 @@
  */
 #include "base/error.h"
 #include "model/capture.h"
+#include "model/pipeline.h"
 #include "model/session.h"
 #include "model/snapshot.h"
 

@@ -2,7 +2,6 @@
  * The one pipeline: captures of a source are unwound, named and diagnosed in a confined
  * process, which asks for what is missing; the snapshots come back as data.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +15,7 @@
 #include "base/io.h"
 #include "base/vector.h"
 #include "data/snapshot_message.h"
+#include "model/pipeline.h"
 #include "model/snapshot.h"
 
 SS_DEFINE_CLEANUP(struct ss_interpretation, ss_interpretation, ss_interpretation_free)
@@ -830,48 +830,42 @@ void ss_interpretation_free(struct ss_interpretation *result)
 
 /* Failures ------------------------------------------------------------------ */
 
-static void write_failure(const struct ss_sandbox_failure *failure, const char *path,
-			  FILE *out)
+static void add_failure(const struct ss_sandbox_failure *failure, const char *path,
+			struct ss_buffer *text)
 {
 	char how[128];
 
 	ss_sandbox_failure_describe(failure, how, sizeof(how));
 	if (failure->module < 0) {
-		(void)fprintf(out, "the analysis %s", how);
+		ss_buffer_printf(text, "the analysis %s", how);
 		return;
 	}
 	if (path && strrchr(path, '/'))
 		path = strrchr(path, '/') + 1;
-	(void)fprintf(out, "the analysis of %s %s, module skipped",
-		      path ? path : "a module", how);
+	ss_buffer_printf(text, "the analysis of %s %s, module skipped",
+			 path ? path : "a module", how);
 }
 
 char *ss_interpret_problem(const struct ss_sandbox_failure *failures, size_t count,
 			   enum ss_sandbox_level level, bool no_waits, bool raw,
 			   ss_module_path_function *path, const void *data)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = count ? open_memstream(&text, &size) : NULL;
+	_cleanup_buffer_ struct ss_buffer text = {};
 
-	if (!out)
-		return NULL;
 	for (size_t i = 0; i < count; i++) {
-		(void)fputs(i ? "; " : "", out);
-		write_failure(&failures[i],
-			      path && failures[i].module >= 0 ?
-				      path(data, (size_t)failures[i].module) :
-				      NULL,
-			      out);
+		ss_buffer_printf(&text, "%s", i ? "; " : "");
+		add_failure(&failures[i],
+			    path && failures[i].module >= 0 ?
+				    path(data, (size_t)failures[i].module) :
+				    NULL,
+			    &text);
 	}
-	if (level == SS_SANDBOX_RAW && !raw)
-		(void)fputs("; names are missing", out);
-	if (level == SS_SANDBOX_PLACES)
-		(void)fputs("; only the innermost frame of each thread is shown", out);
-	else if (no_waits)
-		(void)fputs("; waits are missing", out);
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	if (count && level == SS_SANDBOX_RAW && !raw)
+		ss_buffer_printf(&text, "; names are missing");
+	if (count && level == SS_SANDBOX_PLACES)
+		ss_buffer_printf(&text,
+				 "; only the innermost frame of each thread is shown");
+	else if (count && no_waits)
+		ss_buffer_printf(&text, "; waits are missing");
+	return text.size && !text.failed ? take_ptr(text.bytes) : NULL;
 }

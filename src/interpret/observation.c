@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "model/capture.h"
+#include "model/pipeline.h"
 
 enum {
 	CAPTURES = 8,

@@ -8,6 +8,7 @@
 #include "base/io.h"
 #include "base/vector.h"
 #include "model/capture.h"
+#include "model/pipeline.h"
 
 enum {
 	PLANS_MAX = 3, /* of runtimes, for the captures of a series */

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/vector.h"
 #include "elf/file_identity.h"
+#include "model/pipeline.h"
 #include "model/session.h"
 #include "model/snapshot.h"
 #include "symbolize/address_cache.h"

@@ -6,6 +6,7 @@
 #include "elf/cfi_entry.h"
 #include "elf/image.h"
 #include "model/capture_memory.h"
+#include "model/pipeline.h"
 #include "model/snapshot.h"
 
 enum {
