@@ -6,7 +6,7 @@
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "base/vector.h"
-#include "elf/cfi_entry.h"
+#include "elf/cfi_table.h"
 #include "unwind/go.h"
 
 enum { SAVED_ROWS_MAX = 8, OPERAND_MASK = 0x3f };

@@ -5,7 +5,7 @@
 #define SS_UNWIND_CFI_H
 
 #include "arch/arch.h"
-#include "elf/cfi_entry.h"
+#include "elf/cfi_table.h"
 #include "unwind/unwinder.h"
 
 /*

@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 
 #include "base/hash.h"
-#include "elf/cfi_entry.h"
-#include "elf/identify.h"
+#include "elf/cfi_table.h"
+#include "elf/elffile.h"
 #include "elf/image.h"
 #include "model/capture_memory.h"
 #include "model/snapshot.h"

@@ -14,7 +14,7 @@
 #include "base/load.h"
 #include "base/search.h"
 #include "elf/image.h"
-#include "elf/symbol.h"
+#include "elf/tables.h"
 #include "model/futex.h"
 #include "runtime/hotspot/code.h"
 #include "runtime/hotspot/method.h"
