@@ -51,7 +51,7 @@ struct ss_image {
 	struct ss_go_table go; /* if has_go, which is valid if go_tried */
 	bool has_go;
 	bool go_tried;
-	struct ss_go_program *go_program; /* see runtime/go/program.h; NULL: not known */
+	struct ss_go_program *go_program; /* see runtime/go/goroutines.h; NULL: not known */
 	const struct ss_session *session; /* where debug files are; NULL: nowhere */
 };
 

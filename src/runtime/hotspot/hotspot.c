@@ -17,7 +17,6 @@
 #include "elf/tables.h"
 #include "model/futex.h"
 #include "runtime/hotspot/code.h"
-#include "runtime/hotspot/method.h"
 #include "runtime/hotspot/object.h"
 #include "runtime/runtime.h"
 
