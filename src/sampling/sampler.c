@@ -617,14 +617,15 @@ static void prove_observed(struct ss_sampler *sampler)
 
 /* The limit of stops ------------------------------------------------------- */
 
-/* A tick begins. This program, too, waits for a CPU while it holds threads: if it did so for longer
+/* A tick begins. If this program waits for a CPU also while it holds threads, and did so for longer
    than it may hold them, it holds none. */
 static void begin_limit(struct ss_sampler *sampler, struct ss_tick *tick)
 {
 	struct ss_stop_limit *limit = &sampler->limit;
 	const uint64_t waited_ns = sampler->access->read_waited_ns();
 	const bool known = limit->waited_ns && waited_ns > limit->waited_ns;
-	const bool starved = known && waited_ns - limit->waited_ns > STOP_MAX_NS;
+	const bool starved = limit->waits && known &&
+			     waited_ns - limit->waited_ns > STOP_MAX_NS;
 
 	limit->waited_ns = waited_ns;
 	limit->left = starved || ss_now_ns() < limit->pause_until_ns ? 0 : limit->most;
@@ -718,7 +719,8 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 
 	const uint64_t begin_ns = ss_now_ns();
 	limit_stops(sampler);
-	sampler->access->stop(&freeze, &sampler->look, copy_stopped, sampler);
+	sampler->limit.waits |=
+		sampler->access->stop(&freeze, &sampler->look, copy_stopped, sampler);
 	sampler->limit.spent_ns += ss_now_ns() - begin_ns;
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		struct ss_task *task = &sampler->tasks.items.items[i];
