@@ -36,7 +36,7 @@ enum {
 	STOPS_MAX = 4096,
 	/* If threads did not stop, because they got no CPU: no stops for so many times as long as the
 	   tick waited for them. */
-	LATE_SHARE = 10,
+	LATE_SHARE = 4,
 };
 
 static bool want_all(void *data, pid_t tid, const char *name, char state)
