@@ -622,10 +622,9 @@ static void prove_observed(struct ss_sampler *sampler)
 static void begin_limit(struct ss_sampler *sampler, struct ss_tick *tick)
 {
 	struct ss_stop_limit *limit = &sampler->limit;
-	const uint64_t waited_ns = sampler->access->read_waited_ns();
+	const uint64_t waited_ns = limit->waits ? sampler->access->read_waited_ns() : 0;
 	const bool known = limit->waited_ns && waited_ns > limit->waited_ns;
-	const bool starved = limit->waits && known &&
-			     waited_ns - limit->waited_ns > STOP_MAX_NS;
+	const bool starved = known && waited_ns - limit->waited_ns > STOP_MAX_NS;
 
 	limit->waited_ns = waited_ns;
 	limit->left = starved || ss_now_ns() < limit->pause_until_ns ? 0 : limit->most;

@@ -644,8 +644,11 @@ static void test_starved(void **state)
 	assert_int_equal(process.stops, 1);
 	waits_ns = 6 * SS_NS_PER_MS;
 	waits = true;
-	(void)captured(&process); /* until now, it did not while it stopped threads */
-	assert_int_equal(process.stops, 1);
+	for (int i = 0; i < 2; i++) {
+		/* Until now, it did not while it stopped threads, or for an unknown time. */
+		(void)captured(&process);
+		assert_int_equal(process.stops, 1);
+	}
 	(void)captured(&process);
 	assert_int_equal(process.stops, 0);
 	waits_ns = 0;
