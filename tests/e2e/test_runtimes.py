@@ -17,7 +17,7 @@ import unittest
 from harness import EndToEnd, LIMIT_S, STACKSNAP, main
 
 TRIES = int(os.environ.get("STACKSNAP_TRIES", "4"))
-LOAD = 50 if "STACKSNAP_TRIES" in os.environ else 8
+LOAD = 50 if "STACKSNAP_TRIES" in os.environ else 4
 AT_ONCE = COMMANDS = 4  # processes under observation, each with a command of its own
 STATUS = 7
 JAVA = sorted(set(map(os.path.realpath, glob.glob("/usr/lib/jvm/*/bin/java"))))
