@@ -128,17 +128,13 @@ static void close_files(const struct ss_child_options *options, int channel)
 	}
 }
 
-static int open_stream(int stream, int channel)
-{
-	if (stream == SS_CHILD_NOWHERE)
-		return ss_io_create_unnamed();
-	return stream == SS_CHILD_CHANNEL ? channel : stream;
-}
-
 static bool replace_streams(const int streams[3], int channel)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		if (streams[fd] != 0 && dup2(open_stream(streams[fd], channel), fd) != fd)
+		int from = streams[fd] == SS_CHILD_CHANNEL ? channel : streams[fd];
+		if (from == SS_CHILD_NOWHERE)
+			from = ss_io_create_unnamed();
+		if (from != 0 && dup2(from, fd) != fd)
 			return false;
 	}
 	return true;
@@ -158,6 +154,25 @@ static bool prepare(const struct ss_child_options *options, int channel, pid_t p
 	if (options->mask)
 		(void)sigprocmask(SIG_SETMASK, options->mask, NULL); /* cannot fail */
 	return true;
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+enum { NOT_LIMITED = RLIMIT_DATA };
+#else
+enum { NOT_LIMITED = -1 };
+#endif
+
+void ss_child_limit(int resource, uint64_t soft, uint64_t hard)
+{
+	struct rlimit now = {};
+
+	/* prlimit(): libcs differ in the type of its second argument. */
+	if (resource == NOT_LIMITED ||
+	    syscall(SYS_prlimit64, 0, resource, NULL, &now) < 0)
+		return;
+	now.rlim_max = SS_MIN(now.rlim_max, hard);
+	now.rlim_cur = SS_MIN(SS_MIN(now.rlim_cur, soft), now.rlim_max);
+	(void)syscall(SYS_prlimit64, 0, resource, &now, NULL); /* may always be lowered */
 }
 
 /* The parent ------------------------------------------------------------ */
@@ -209,6 +224,8 @@ struct ss_error *ss_child_start(const struct ss_child_options *options,
 		return ss_error_new_errno(errno, "cannot connect a child process");
 	_cleanup_close_ int ours = ends[0];
 	_cleanup_close_ int theirs = ends[1];
+	if (options->flush)
+		(void)fflush(NULL);
 	if (options->on_this_cpu)
 		ss_cpu_pin_begin(&pin);
 	if (options->block_signals) /* from the child's first moment on */
@@ -217,8 +234,11 @@ struct ss_error *ss_child_start(const struct ss_child_options *options,
 	int errnum = errno;
 	if (pid == 0) {
 		close_cleanup(&ours);
-		_exit(prepare(options, theirs, parent) ? function(data, theirs) :
-							 EXIT_FAILURE);
+		int status = prepare(options, theirs, parent) ? function(data, theirs) :
+								EXIT_FAILURE;
+		if (options->flush)
+			(void)fflush(NULL);
+		_exit(status);
 	}
 	if (options->block_signals)
 		(void)sigprocmask(SIG_SETMASK, &before, NULL);
@@ -229,16 +249,57 @@ struct ss_error *ss_child_start(const struct ss_child_options *options,
 	return NULL;
 }
 
+/* The descriptors of a message. */
+union control {
+	char bytes[CMSG_SPACE(sizeof(((struct ss_child_files *)0)->items))];
+	struct cmsghdr align;
+};
+
+ssize_t ss_child_send(int channel, struct iovec *parts, size_t count,
+		      const struct ss_child_files *files, int flags)
+{
+	const size_t size = files ? files->count * sizeof(int) : 0;
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = count };
+	union control control = {};
+
+	if (size) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = CMSG_SPACE(size);
+		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+						  .cmsg_type = SCM_RIGHTS,
+						  .cmsg_len = CMSG_LEN(size) };
+		memcpy(CMSG_DATA(&control.align), files->items, size);
+	}
+	return sendmsg(channel, &message, MSG_NOSIGNAL | flags);
+}
+
+ssize_t ss_child_receive(int channel, void *bytes, size_t size, int flags,
+			 struct ss_child_files *ret)
+{
+	struct iovec part = { bytes, size };
+	union control control;
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof(control.bytes) };
+	ssize_t n = recvmsg(channel, &message, MSG_CMSG_CLOEXEC | flags);
+	/* The kernel makes one of all descriptors, and nobody asked for anything else. */
+	struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
+
+	ret->count = 0;
+	ret->truncated = n >= 0 && (message.msg_flags & MSG_CTRUNC);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+		ret->count = SS_MIN((c->cmsg_len - CMSG_LEN(0)) / sizeof(int),
+				    SS_ARRAY_SIZE(ret->items));
+		memcpy(ret->items, CMSG_DATA(c), ret->count * sizeof(int));
+	}
+	return n;
+}
+
 void ss_child_signal(const struct ss_child *child, int signal)
 {
 	if (child->pid)
 		(void)kill(child->pid, signal); /* one that has ended keeps its status */
-}
-
-static uint64_t time_of(const struct timeval *time)
-{
-	return (uint64_t)time->tv_sec * SS_NS_PER_SECOND +
-	       (uint64_t)time->tv_usec * NS_PER_US;
 }
 
 /* Returns whether the child was waited for. */
@@ -256,7 +317,10 @@ static bool reap(struct ss_child *child, int flags)
 		return false;
 	child->pid = 0;
 	child->status = ended < 0 ? 0 : status;
-	child->cpu_ns = time_of(&usage.ru_utime) + time_of(&usage.ru_stime);
+	child->cpu_ns =
+		(uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) *
+			SS_NS_PER_SECOND +
+		(uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NS_PER_US;
 	return true;
 }
 
@@ -268,14 +332,14 @@ static uint64_t sleep_longer(uint64_t step_ns)
 
 bool ss_child_wait(struct ss_child *child, int timeout_ms)
 {
-	const bool forever = timeout_ms == SS_CHILD_FOREVER;
-	uint64_t deadline_ns = ss_now_ns() + (uint64_t)timeout_ms * SS_NS_PER_MS;
+	const uint64_t deadline_ns = ss_now_ns() + (uint64_t)timeout_ms * SS_NS_PER_MS;
+	const int flags = timeout_ms == SS_CHILD_FOREVER ? 0 : WNOHANG;
 	uint64_t step_ns = WAIT_STEP_NS;
 
-	while (!reap(child, forever ? 0 : WNOHANG)) {
-		if (!forever && ss_now_ns() >= deadline_ns)
+	while (!reap(child, flags)) {
+		if (flags && ss_now_ns() >= deadline_ns)
 			return false;
-		if (!forever)
+		if (flags)
 			step_ns = sleep_longer(step_ns);
 	}
 	return true;

@@ -1,8 +1,8 @@
 /*
  * Child processes: the only place that forks. A child runs a function of this program, which
  * may execute another program, with the signals, descriptors and standard streams that its
- * options say, and ends with the value that the function returns. Buffers and exit handlers
- * of this program are left alone.
+ * options say, and ends with the value that the function returns. Exit handlers of
+ * this program are left alone.
  *
  * A child may block for ever in the kernel: on a file whose server (FUSE, NFS) does not
  * respond, or on a disk that is gone. In such a call not even SIGKILL ends a process, so that
@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "base/error.h"
 
@@ -42,6 +43,9 @@ struct ss_child_options {
 	const sigset_t *mask; /* NULL: that of the caller */
 	/* All signals but those of faults: what the terminal sends is for the parent. */
 	bool block_signals;
+	/* For functions that print: writes what is in the buffers of streams before, so that
+	   nothing is written twice, and afterwards. */
+	bool flush;
 	/* Starts on the CPU of the caller, and stays there (base/cpu_pin.h). */
 	bool on_this_cpu;
 	/* Closes all descriptors except its end of the channel and these, so that nothing of
@@ -75,6 +79,25 @@ struct ss_child {
 struct ss_error *ss_child_start(const struct ss_child_options *options,
 				ss_child_function *function, void *data,
 				struct ss_child *ret);
+
+/* In a child: lowers a limit of resources for good (setrlimit(2)). That of memory stays with
+   AddressSanitizer, which reserves terabytes of address space. */
+void ss_child_limit(int resource, uint64_t soft, uint64_t hard);
+
+/* Descriptors in a message, at most as many as the kernel allows (SCM_MAX_FD). */
+struct ss_child_files {
+	size_t count;
+	int items[253];
+	bool truncated; /* there were more, but no room for them (ulimit -n) */
+};
+
+/* sendmsg(2) over a channel of sockets, without SIGPIPE. files: NULL, or what is sent along. */
+ssize_t ss_child_send(int channel, struct iovec *parts, size_t count,
+		      const struct ss_child_files *files, int flags);
+
+/* recvmsg(2): the descriptors are close-on-exec, and the caller's. */
+ssize_t ss_child_receive(int channel, void *bytes, size_t size, int flags,
+			 struct ss_child_files *ret);
 
 /* Sends a signal, unless the child was waited for. */
 void ss_child_signal(const struct ss_child *child, int signal);

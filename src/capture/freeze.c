@@ -21,12 +21,13 @@ enum {
 	 */
 	ROUND_NS = 20 * 1000 * 1000,
 	/*
-	 * The same if running threads are among them: with the copies, none stands still for more
-	 * than 5 ms. In the first part of it, further ones are attached. The rest is stopped after
-	 * these were released.
+	 * The same if running threads are among them: with the copies and the releases, none stands
+	 * still for more than 5 ms. In the first part of it, further ones are attached. The rest is
+	 * stopped after these were released.
 	 */
 	RUNNING_ATTACH_NS = 1500 * 1000,
-	RUNNING_NS = 3 * 1000 * 1000,
+	RUNNING_NS = 4 * 1000 * 1000,
+	RUNNING_EACH_NS = 10 * 1000, /* of that, for the copy and the release of each */
 	/* in addition, for each thread: on one CPU a stop takes 5 to 10 us (measured) */
 	ROUND_EACH_NS = 20 * 1000,
 	/*
@@ -217,41 +218,50 @@ void ss_freeze_prepare(struct ss_freeze *freeze)
 		withdraw(freeze);
 }
 
-/* Polls the threads of a class. Returns how many are still expected to stop. */
-static size_t poll_class(struct ss_freeze *freeze, bool runs)
+/* Polls the threads that sleep or, with all, all. Returns how many are still expected to stop. */
+static size_t poll_threads(struct ss_freeze *freeze, bool all)
 {
 	size_t late = 0;
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_task *task = &freeze->tasks->items.items[i];
 		/* Not attached: released already, in an earlier turn, because it was late. */
-		if (task->phase != SS_TASK_INTERRUPTED || task->runs != runs ||
+		if (task->phase != SS_TASK_INTERRUPTED || (task->runs && !all) ||
 		    !task->attached)
 			continue;
 		ss_stop_poll(freeze, task);
 		late += task->phase == SS_TASK_INTERRUPTED && !task->slow;
-		/* Also one that was asleep when it was read. */
-		if (task->phase == SS_TASK_STOPPED && task->runs && !freeze->target->held)
-			freeze->round_ns =
-				SS_MIN(freeze->round_ns, task->running_ns + RUNNING_NS);
 	}
 	return late;
 }
 
-static size_t poll_all(struct ss_freeze *freeze)
+uint64_t ss_freeze_find_limit(const struct ss_freeze *freeze)
 {
-	return poll_class(freeze, true) + poll_class(freeze, false);
+	uint64_t first_ns = UINT64_MAX;
+	uint64_t rest_ns = RUNNING_NS;
+
+	for (size_t i = 0; i < freeze->tasks->items.count && !freeze->target->held; i++) {
+		const struct ss_task *task = &freeze->tasks->items.items[i];
+		/* Also one that was asleep when it was read. */
+		if (task->phase != SS_TASK_STOPPED || !task->runs)
+			continue;
+		first_ns = SS_MIN(first_ns, task->running_ns);
+		rest_ns -= SS_MIN(rest_ns, (uint64_t)RUNNING_EACH_NS);
+	}
+	return first_ns == UINT64_MAX ? freeze->round_ns :
+					SS_MIN(freeze->round_ns, first_ns + rest_ns);
 }
 
-/* Waits until all threads of a class that can stop have stopped. */
-static void wait_class(struct ss_freeze *freeze, bool runs)
+/* Waits until all threads that can stop have stopped: those that sleep or, with all, all. */
+static void wait_threads(struct ss_freeze *freeze, bool all)
 {
 	uint64_t look_ns = ss_now_ns() + LATE_NS;
 	size_t late;
 
-	while ((late = poll_class(freeze, runs)) > 0) {
+	while ((late = poll_threads(freeze, all)) > 0) {
 		uint64_t now = ss_now_ns();
-		if (now >= freeze->round_ns)
+		uint64_t limit_ns = ss_freeze_find_limit(freeze);
+		if (now >= limit_ns)
 			return;
 		/* Only if few are late: examining many takes longer than waiting for
 		   them. */
@@ -259,7 +269,7 @@ static void wait_class(struct ss_freeze *freeze, bool runs)
 			ss_stop_check_late(freeze);
 			look_ns = ss_now_ns() + LATE_STEP_NS;
 		}
-		ss_stop_wait(freeze, late, freeze->round_ns);
+		ss_stop_wait(freeze, late, limit_ns);
 	}
 }
 
@@ -333,7 +343,7 @@ static void stop_class(struct ss_freeze *freeze, bool runs, uint64_t until_ns)
 			disturbing += runs ? 0 : more; /* only sleeping ones disturb */
 			if (disturbing < STOPS_AT_ONCE)
 				continue;
-			wait_class(freeze, runs);
+			wait_threads(freeze, false);
 			disturbing = 0;
 		}
 	}
@@ -373,7 +383,7 @@ static void stop_new_threads(struct ss_freeze *freeze)
 
 	for (int pass = 0; pass < APPEAR_PASSES; pass++) {
 		if (ss_tasks_count_now(freeze->target) <= count_alive(tasks) ||
-		    ss_now_ns() >= freeze->round_ns)
+		    ss_now_ns() >= ss_freeze_find_limit(freeze))
 			return;
 		size_t first = tasks->items.count;
 		if (ss_tasks_scan(tasks, freeze->target) == 0)
@@ -384,8 +394,8 @@ static void stop_new_threads(struct ss_freeze *freeze)
 			tasks->items.items[i].filter = filter;
 			tasks->items.items[i].phase = SS_TASK_CHOSEN;
 		}
-		stop_class(freeze, true, freeze->round_ns);
-		wait_class(freeze, true);
+		stop_class(freeze, true, ss_freeze_find_limit(freeze));
+		wait_threads(freeze, true);
 	}
 }
 
@@ -421,10 +431,9 @@ void ss_freeze_stop(struct ss_freeze *freeze)
 	stop_class(freeze, false, freeze->round_ns);
 	/* A few sleeping threads stop faster than another wait takes. */
 	if (freeze->tasks->items.count > TOGETHER)
-		wait_class(freeze, false);
+		wait_threads(freeze, false);
 	stop_running(freeze);
-	wait_class(freeze, false);
-	wait_class(freeze, true);
+	wait_threads(freeze, true);
 	if (!freeze->options->filter)
 		stop_new_threads(freeze);
 }
@@ -432,7 +441,7 @@ void ss_freeze_stop(struct ss_freeze *freeze)
 /* Whether a thread has stopped late or may still stop, or there was no time for it. */
 static bool any_late(struct ss_freeze *freeze)
 {
-	size_t late = poll_all(freeze);
+	size_t late = poll_threads(freeze, true);
 
 	for (size_t i = 0; i < freeze->tasks->items.count && !late; i++)
 		late += freeze->tasks->items.items[i].phase == SS_TASK_STOPPED;
@@ -447,10 +456,9 @@ bool ss_freeze_stop_late(struct ss_freeze *freeze)
 		return false;
 	freeze->rounds++;
 	freeze->round_ns = SS_MIN(now + ROUND_NS, freeze->deadline_ns);
-	stop_class(freeze, false, freeze->round_ns);
+	stop_class(freeze, false, ss_freeze_find_limit(freeze));
 	stop_running(freeze);
-	wait_class(freeze, true);
-	wait_class(freeze, false);
+	wait_threads(freeze, true);
 	return true;
 }
 
@@ -507,12 +515,12 @@ void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data
 			size_t end = attach_batch(freeze, done, runs, STOPS_AT_ONCE);
 			(void)interrupt_batch(freeze, &done, end, STOPS_AT_ONCE);
 			done = end;
-			(void)poll_all(freeze);
+			(void)poll_threads(freeze, true);
 			copy_and_release(freeze, copy, data);
 		}
 	}
 	for (;;) {
-		late = poll_all(freeze);
+		late = poll_threads(freeze, true);
 		copy_and_release(freeze, copy, data);
 		uint64_t now = ss_now_ns();
 		if (late == 0 || now >= freeze->deadline_ns)

@@ -17,9 +17,10 @@ struct ss_freeze {
 	const struct ss_capture_options *options;
 	struct ss_task_list *tasks;
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
-	uint64_t round_ns; /* when threads that have stopped are released at the latest */
-	uint64_t begin_ns; /* before the first thread was attached */
-	uint64_t end_ns;   /* last release */
+	uint64_t
+		round_ns; /* when sleeping threads that have stopped are released at the latest */
+	uint64_t begin_ns;	/* before the first thread was attached */
+	uint64_t end_ns;	/* last release */
 	uint64_t duration_ns;	/* from begin to end, sum of all freezes */
 	uint64_t max_thread_ns; /* longest stop of a thread (ss_freeze_each() only) */
 	unsigned stopped;	/* threads that stopped */
@@ -49,6 +50,10 @@ void ss_freeze_prepare(struct ss_freeze *freeze);
 /* Stops all chosen threads, and threads that are created meanwhile. On return each
    thread is stopped, gone, or late (phase INTERRUPTED). */
 void ss_freeze_stop(struct ss_freeze *freeze);
+
+/* When threads that have stopped are released at the latest: earlier if running ones are among
+   them. */
+uint64_t ss_freeze_find_limit(const struct ss_freeze *freeze);
 
 /* Waits for late threads after the others were released. Returns false if no more
    threads can stop, or if the deadline has passed. */

@@ -52,13 +52,6 @@ enum { MEMORY_PART = 4 };
 #define MEMORY_MAX ((uint64_t)512 << 20)
 #define COPY_MAX ((uint64_t)32 << 20) /* default of --max-total */
 
-/* AddressSanitizer reserves terabytes of address space. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { LIMIT_MEMORY = 0 };
-#else
-enum { LIMIT_MEMORY = 1 };
-#endif
-
 /* A crash, and what is known about its process. */
 struct crash {
 	const struct ss_core_handler *handler;
@@ -332,15 +325,6 @@ static struct ss_error *copy_process(struct crash *crash)
 	return error;
 }
 
-static void limit(int resource, uint64_t value)
-{
-	const struct rlimit limit = { .rlim_cur = value, .rlim_max = value };
-
-	/* prlimit(): libcs differ in the type of its second argument. */
-	(void)syscall(SYS_prlimit64, 0, resource, &limit,
-		      NULL); /* may always be lowered */
-}
-
 /* Of the memory of this process and its children, and of each file in memory. */
 static void limit_memory(void)
 {
@@ -349,9 +333,8 @@ static void limit_memory(void)
 			SS_CORE_HANDLERS_MAX;
 
 	size = SS_MIN(SS_MAX(size, MEMORY_MIN), MEMORY_MAX);
-	if (LIMIT_MEMORY)
-		limit(RLIMIT_DATA, size);
-	limit(RLIMIT_FSIZE, size / 2);
+	ss_child_limit(RLIMIT_DATA, size, size);
+	ss_child_limit(RLIMIT_FSIZE, size / 2, size / 2);
 	(void)signal(SIGXFSZ, SIG_IGN); /* EFBIG */
 }
 
@@ -365,7 +348,8 @@ static struct ss_error *report_copy(struct crash *crash, struct ss_error **ret_p
 	if (error)
 		return error;
 	(void)setpriority(PRIO_PROCESS, 0, PRIORITY); /* the process is gone */
-	limit(RLIMIT_FSIZE, FILE_MAX); /* of what is between; max_output limits the report */
+	/* Of what is between; max_output limits the report. */
+	ss_child_limit(RLIMIT_FSIZE, FILE_MAX, FILE_MAX);
 	error = write_report(crash);
 	if (!error)
 		return NULL;

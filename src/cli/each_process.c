@@ -59,11 +59,9 @@ static void block_signals(struct run *run)
 static int work(void *data, int channel)
 {
 	const struct run *run = data;
-	int status = run->each->work(run->each->data, run->started);
 
 	(void)channel; /* none */
-	(void)fflush(stderr);
-	return status;
+	return run->each->work(run->each->data, run->started);
 }
 
 static struct ss_error *start(struct run *run)
@@ -74,12 +72,12 @@ static struct ss_error *start(struct run *run)
 		child->out = ss_io_create_unnamed();
 	if (run->each->out && child->out < 0)
 		return ss_error_new_errno(errno, "creating a file in memory");
-	(void)fflush(NULL); /* nothing is written twice */
 	/* If the parent is killed, nobody waits for the result. */
 	const struct ss_child_options options = {
 		.streams = { 0, child->out >= 0 ? child->out : 0 },
 		.death_signal = SIGTERM,
 		.mask = &run->before,
+		.flush = true,
 	};
 	struct ss_error *error = ss_child_start(&options, work, run, &child->child);
 	if (error)

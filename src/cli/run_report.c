@@ -157,31 +157,26 @@ static struct ss_error *open_output(struct ss_run_reports *reports, pid_t pid)
 			 ss_output_open_stderr(&reports->output);
 }
 
-struct writing {
-	struct ss_run_reports *reports;
-	struct report *report;
-};
-
 /* In the child. */
-static int write_in_child(void *data, int channel)
+static int write_first(void *data, int channel)
 {
-	const struct writing *writing = data;
+	struct ss_run_reports *reports = data;
 
 	(void)channel; /* none */
-	return write_report(writing->reports, writing->report) ? EXIT_SUCCESS :
+	return write_report(reports, &reports->queue.items[0]) ? EXIT_SUCCESS :
 								 EXIT_FAILURE;
 }
 
 /* The supervisor sees the end of the child. The signals of the command are blocked here. */
-static void start(struct ss_run_reports *reports, struct report *report)
+static void start(struct ss_run_reports *reports)
 {
 	const struct ss_child_options options = { .death_signal = SIGKILL };
-	struct writing writing = { reports, report };
+	struct report *report = &reports->queue.items[0];
 	struct ss_child child = SS_NO_CHILD;
 	_cleanup_error_ struct ss_error *error = open_output(reports, report->pid);
 
 	if (!error)
-		error = ss_child_start(&options, write_in_child, &writing, &child);
+		error = ss_child_start(&options, write_first, reports, &child);
 	if (error)
 		ss_failure_print(error);
 	reports->separate |= !error;
@@ -204,7 +199,7 @@ void ss_run_reports_start(struct ss_run_reports *reports,
 			  struct ss_supervisor *supervisor)
 {
 	while (reports->queue.count > 0 && reports->queue.items[0].writer == 0) {
-		start(reports, &reports->queue.items[0]);
+		start(reports);
 		if (reports->queue.items[0].writer > 0)
 			return;
 		remove_first(reports, supervisor);

@@ -9,16 +9,58 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/interpret.h"
 #include "cli/wait_functions.h"
 #include "cli/watchdog.h"
 
-enum { WRITE_MS = 200, NAME_SIZE = 16 };
+enum { WRITE_MS = 200, NAME_SIZE = 16, END_MS = 2000 };
 
 SS_DEFINE_CLEANUP(struct ss_target, target, ss_target_close)
 SS_DEFINE_CLEANUP(struct ss_recorder, recorder, ss_recorder_free)
+
+/* Jobs -------------------------------------------------------------------- */
+
+static void close_files(struct ss_top_job *job)
+{
+	close_cleanup(&job->out);
+	close_cleanup(&job->messages);
+	job->out = job->messages = -1;
+}
+
+struct ss_error *ss_top_job_start(struct ss_top_job *job, const sigset_t *mask,
+				  ss_child_function *work, void *data)
+{
+	close_files(job);
+	job->out = ss_io_create_unnamed();
+	job->messages = ss_io_create_unnamed();
+	if (job->out < 0 || job->messages < 0)
+		return ss_error_new_errno(errno, "creating a file in memory");
+	const struct ss_child_options options = {
+		.streams = { SS_CHILD_NOWHERE, job->out, job->messages },
+		.death_signal = SIGTERM,
+		.mask = mask,
+		.flush = true, /* into memory */
+	};
+	job->begin_ns = ss_now_ns();
+	return ss_child_start(&options, work, data, &job->child);
+}
+
+bool ss_top_job_poll(struct ss_top_job *job)
+{
+	return job->child.pid && ss_child_wait(&job->child, 0);
+}
+
+void ss_top_job_end(struct ss_top_job *job)
+{
+	ss_child_signal(&job->child, SIGTERM);
+	ss_child_signal(&job->child, SIGCONT); /* Ctrl-Z may have stopped it */
+	if (!ss_child_wait(&job->child, END_MS))
+		(void)ss_child_end(&job->child); /* or it is abandoned */
+	close_files(job);
+}
 
 /* Recorder ---------------------------------------------------------------- */
 
@@ -65,13 +107,14 @@ static struct ss_error *open_recorder(const struct ss_top_recording *recording,
 	return ss_recorder_new(target, take_fd(fd), &options, ret);
 }
 
-int ss_top_record(void *data)
+int ss_top_record(void *data, int channel)
 {
 	const struct ss_top_recording *recording = data;
 	_cleanup_(target_cleanup) struct ss_target *target = NULL;
 	_cleanup_(recorder_cleanup) struct ss_recorder *recorder = NULL;
 	_cleanup_error_ struct ss_error *error = ss_target_open(recording->pid, &target);
 
+	(void)channel; /* none */
 	if (!error)
 		error = open_recorder(recording, target, &recorder);
 	if (!error) {
@@ -92,13 +135,14 @@ int ss_top_record(void *data)
 
 /* Terminal ---------------------------------------------------------------- */
 
-int ss_top_guard_terminal(void *data)
+int ss_top_guard_terminal(void *data, int channel)
 {
 	struct ss_top_guard *guard = data;
 	const struct timespec each = { .tv_sec = 1 };
 	sigset_t set;
 	siginfo_t info;
 
+	(void)channel; /* none */
 	/* These cannot fail: valid signals. */
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
@@ -140,7 +184,7 @@ static struct ss_error *find_waits(const struct ss_options *options,
 			       &missing);
 }
 
-int ss_top_find_waits(void *data)
+int ss_top_find_waits(void *data, int channel)
 {
 	const struct ss_top_waits *waits = data;
 	__attribute__((cleanup(ss_options_deinit))) struct ss_options options = {};
@@ -148,6 +192,7 @@ int ss_top_find_waits(void *data)
 	_cleanup_(ss_output_cleanup) struct ss_output *output = NULL;
 	struct ss_selection_run run = { .argument = &argument };
 
+	(void)channel; /* none */
 	ss_options_init(&options);
 	options.common.format = &ss_format_top_waits;
 	options.mode = SS_MODE_NO_STOP;
@@ -168,7 +213,7 @@ int ss_top_find_waits(void *data)
 
 /* Snapshot ---------------------------------------------------------------- */
 
-int ss_top_take_snapshot(void *data)
+int ss_top_take_snapshot(void *data, int channel)
 {
 	const struct ss_top_snapshot *snapshot = data;
 	char pid[NAME_SIZE];
@@ -178,6 +223,7 @@ int ss_top_take_snapshot(void *data)
 	_cleanup_free_ char *path = strdup(snapshot->path);
 	char *arguments[] = { program, all, option, path, pid, NULL };
 
+	(void)channel; /* none */
 	if (!path)
 		return SS_STATUS_NOTHING;
 	(void)snprintf(pid, sizeof(pid), "%d", snapshot->pid);

@@ -1,14 +1,38 @@
 /*
  * What runs next to the screen of "stacksnap top": the recorder, the analysis of waits,
- * full snapshots into files, and what restores the terminal. Each is a ss_top_work.
+ * full snapshots into files, and what restores the terminal. Each runs in a child process.
  */
 #ifndef SS_CLI_TOP_JOBS_H
 #define SS_CLI_TOP_JOBS_H
 
+#include "base/child.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
 #include "cli/top_analysis.h"
-#include "cli/top_job.h"
+
+/* Standard output and standard error of the child are the files of the job. */
+struct ss_top_job {
+	struct ss_child child;
+	int out;      /* in memory; -1: none */
+	int messages; /* the same; untrusted names in them are escaped */
+	uint64_t begin_ns;
+};
+
+#define SS_TOP_NO_JOB                                                                    \
+	{                                                                                \
+		.child = SS_NO_CHILD, .out = -1, .messages = -1                          \
+	}
+
+/* Starts a job that does not run. The child ends with this program; mask: its signals.
+   Errors: SYSTEM. */
+struct ss_error *ss_top_job_start(struct ss_top_job *job, const sigset_t *mask,
+				  ss_child_function *work, void *data);
+
+/* Whether a job that ran has ended. Does not wait. */
+bool ss_top_job_poll(struct ss_top_job *job);
+
+/* Ends the job, if it runs, and closes its files. */
+void ss_top_job_end(struct ss_top_job *job);
 
 struct ss_top_recording {
 	pid_t pid;
@@ -21,7 +45,7 @@ struct ss_top_recording {
 enum { SS_TOP_TARGET_ENDED = 10 };
 
 /* Samples into the files until SIGTERM or SIGINT; data is a struct ss_top_recording. */
-int ss_top_record(void *data);
+int ss_top_record(void *data, int channel);
 
 struct ss_top_guard {
 	pid_t parent;
@@ -32,7 +56,7 @@ struct ss_top_guard {
 /* Restores the terminal if the parent is killed; data is a struct ss_top_guard. All signals must
    be blocked: SIGTTOU, too, since its process group is not in the foreground any more when it
    writes. (The other jobs cannot do it: they come and go.) */
-int ss_top_guard_terminal(void *data);
+int ss_top_guard_terminal(void *data, int channel);
 
 struct ss_top_waits {
 	pid_t pid;
@@ -40,7 +64,7 @@ struct ss_top_waits {
 };
 
 /* Writes what threads wait for, without stopping any; data is a struct ss_top_waits. */
-int ss_top_find_waits(void *data);
+int ss_top_find_waits(void *data, int channel);
 
 struct ss_top_snapshot {
 	pid_t pid;
@@ -48,6 +72,6 @@ struct ss_top_snapshot {
 };
 
 /* Writes a full snapshot to a file; data is a struct ss_top_snapshot. */
-int ss_top_take_snapshot(void *data);
+int ss_top_take_snapshot(void *data, int channel);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/vector.h"
 #include "core/core_file.h"
 #include "elf/debugfile.h"
-#include "elf/identify.h"
+#include "elf/elffile.h"
 #include "model/call.h"
 #include "model/capture.h"
 #include "model/futex.h"

@@ -1,6 +1,189 @@
 #include "diagnose/deadlock.h"
 
+#include <string.h>
+
+#include "base/cleanup.h"
+/*
+ * Makes snapshots of the related processes in a capture. Their modules are numbered
+ * separately, so meanwhile the session does not report them to the sandbox.
+ */
+#include "base/error.h"
 #include "base/graph.h"
+#include "model/capture.h"
+#include "model/pipeline.h"
+#include "model/session.h"
+#include "model/snapshot.h"
+
+/* The target of a wait. */
+struct ss_chain_link {
+	const struct ss_snapshot *snapshot; /* NULL: not known */
+	const struct ss_thread *thread;	    /* NULL: any thread of that process */
+	bool ambiguous;			    /* others may end the wait as well */
+};
+
+enum { LENGTH_MAX = 4 }; /* as many as there are related processes */
+
+static const struct ss_snapshot *find_process(const struct ss_snapshot *snapshot,
+					      pid_t pid)
+{
+	const struct ss_snapshot *other;
+
+	for (size_t i = 0; (other = ss_snapshot_related(snapshot, i)) != NULL; i++) {
+		if (other->process.pid == pid)
+			return other;
+	}
+	return NULL;
+}
+
+/* The only process that has the other end of what a thread reads or writes. NULL: none
+   or several are known, or it is the thread's own process, in which a signal handler
+   may write. */
+static const struct ss_related_process *only_peer(const struct ss_wait *wait)
+{
+	const struct ss_descriptor *descriptor = wait->descriptor;
+
+	if (wait->kind != SS_WAIT_READ && wait->kind != SS_WAIT_WRITE &&
+	    wait->kind != SS_WAIT_RECEIVE)
+		return NULL;
+	return descriptor && descriptor->peer_count == 1 && !descriptor->peers[0].same ?
+		       &descriptor->peers[0] :
+		       NULL;
+}
+
+/* The process that a thread waits for, or 0. */
+static pid_t find_pid(const struct ss_snapshot *snapshot, const struct ss_wait *wait,
+		      bool *ambiguous)
+{
+	const struct ss_related_process *peer = only_peer(wait);
+	const struct ss_facts *facts = snapshot->facts;
+
+	if (wait->owner_pid)
+		return wait->owner_pid;
+	if (wait->owner_tid)
+		return snapshot->process.pid;
+	*ambiguous = peer ? wait->descriptor->peers_incomplete : true;
+	if (peer)
+		return peer->pid;
+	return wait->kind == SS_WAIT_CHILD && facts && facts->children.count == 1 ?
+		       facts->children.items[0].pid :
+		       0;
+}
+
+/* Returns the target of a thread's wait, in its own process or a related one. */
+static struct ss_chain_link chain_follow(const struct ss_snapshot *snapshot,
+					 const struct ss_thread *thread)
+{
+	struct ss_chain_link to = {};
+	const struct ss_wait *wait = thread->wait;
+
+	if (!wait)
+		return to;
+	pid_t pid = find_pid(snapshot, wait, &to.ambiguous);
+	to.snapshot = pid ? find_process(snapshot, pid) : NULL;
+	if (to.snapshot && wait->owner_tid)
+		to.thread = ss_snapshot_find_thread(to.snapshot, wait->owner_tid);
+	else if (to.snapshot && to.snapshot->threads.count == 1 &&
+		 to.snapshot->process.threads_unseen == 0)
+		to.thread = &to.snapshot->threads.items[0];
+	return to;
+}
+
+/* The part of the chain of waits that goes through other processes. */
+static size_t list_chain(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread, struct ss_thread_ref *ret)
+{
+	struct ss_chain_link link = chain_follow(snapshot, thread);
+	size_t length = 0;
+
+	while (length < LENGTH_MAX && link.thread && link.snapshot != snapshot) {
+		ret[length++] = (struct ss_thread_ref){ link.snapshot, link.thread };
+		link = chain_follow(link.snapshot, link.thread);
+	}
+	return length;
+}
+
+static bool set_chain(struct ss_snapshot *snapshot, size_t index)
+{
+	struct ss_thread_ref found[LENGTH_MAX];
+	struct ss_wait *wait = &snapshot->waits[index];
+	size_t length = list_chain(snapshot, &snapshot->threads.items[index], found);
+
+	if (length == 0)
+		return true;
+	struct ss_thread_ref *chain = ss_snapshot_alloc(snapshot, length, sizeof(*chain));
+	if (!chain)
+		return false;
+	memcpy(chain, found, length * sizeof(*chain));
+	wait->chain = chain;
+	wait->chain_length = length;
+	return true;
+}
+
+bool ss_chains_find(struct ss_snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->threads.count && snapshot->others.count; i++) {
+		if (snapshot->threads.items[i].wait && !set_chain(snapshot, i))
+			return false;
+	}
+	return true;
+}
+
+enum { FRAMES_MAX = 256 }; /* of each thread */
+
+static struct ss_error *add_other(struct ss_snapshot *snapshot,
+				  const struct ss_capture *capture,
+				  struct ss_session *session, unsigned flags)
+{
+	const struct ss_unwind_options options = { .size = sizeof(options),
+						   .max_frames = FRAMES_MAX };
+	struct ss_snapshot **slot = ss_vector_push(&snapshot->others);
+
+	if (!slot)
+		return ss_error_no_memory();
+	*slot = NULL;
+	struct ss_error *error = ss_capture_unwind(capture, session, &options, slot);
+	if (!error)
+		error = ss_snapshot_symbolize(*slot, session, flags);
+	if (error) {
+		ss_snapshot_free(*slot);
+		snapshot->others.count--;
+		return error;
+	}
+	(*slot)->first = snapshot;
+	return NULL;
+}
+
+struct ss_error *ss_snapshot_add_related(struct ss_snapshot *snapshot,
+					 const struct ss_capture *capture,
+					 struct ss_session *session, unsigned flags)
+{
+	struct ss_error *error = NULL;
+
+	if (snapshot->others.count || snapshot->waits)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "the snapshot already has its related processes, or "
+				    "has been diagnosed");
+	volatile int32_t *module_at = session->module_at;
+	size_t skip_count = session->skip_count;
+	ss_session_note(session, -1);
+	session->module_at = NULL;
+	session->skip_count = 0;
+	for (size_t i = 0; i < capture->others.count && !error; i++)
+		error = add_other(snapshot, capture->others.items[i], session, flags);
+	session->module_at = module_at;
+	session->skip_count = skip_count;
+	return error;
+}
+
+size_t ss_snapshot_cycle_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->cycles.count;
+}
+
+const struct ss_cycle *ss_snapshot_cycle(const struct ss_snapshot *snapshot, size_t index)
+{
+	return &snapshot->cycles.items[index];
+}
 
 /* The chain of a waiting thread: its last thread and its first lock. */
 struct link {
@@ -192,4 +375,243 @@ bool ss_deadlock_find(struct ss_snapshot *snapshot)
 	link_threads(&search);
 	return ss_graph_init(&search.graph, search.next, count) &&
 	       add_deadlocks(&search) && add_blockers(&search);
+}
+
+/* The nodes are the threads of all processes, process by process. */
+struct process_search {
+	struct ss_snapshot *snapshot;
+	struct ss_thread_ref *members; /* by node */
+	size_t *next;
+	struct ss_graph graph;
+};
+
+static void process_search_deinit(struct process_search *search)
+{
+	free(search->members);
+	free(search->next);
+	ss_graph_deinit(&search->graph);
+}
+
+static size_t count_threads(const struct ss_snapshot *snapshot)
+{
+	const struct ss_snapshot *process;
+	size_t count = 0;
+
+	for (size_t i = 0; (process = ss_snapshot_related(snapshot, i)) != NULL; i++)
+		count += process->threads.count;
+	return count;
+}
+
+/* The node of the thread that another one waits for. */
+static size_t node_of(const struct ss_snapshot *snapshot,
+		      const struct ss_chain_link *link)
+{
+	const struct ss_snapshot *process;
+	size_t before = 0;
+
+	for (size_t i = 0; (process = ss_snapshot_related(snapshot, i)) != NULL; i++) {
+		if (process == link->snapshot)
+			return before + (size_t)(link->thread - process->threads.items);
+		before += process->threads.count;
+	}
+	return SS_GRAPH_NONE;
+}
+
+/* Whether the thread waited for the same object all the time, without a time limit. */
+static bool is_permanent(const struct ss_thread_ref *member)
+{
+	const struct ss_wait *wait = member->thread->wait;
+	const struct ss_thread_facts *facts =
+		ss_facts_find_thread(member->snapshot->facts, member->thread->tid);
+
+	return wait && !wait->timed && facts && facts->unchanged;
+}
+
+static void link_processes(struct process_search *search)
+{
+	const struct ss_snapshot *process;
+	size_t node = 0;
+
+	for (size_t i = 0; (process = ss_snapshot_related(search->snapshot, i)) != NULL;
+	     i++) {
+		for (size_t t = 0; t < process->threads.count; t++, node++) {
+			const struct ss_thread *thread = &process->threads.items[t];
+			const struct ss_chain_link to = chain_follow(process, thread);
+			search->members[node] = (struct ss_thread_ref){ process, thread };
+			search->next[node] =
+				to.thread && !to.ambiguous &&
+						is_permanent(&search->members[node]) ?
+					node_of(search->snapshot, &to) :
+					SS_GRAPH_NONE;
+		}
+	}
+}
+
+static bool add_cycle(struct process_search *search, size_t first)
+{
+	size_t count = ss_graph_list_cycle(&search->graph, first, NULL, 0);
+	_cleanup_free_ size_t *nodes = calloc(count, sizeof(*nodes));
+	struct ss_thread_ref *members =
+		ss_snapshot_alloc(search->snapshot, count, sizeof(*members));
+	struct ss_cycle *cycle =
+		nodes && members ? ss_vector_push(&search->snapshot->cycles) : NULL;
+
+	if (!cycle)
+		return false;
+	(void)ss_graph_list_cycle(&search->graph, first, nodes, count);
+	for (size_t i = 0; i < count; i++)
+		members[i] = search->members[nodes[i]];
+	*cycle = (struct ss_cycle){ .members = members, .count = count };
+	return true;
+}
+
+/* Whether a cycle spans several processes. A cycle within a process is a struct
+   ss_deadlock. */
+static bool is_across(const struct process_search *search, size_t first)
+{
+	const struct ss_snapshot *snapshot = search->members[first].snapshot;
+
+	for (size_t at = search->next[first]; at != first; at = search->next[at]) {
+		if (search->members[at].snapshot != snapshot)
+			return true;
+	}
+	return false;
+}
+
+bool ss_process_cycle_find(struct ss_snapshot *snapshot)
+{
+	size_t count = count_threads(snapshot);
+	__attribute__((cleanup(process_search_deinit))) struct process_search search = {
+		.snapshot = snapshot,
+		.members = calloc(count + 1, sizeof(struct ss_thread_ref)),
+		.next = calloc(count + 1, sizeof(size_t)),
+	};
+
+	if (snapshot->others.count == 0)
+		return true;
+	if (!search.members || !search.next)
+		return false;
+	link_processes(&search);
+	if (!ss_graph_init(&search.graph, search.next, count))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (search.graph.cyclic[i] && search.graph.end[i] == i &&
+		    is_across(&search, i) && !add_cycle(&search, i))
+			return false;
+	}
+	return true;
+}
+
+/* Who waits for whom, where a task waits for all of these. */
+struct edges {
+	size_t count;	 /* of tasks */
+	size_t *first;	 /* by task: index in waiters; one more at the end */
+	size_t *waiters; /* of the task */
+	size_t *left;	 /* by task: tasks that it waits for and that may never end */
+};
+
+static void deinit(struct edges *edges)
+{
+	free(edges->first);
+	free(edges->waiters);
+	free(edges->left);
+}
+
+static size_t count_awaited(const struct ss_async_task *task)
+{
+	return task->awaits_all ? task->awaited_count : 0;
+}
+
+static bool init(struct edges *edges, const struct ss_snapshot *snapshot)
+{
+	const struct ss_async_task *tasks = snapshot->async_tasks.items;
+	const size_t count = snapshot->async_tasks.count;
+	size_t total = 0;
+
+	for (size_t i = 0; i < count; i++)
+		total += count_awaited(&tasks[i]);
+	*edges = (struct edges){ .count = count,
+				 .first = calloc(count + 2, sizeof(size_t)),
+				 .waiters = calloc(total + 1, sizeof(size_t)),
+				 .left = calloc(count + 1, sizeof(size_t)) };
+	if (!edges->first || !edges->waiters || !edges->left)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		edges->left[i] = count_awaited(&tasks[i]);
+		for (size_t k = 0; k < edges->left[i]; k++)
+			edges->first[tasks[i].awaited[k] + 2]++;
+	}
+	for (size_t i = 2; i < count + 2; i++)
+		edges->first[i] += edges->first[i - 1];
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < edges->left[i]; k++)
+			edges->waiters[edges->first[tasks[i].awaited[k] + 1]++] = i;
+	}
+	return true;
+}
+
+/* Removes tasks that wait for no task, then those that wait for these only, and so on. What is
+   left waits for a cycle, or is in one. */
+static bool remove_ends(struct edges *edges)
+{
+	_cleanup_free_ size_t *queue = calloc(edges->count + 1, sizeof(size_t));
+	size_t count = 0;
+
+	if (!queue)
+		return false;
+	for (size_t i = 0; i < edges->count; i++) {
+		if (edges->left[i] == 0)
+			queue[count++] = i;
+	}
+	for (size_t at = 0; at < count; at++) {
+		for (size_t i = edges->first[queue[at]]; i < edges->first[queue[at] + 1];
+		     i++) {
+			if (--edges->left[edges->waiters[i]] == 0)
+				queue[count++] = edges->waiters[i];
+		}
+	}
+	return true;
+}
+
+/* One task that is left, of those for which a task waits. */
+static size_t find_next(const struct edges *edges, const struct ss_async_task *task)
+{
+	for (size_t i = 0; i < task->awaited_count; i++) {
+		if (edges->left[task->awaited[i]] > 0)
+			return task->awaited[i];
+	}
+	return SS_GRAPH_NONE;
+}
+
+static bool mark(struct ss_snapshot *snapshot, const struct edges *edges)
+{
+	_cleanup_free_ size_t *next = calloc(edges->count + 1, sizeof(size_t));
+	struct ss_graph graph;
+
+	if (!next)
+		return false;
+	for (size_t i = 0; i < edges->count; i++)
+		next[i] = edges->left[i] > 0 ?
+				  find_next(edges, &snapshot->async_tasks.items[i]) :
+				  SS_GRAPH_NONE;
+	if (!ss_graph_init(&graph, next, edges->count))
+		return false;
+	for (size_t i = 0; i < edges->count; i++) {
+		struct ss_async_task *task = &snapshot->async_tasks.items[i];
+		task->in_cycle = graph.cyclic[i];
+		task->cycle_next = graph.cyclic[i] ? next[i] : 0;
+	}
+	ss_graph_deinit(&graph);
+	return true;
+}
+
+bool ss_task_cycles_find(struct ss_snapshot *snapshot)
+{
+	struct edges edges;
+
+	if (snapshot->async_tasks.count == 0)
+		return true;
+	bool ok = init(&edges, snapshot) && remove_ends(&edges) && mark(snapshot, &edges);
+	deinit(&edges);
+	return ok;
 }

@@ -2,6 +2,11 @@
 
 #include <string.h>
 
+#include "base/search.h"
+#include "diagnose/diagnose.h"
+#include "diagnose/wait_function.h"
+#include "model/pipeline.h"
+
 /* A lock and the memory around it, while it is read. */
 struct reader {
 	const struct ss_memory_fact *memory;
@@ -265,12 +270,12 @@ enum ss_wait_kind ss_lock_class_kind(enum ss_lock_class lock_class)
 	return classes[lock_class].kind;
 }
 
-enum ss_lock_type ss_lock_class_type(enum ss_lock_class lock_class)
+static enum ss_lock_type lock_class_type(enum ss_lock_class lock_class)
 {
 	return classes[lock_class].type;
 }
 
-enum ss_access ss_lock_class_access(enum ss_lock_class lock_class)
+static enum ss_access lock_class_access(enum ss_lock_class lock_class)
 {
 	return classes[lock_class].access;
 }
@@ -294,5 +299,547 @@ bool ss_lock_read(const struct ss_memory_fact *memory, const struct ss_futex *fu
 	} else if (read) {
 		read(&r, ret);
 	}
+	return true;
+}
+
+enum { DEPTH = 16 }; /* frames that are searched for a function that waits */
+
+/* Whether it is a method of Go's locks. */
+static bool is_of_sync(const char *symbol)
+{
+	return symbol && (strncmp(symbol, "sync.", 5) == 0 ||
+			  strncmp(symbol, "internal/sync.", 14) == 0);
+}
+
+/* The function of a lock: the outermost one of Go's own, "sync.(*Mutex).Lock"; else the one
+   that the table has. NULL: it does not wait for a lock. */
+static const char *find_function(const struct ss_stack *stack,
+				 const struct ss_wait_table *table)
+{
+	size_t count = SS_MIN(stack->count, (size_t)DEPTH);
+	const struct ss_wait_entry *entry = NULL;
+	size_t at = 0;
+
+	for (; at < count && !entry; at++) {
+		if (stack->frames[at].symbol)
+			entry = ss_wait_table_find(table, stack->frames[at].symbol);
+	}
+	if (!entry || entry->purpose != SS_PURPOSE_LOCK)
+		return NULL;
+	while (at < count && is_of_sync(stack->frames[at].symbol))
+		at++;
+	return stack->frames[at - 1].symbol;
+}
+
+bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
+			     const struct ss_wait_table *table)
+{
+	size_t stacks = snapshot->stacks.count;
+
+	if (snapshot->goroutines.count == 0)
+		return true;
+	_cleanup_free_ const char **functions = calloc(stacks + 1, sizeof(const char *));
+	_cleanup_free_ bool *searched = calloc(stacks + 1, sizeof(*searched));
+	if (!functions || !searched)
+		return false;
+	for (size_t i = 0; i < snapshot->goroutines.count; i++) {
+		struct ss_goroutine *goroutine = &snapshot->goroutines.items[i];
+		uint32_t id = goroutine->stack_id;
+		if (goroutine->status != SS_GOROUTINE_WAITING)
+			continue;
+		if (!searched[id])
+			functions[id] = find_function(&snapshot->stacks.items[id], table);
+		searched[id] = true;
+		goroutine->lock_function = functions[id];
+	}
+	return true;
+}
+
+/* The same goroutine in another snapshot of the process; or NULL. */
+static const struct ss_goroutine *find_goroutine(const struct ss_snapshot *snapshot,
+						 const struct ss_goroutine *wanted)
+{
+	const struct ss_goroutine *items = snapshot->goroutines.items;
+	const size_t count = snapshot->goroutines.count;
+	size_t at = ss_lower_bound(count, i, items[i].id < wanted->id);
+
+	for (; at < count && items[at].id == wanted->id; at++) {
+		if (items[at].runtime == wanted->runtime ||
+		    (items[at].runtime && wanted->runtime &&
+		     strcmp(items[at].runtime, wanted->runtime) == 0))
+			return &items[at];
+	}
+	return NULL;
+}
+
+/* Inlined frames are compared as well: both snapshots have them. */
+static bool has_same_stack(const struct ss_stack *a, const struct ss_stack *b)
+{
+	if (a->count != b->count)
+		return false;
+	for (size_t i = 0; i < a->count; i++) {
+		if (a->frames[i].pc != b->frames[i].pc)
+			return false;
+	}
+	return true;
+}
+
+void ss_snapshot_compare_goroutines(struct ss_snapshot *last,
+				    const struct ss_snapshot *first)
+{
+	for (size_t i = 0; i < last->goroutines.count; i++) {
+		struct ss_goroutine *goroutine = &last->goroutines.items[i];
+		const struct ss_goroutine *before =
+			goroutine->lock_function && !goroutine->changed ?
+				find_goroutine(first, goroutine) :
+				NULL;
+		goroutine->blocked =
+			before && !before->changed &&
+			before->status == SS_GOROUTINE_WAITING &&
+			goroutine->run_mark != 0 &&
+			goroutine->run_mark == before->run_mark &&
+			has_same_stack(&last->stacks.items[goroutine->stack_id],
+				       &first->stacks.items[before->stack_id]);
+	}
+}
+
+/*
+ * The owner of a lock: the thread that the lock names, if that can be trusted.
+ */
+
+/* The tid field of glibc's struct pthread, and musl's detach_state, are at most this far
+   above the thread pointer. */
+enum { THREAD_SIZE_MAX = 2304 };
+
+static bool is_alive(const struct ss_thread *thread)
+{
+	return thread->state != 'Z' && thread->state != 'X';
+}
+
+/* Finds a thread by the id in its own pid namespace. */
+static const struct ss_thread *find_inner(const struct ss_snapshot *snapshot, pid_t tid)
+{
+	const struct ss_thread *same = ss_snapshot_find_thread(snapshot, tid);
+
+	if (same && same->inner_tid == tid)
+		return same;
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		if (snapshot->threads.items[i].inner_tid == tid)
+			return &snapshot->threads.items[i];
+	}
+	return NULL;
+}
+
+static const struct ss_thread *find_pointer(const struct ss_snapshot *snapshot,
+					    uint64_t pointer, uint64_t size)
+{
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		const struct ss_thread *thread = &snapshot->threads.items[i];
+		if (thread->thread_pointer && pointer - thread->thread_pointer < size)
+			return thread;
+	}
+	return NULL;
+}
+
+/* Whether the lock may be shared with processes in other pid namespaces: the owner's id
+   may be from any of them. */
+static bool is_foreign(const struct ss_diagnosis *d)
+{
+	const struct ss_process *process = &d->snapshot->process;
+
+	return d->facts->lock_shared && process->inner_pid &&
+	       process->inner_pid != process->pid;
+}
+
+/* glibc waits on the thread's id in struct pthread. Without a thread pointer (the
+   thread was not stopped), find the thread by that id alone. */
+static const struct ss_thread *find_joined(const struct ss_snapshot *snapshot,
+					   const struct ss_futex *futex,
+					   const struct ss_wait_function *function,
+					   const struct ss_lock_state *lock)
+{
+	const struct ss_thread *joined =
+		find_pointer(snapshot, futex->address, THREAD_SIZE_MAX);
+
+	if (function->musl)
+		return joined;
+	if (!joined)
+		joined = find_inner(snapshot, (pid_t)lock->value);
+	return joined && joined->inner_tid == (pid_t)lock->value ? joined : NULL;
+}
+
+/* Finds a thread of the process that shares the lock. Locks contain ids of a pid
+   namespace, which must be ours. */
+static const struct ss_thread *find_outside(const struct ss_diagnosis *d, pid_t tid)
+{
+	const struct ss_snapshot *other;
+
+	for (size_t i = 0; (other = ss_snapshot_related(d->snapshot, i)) != NULL; i++) {
+		if (other == d->snapshot || other->process.pid != d->facts->sharer)
+			continue;
+		const struct ss_thread *thread = ss_snapshot_find_thread(other, tid);
+		return thread && thread->inner_tid == tid ? thread : NULL;
+	}
+	return NULL;
+}
+
+static const struct ss_thread *refuse(struct ss_diagnosis *d,
+				      enum ss_owner_unknown reason, pid_t tid)
+{
+	d->wait->owner_unknown = reason;
+	d->wait->owner_unknown_tid = tid;
+	return NULL;
+}
+
+static const struct ss_thread *find_named(struct ss_diagnosis *d,
+					  const struct ss_futex *futex,
+					  const struct ss_lock_state *lock)
+{
+	const struct ss_snapshot *snapshot = d->snapshot;
+	bool granted = futex->operation == FUTEX_LOCK_PI ||
+		       futex->operation == FUTEX_LOCK_PI2;
+	bool shared = lock->shared || !futex->private;
+
+	if (is_foreign(d))
+		return refuse(d, SS_OWNER_AMBIGUOUS_TID, lock->owner);
+	const struct ss_thread *owner = find_inner(snapshot, lock->owner);
+	if (!owner && shared)
+		owner = find_outside(d, lock->owner);
+	if (!owner && !shared && lock->owner == d->facts->forked_owner) {
+		d->wait->owner_unknown_pid = snapshot->facts->parent;
+		return refuse(d, SS_OWNER_IN_PARENT, lock->owner);
+	}
+	if (!owner || !is_alive(owner))
+		return refuse(d, shared ? SS_OWNER_GONE_OR_ELSEWHERE : SS_OWNER_GONE,
+			      lock->owner);
+	/* The kernel makes the waiter the owner of a PI mutex before the call returns. */
+	if (owner == d->thread && granted)
+		return refuse(d, SS_OWNER_BEING_GRANTED, 0);
+	return owner;
+}
+
+static const struct ss_thread *find(struct ss_diagnosis *d, const struct ss_futex *futex,
+				    const struct ss_wait_function *function,
+				    const struct ss_lock_state *lock)
+{
+	const struct ss_thread *owner = NULL;
+
+	if (function->lock_class == SS_CLASS_JOIN) {
+		owner = find_joined(d->snapshot, futex, function, lock);
+		return owner && is_alive(owner) ? owner : refuse(d, SS_OWNER_GONE, 0);
+	}
+	if (lock->owner_pointer) {
+		owner = find_pointer(d->snapshot, lock->owner_pointer, 1);
+		return owner && is_alive(owner) ? owner : refuse(d, lock->unknown, 0);
+	}
+	if (lock->owner)
+		return find_named(d, futex, lock);
+	return refuse(d, lock->owner_died ? SS_OWNER_DIED : lock->unknown, 0);
+}
+
+/* The process of an owner; NULL: the process of this snapshot. */
+static const struct ss_process *other_process(const struct ss_snapshot *snapshot,
+					      const struct ss_thread *owner)
+{
+	const struct ss_snapshot *other;
+
+	for (size_t i = 0; (other = ss_snapshot_related(snapshot, i)) != NULL; i++) {
+		if (other != snapshot && other->threads.count &&
+		    owner >= other->threads.items &&
+		    owner < other->threads.items + other->threads.count)
+			return &other->process;
+	}
+	return NULL;
+}
+
+/* Sets the owner of the wait, or the reason why it is unknown. */
+static void lock_owner_fill(struct ss_diagnosis *d, const struct ss_futex *futex,
+			    const struct ss_wait_function *function,
+			    const struct ss_lock_state *lock)
+{
+	const struct ss_thread *owner = find(d, futex, function, lock);
+	struct ss_wait *wait = d->wait;
+
+	if (lock->readers)
+		wait->owner_access = SS_ACCESS_SHARED;
+	if (!owner)
+		return;
+	const struct ss_process *process = other_process(d->snapshot, owner);
+	wait->owner_tid = owner->tid;
+	wait->owner_name = owner->name;
+	wait->owner_pid = process ? process->pid : 0;
+	wait->owner_process = process ? process->name : NULL;
+	wait->owner_access = wait->access ? SS_ACCESS_EXCLUSIVE : SS_ACCESS_NONE;
+	wait->self_owned = owner == d->thread;
+}
+
+/*
+ * A lock of the C library that a thread held when a signal interrupted it, and for which its
+ * signal handler waits: the thread waits for itself. Such locks record no owner, but the
+ * stack below the handler shows who has it.
+ */
+
+enum { NAME_MAX_SIZE = 64, FRAMES_MAX = 64 };
+
+/*
+ * Functions of glibc that wait for a lock, and those that run while they hold it; only what
+ * must be the same lock. A thread allocates from its own arena, whose lock malloc() and
+ * its relatives hold around the functions below; memory that it frees may be of another
+ * one. The others hold the only lock of their kind from the begin to the end.
+ */
+static const struct {
+	const char *waits[6];
+	const char *holds[6];
+} locks[] = {
+	{ { "libc_malloc", "libc_calloc", "libc_memalign", "mid_memalign", "malloc",
+	    "calloc" },
+	  { "int_malloc", "sysmalloc", "int_memalign", "malloc_consolidate",
+	    "sysmalloc_mmap", "alloc_perturb" } },
+	{ { "tz_convert" }, { "tz_convert" } },
+	{ { "vsyslog_internal" }, { "vsyslog_internal" } },
+	{ { "random" }, { "random" } },
+	{ { "add_to_environ" }, { "add_to_environ" } },
+};
+
+static bool contains(const char *const *names, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count && names[i]; i++) {
+		if (strcmp(names[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The plain name of a function of the C library, which is the one that waits; otherwise "". */
+static void name_of(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
+		    size_t index, char *ret)
+{
+	const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, index);
+
+	ret[0] = '\0';
+	if (frame->symbol && frame->kind == SS_FRAME_NATIVE &&
+	    frame->module == ss_snapshot_frame(snapshot, thread, 0)->module)
+		ss_wait_function_plain_name(frame->symbol, ret, NAME_MAX_SIZE);
+}
+
+/* The index of the signal frame, or of the end. */
+static size_t find_signal(const struct ss_snapshot *snapshot,
+			  const struct ss_thread *thread, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (ss_snapshot_frame(snapshot, thread, i)->signal_frame)
+			return i;
+	}
+	return count;
+}
+
+/* Which of the locks the handler waits for, in the frames before the signal frame. */
+static size_t find_lock(const struct ss_snapshot *snapshot,
+			const struct ss_thread *thread, size_t signal)
+{
+	char name[NAME_MAX_SIZE];
+
+	for (size_t i = 0; i < signal; i++) {
+		name_of(snapshot, thread, i, name);
+		for (size_t j = 0; j < SS_ARRAY_SIZE(locks); j++) {
+			if (contains(locks[j].waits, SS_ARRAY_SIZE(locks[j].waits), name))
+				return j;
+		}
+	}
+	return SS_ARRAY_SIZE(locks);
+}
+
+/* Sets the owner of the wait if it is the waiting thread itself. */
+static void interrupted_lock_fill(struct ss_diagnosis *d)
+{
+	const struct ss_thread *thread = d->thread;
+	size_t count = SS_MIN(thread->frame_count, (size_t)FRAMES_MAX);
+	char name[NAME_MAX_SIZE];
+
+	if (d->wait->lock != SS_LOCK_LIBC || d->wait->owner_tid)
+		return;
+	size_t signal = find_signal(d->snapshot, thread, count);
+	size_t lock = find_lock(d->snapshot, thread, signal);
+	if (lock == SS_ARRAY_SIZE(locks))
+		return;
+	for (size_t i = signal + 1; i < count; i++) {
+		name_of(d->snapshot, thread, i, name);
+		if (!contains(locks[lock].holds, SS_ARRAY_SIZE(locks[lock].holds), name))
+			continue;
+		d->wait->owner_tid = thread->tid;
+		d->wait->owner_name = thread->name;
+		d->wait->owner_unknown = SS_OWNER_UNSPECIFIED;
+		d->wait->self_owned = true;
+		return;
+	}
+}
+
+/* PyThread_acquire_lock_timed() calls sem_clockwait(), which calls a few of its own. */
+enum { PYTHON_FRAMES = 8 };
+
+/* The program's variable that is the lock or contains it. */
+static void set_symbol(struct ss_diagnosis *d, const struct ss_futex *futex)
+{
+	const struct ss_lock_place *place =
+		ss_snapshot_find_place(d->snapshot, futex->address);
+	uint64_t address = d->wait->address;
+
+	if (!address || !place || !place->symbol || address < place->symbol_address)
+		return;
+	d->wait->symbol = place->symbol;
+	d->wait->symbol_offset = address - place->symbol_address;
+}
+
+static void fill_lock(struct ss_diagnosis *d, const struct ss_futex *futex,
+		      const struct ss_wait_function *function,
+		      const struct ss_lock_state *lock)
+{
+	struct ss_wait *wait = d->wait;
+
+	wait->address = lock->address;
+	wait->readers = lock->readers;
+	wait->arrived = lock->arrived;
+	wait->needed = lock->needed;
+	if (function->lock_class == SS_CLASS_SEMAPHORE)
+		wait->value = lock->value;
+	lock_owner_fill(d, futex, function, lock);
+}
+
+/*
+ * If the kernel refuses a PI mutex (a deadlock, or the owner has ended), glibc and musl
+ * wait forever on a zero word of their own; nobody waits on a mutex whose word is zero.
+ */
+static bool is_refused(const struct ss_futex *futex,
+		       const struct ss_wait_function *function)
+{
+	return function->lock_class == SS_CLASS_MUTEX && futex->value == 0 &&
+	       (futex->operation == FUTEX_WAIT || futex->operation == FUTEX_WAIT_BITSET);
+}
+
+/* A lock of a runtime, which knows its owner. False: it is none. */
+static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *futex)
+{
+	const struct ss_snapshot *snapshot = d->snapshot;
+	struct ss_wait *wait = d->wait;
+
+	for (size_t i = 0; i < snapshot->runtime_locks.count; i++) {
+		const struct ss_runtime_lock *lock = &snapshot->runtime_locks.items[i];
+		if (futex->address < lock->start || futex->address >= lock->end)
+			continue;
+		const struct ss_thread *owner =
+			ss_snapshot_find_thread(snapshot, lock->owner);
+		/* A thread that waits for a lock does not own it, unless it is in a with
+		   statement of a threading.Lock. */
+		bool self = owner == d->thread && owner;
+		if (self && lock->type != SS_LOCK_PYTHON_LOCK)
+			owner = NULL;
+		wait->kind = SS_WAIT_MUTEX;
+		wait->lock = lock->type;
+		wait->address = lock->address;
+		wait->owner_tid = owner ? owner->tid : 0;
+		wait->owner_name = owner ? owner->name : NULL;
+		wait->owner_unknown = owner ? SS_OWNER_UNSPECIFIED : SS_OWNER_CHANGING;
+		wait->self_owned = self && owner;
+		/* As those of versions that use the semaphores of the C library */
+		if (!owner && lock->type == SS_LOCK_PYTHON_LOCK) {
+			wait->kind = SS_WAIT_SEMAPHORE;
+			wait->owner_unknown = SS_OWNER_UNSPECIFIED;
+		}
+		/* Threads look at times whether they can enter a monitor, or ask the holder of
+		   the GIL to release it. There is no limit. */
+		if (lock->type == SS_LOCK_JAVA_MONITOR ||
+		    lock->type == SS_LOCK_PYTHON_GIL) {
+			wait->timed = false;
+			wait->timeout_ns = wait->left_ns = -1;
+		}
+		return true;
+	}
+	return false;
+}
+
+/* Python's locks are semaphores. */
+static bool is_python_lock(const struct ss_diagnosis *d)
+{
+	for (size_t i = 0; i < SS_MIN(d->thread->frame_count, (size_t)PYTHON_FRAMES);
+	     i++) {
+		const struct ss_frame *frame =
+			ss_snapshot_frame(d->snapshot, d->thread, i);
+		if (frame->kind == SS_FRAME_NATIVE && frame->symbol &&
+		    strcmp(frame->symbol, "PyThread_acquire_lock_timed") == 0)
+			return true;
+	}
+	return false;
+}
+
+static void fill(struct ss_diagnosis *d, const struct ss_futex *futex,
+		 const struct ss_wait_function *function)
+{
+	struct ss_wait *wait = d->wait;
+	struct ss_lock_state lock;
+
+	if (is_refused(futex, function)) {
+		wait->lock = SS_LOCK_PI_MUTEX;
+		wait->owner_unknown = SS_OWNER_REFUSED;
+		return;
+	}
+	/* Threads that enter a monitor wait for a notification, not on the monitor. */
+	if (function->lock_class == SS_CLASS_JAVA_MONITOR) {
+		wait->owner_unknown = SS_OWNER_RUNTIME;
+		return;
+	}
+	wait->address = futex->address;
+	if (!ss_lock_read(&d->facts->lock, futex, function, &lock))
+		wait->owner_unknown = SS_OWNER_UNREADABLE;
+	else if (function->lock_class != SS_CLASS_UNKNOWN || lock.owner)
+		fill_lock(d, futex, function, &lock);
+	else if (!function->has_symbols)
+		wait->owner_unknown = SS_OWNER_NO_SYMBOLS;
+	/* Without a known function, the word of a PI mutex, which the kernel defines,
+	   names the owner. */
+	wait->lock = lock.owner || function->lock_class ? lock.type : SS_LOCK_NONE;
+	if (lock.owner && function->lock_class == SS_CLASS_UNKNOWN)
+		wait->kind = SS_WAIT_MUTEX;
+	set_symbol(d, futex);
+	if (wait->lock == SS_LOCK_SEMAPHORE && is_python_lock(d))
+		wait->lock = SS_LOCK_PYTHON_LOCK;
+}
+
+static void fill_several(struct ss_diagnosis *d)
+{
+	const uint64_t *args = d->facts->call.args;
+	const struct ss_futex limit = { .timed = args[3] != 0,
+					.timeout_arg = 3,
+					.clock = (clockid_t)args[4] };
+
+	d->wait->kind = SS_WAIT_FUTEX;
+	d->wait->futexes = (uint32_t)args[1];
+	ss_time_limit_read_futex(d, &limit);
+}
+
+bool ss_futex_fill(struct ss_diagnosis *d)
+{
+	struct ss_futex futex;
+
+	if (d->facts->call.id == SS_SYS_FUTEX_WAITV) {
+		fill_several(d);
+		return true;
+	}
+	if (!ss_futex_parse(&d->facts->call, &futex))
+		return false;
+	const struct ss_wait_function function =
+		ss_wait_function_find(d->snapshot, d->thread);
+	if (futex.restarted && function.lock_class == SS_CLASS_UNKNOWN)
+		return false;
+	if (futex.restarted) /* the stack shows which call is being restarted */
+		d->wait->syscall = ss_intern_string(d->snapshot->strings, "futex");
+	d->wait->kind = ss_lock_class_kind(function.lock_class);
+	d->wait->lock = lock_class_type(function.lock_class);
+	d->wait->access = lock_class_access(function.lock_class);
+	d->wait->function = function.name;
+	ss_time_limit_read_futex(d, &futex);
+	if (fill_runtime_lock(d, &futex))
+		return true;
+	fill(d, &futex, &function);
+	interrupted_lock_fill(d);
 	return true;
 }

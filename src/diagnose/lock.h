@@ -1,6 +1,6 @@
 /*
  * The memory layout of locks: where a lock begins, what its words mean, which owner it
- * names. lock_owner.c decides whether to trust that owner.
+ * names. ss_futex_fill() decides whether to trust that owner.
  *
  * glibc: struct __pthread_mutex_s (bits/struct_mutex.h), struct __pthread_rwlock_arch_t
  * (bits/struct_rwlock.h), struct __pthread_cond_s (bits/thread-shared-types.h), the same
@@ -18,9 +18,11 @@
 #ifndef SS_DIAGNOSE_LOCK_H
 #define SS_DIAGNOSE_LOCK_H
 
+#include "diagnose/diagnose.h"
 #include "diagnose/wait_function.h"
 #include "model/facts.h"
 #include "model/futex.h"
+#include "model/snapshot.h"
 
 /* The state of a lock, according to its memory. */
 struct ss_lock_state {
@@ -38,12 +40,26 @@ struct ss_lock_state {
 };
 
 enum ss_wait_kind ss_lock_class_kind(enum ss_lock_class lock_class);
-enum ss_lock_type ss_lock_class_type(enum ss_lock_class lock_class);
-enum ss_access ss_lock_class_access(enum ss_lock_class lock_class);
 
 /* Reads the lock around a futex. False: its words were not copied; only type and
    address are set. */
 bool ss_lock_read(const struct ss_memory_fact *memory, const struct ss_futex *futex,
 		  const struct ss_wait_function *function, struct ss_lock_state *ret);
+
+/*
+ * Which goroutines wait for a lock, by the functions on their stacks.
+ */
+
+/* Sets lock_function of goroutines. False without memory. */
+bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
+			     const struct ss_wait_table *table);
+
+/*
+ * Futexes: which lock or condition a thread waits for, and which thread owns it.
+ */
+
+/* Fills in the wait of a thread that is blocked on a futex. Returns false and changes
+   nothing if it is not. */
+bool ss_futex_fill(struct ss_diagnosis *d);
 
 #endif

@@ -23,7 +23,4 @@ struct ss_progress {
 	uint8_t *leaders; /* owned; by stack: see has_leader() */
 };
 
-/* Whether idle threads typically wait like this, without a time limit. */
-bool ss_progress_is_idle_kind(enum ss_wait_kind kind);
-
 #endif

@@ -11,9 +11,20 @@
 #ifndef SS_ELF_DEBUGFILE_H
 #define SS_ELF_DEBUGFILE_H
 
+#include "elf/elffile.h"
 #include "model/module.h"
 #include "model/session.h"
-#include "elf/elffile.h"
+
+/*
+ * Identifies the file of a module that has no build-id (Go's, rustc's), so that a recording
+ * can be named later: size, time of modification, inode, and a hash of what names are
+ * read from. Reads the file, which is untrusted input. stacksnap-recording(5) specifies the
+ * hash.
+ */
+
+/* Sets pub.file of a module that has a file and no build-id, according to
+   ss_module_identify(). Without memory, or if it is no ELF file, there is none. */
+void ss_module_identify_file(struct ss_module_impl *module);
 
 /* Finds the file of a recorded module by its path and build-id, at its path or in the
    debug directory. Without a build-id the file at its path must have the recorded identity;

@@ -1,11 +1,99 @@
 #include "elf/elffile.h"
 
+#include <elf.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/io.h"
-#include "elf/build_id.h"
+
+enum { HEADERS_MAX = 128, NOTES_MAX = 4096 };
+
+/* The parts of a note are padded to four bytes, whatever the alignment of the segment:
+   GNU notes that are aligned to eight bytes are of other types. */
+static size_t round_up(size_t n)
+{
+	return (n + 3) & ~(size_t)3;
+}
+
+/* The same for the notes of a segment or section. */
+static size_t build_id_in_notes(const uint8_t *bytes, size_t size, uint8_t *ret,
+				size_t capacity)
+{
+	size_t at = 0;
+
+	while (size - at >= sizeof(Elf64_Nhdr)) {
+		Elf64_Nhdr note;
+		memcpy(&note, bytes + at, sizeof(note));
+		at += sizeof(note);
+		size_t name_size = round_up(note.n_namesz);
+		if (name_size > size - at || note.n_descsz > size - at - name_size)
+			return 0;
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+		    memcmp(bytes + at, "GNU", 4) == 0) {
+			size_t used = SS_MIN((size_t)note.n_descsz, capacity);
+			memcpy(ret, bytes + at + name_size, used);
+			return used;
+		}
+		size_t step = name_size + round_up(note.n_descsz);
+		if (step > size - at)
+			return 0;
+		at += step;
+	}
+	return 0;
+}
+
+static bool read_header(ss_build_id_reader *reader, void *data, Elf64_Ehdr *ret)
+{
+	const unsigned char order =
+		__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+
+	return reader(data, 0, ret, sizeof(*ret)) == sizeof(*ret) &&
+	       memcmp(ret->e_ident, ELFMAG, SELFMAG) == 0 &&
+	       ret->e_ident[EI_CLASS] == ELFCLASS64 && ret->e_ident[EI_DATA] == order &&
+	       ret->e_phentsize == sizeof(Elf64_Phdr);
+}
+
+/* The ELF virtual address of the first page of the file. */
+static uint64_t first_address(const Elf64_Phdr *headers, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (headers[i].p_type == PT_LOAD)
+			return headers[i].p_vaddr - headers[i].p_offset;
+	}
+	return 0;
+}
+
+size_t ss_build_id_find(ss_build_id_reader *reader, void *data,
+			enum ss_build_id_layout layout, uint8_t *ret, size_t capacity)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr headers[HEADERS_MAX];
+	uint8_t notes[NOTES_MAX];
+
+	if (!read_header(reader, data, &header))
+		return 0;
+	size_t count = SS_MIN((size_t)header.e_phnum, (size_t)HEADERS_MAX);
+	if (reader(data, header.e_phoff, headers, count * sizeof(*headers)) !=
+	    (ssize_t)(count * sizeof(*headers)))
+		return 0;
+	uint64_t first = first_address(headers, count);
+	for (size_t i = 0; i < count; i++) {
+		if (headers[i].p_type != PT_NOTE)
+			continue;
+		uint64_t at = layout == SS_LAYOUT_FILE ? headers[i].p_offset :
+							 headers[i].p_vaddr - first;
+		size_t size = SS_MIN((size_t)headers[i].p_filesz, (size_t)NOTES_MAX);
+		ssize_t n = reader(data, at, notes, size);
+		size_t found =
+			n > 0 ? build_id_in_notes(notes, (size_t)n, ret, capacity) : 0;
+		if (found)
+			return found;
+	}
+	return 0;
+}
 
 /* Files with more than 65,280 sections have e_shnum 0. Object files may have that
    many, linked files do not. */
@@ -181,8 +269,7 @@ static size_t build_id_at(const struct ss_elf *elf, uint64_t offset, uint64_t si
 	_cleanup_free_ uint8_t *notes =
 		size <= NOTES_SIZE_MAX ? ss_elf_copy(elf, offset, size) : NULL;
 
-	return notes ? ss_build_id_in_notes(notes, (size_t)size, ret,
-					    SS_ELF_BUILD_ID_MAX) :
+	return notes ? build_id_in_notes(notes, (size_t)size, ret, SS_ELF_BUILD_ID_MAX) :
 		       0;
 }
 
@@ -222,4 +309,74 @@ size_t ss_elf_build_id(const struct ss_elf *elf, uint8_t ret[SS_ELF_BUILD_ID_MAX
 	   only without sections. */
 	return elf->section_count ? build_id_in_sections(elf, ret) :
 				    build_id_in_segments(elf, ret);
+}
+
+static ssize_t read_mapped_header(void *data, uint64_t position, void *bytes, size_t size)
+{
+	const struct ss_module_impl *module = data;
+
+	if (position >= module->header_size)
+		return 0;
+	size_t n = SS_MIN(size, module->header_size - (size_t)position);
+	memcpy(bytes, module->header + position, n);
+	return (ssize_t)n;
+}
+
+static ssize_t read_module(void *data, uint64_t position, void *bytes, size_t size)
+{
+	return ss_module_read(data, position, bytes, size);
+}
+
+/* Finds the build-id of the mapped image, without its file. */
+static size_t find_mapped(struct ss_module_impl *module, uint8_t ret[SS_BUILD_ID_MAX])
+{
+	if (module->build_id_size) {
+		memcpy(ret, module->build_id, module->build_id_size);
+		return module->build_id_size;
+	}
+	return ss_build_id_find(read_mapped_header, module, SS_LAYOUT_MEMORY, ret,
+				SS_BUILD_ID_MAX);
+}
+
+/* Closes the file unless it has the build-id of the mapped image. */
+static void verify(struct ss_module_impl *module)
+{
+	uint8_t mapped[SS_BUILD_ID_MAX];
+	uint8_t file[SS_BUILD_ID_MAX];
+	size_t mapped_size = find_mapped(module, mapped);
+	size_t file_size =
+		ss_build_id_find(read_module, module, SS_LAYOUT_FILE, file, sizeof(file));
+
+	if (mapped_size && mapped_size == file_size &&
+	    memcmp(mapped, file, mapped_size) == 0)
+		return;
+	close_cleanup(&module->fd);
+	module->fd = -1;
+	ss_module_set_problem(module, mapped_size ? "another build is at its path now" :
+						    "another file is at its path now");
+	if (mapped_size && !module->build_id_size)
+		(void)ss_module_set_build_id(module, mapped, mapped_size); /* or none */
+}
+
+static void identify(struct ss_module_impl *module)
+{
+	uint8_t id[SS_BUILD_ID_MAX];
+
+	if (module->fd >= 0 && module->unverified)
+		verify(module);
+	if (module->build_id_size)
+		return;
+	size_t size =
+		ss_build_id_find(read_module, module, SS_LAYOUT_FILE, id, sizeof(id));
+	if (size)
+		(void)ss_module_set_build_id(module, id, size); /* or none is known */
+}
+
+void ss_module_identify(struct ss_module_impl *module)
+{
+	(void)pthread_mutex_lock(&module->identify_lock); /* cannot fail */
+	if (!module->identified)
+		identify(module);
+	module->identified = true;
+	(void)pthread_mutex_unlock(&module->identify_lock);
 }

@@ -2,7 +2,7 @@
  * Reads sections, segments and build-id of an untrusted 64-bit little-endian ELF file or
  * memory image. Every read is checked against the size of the file, and nothing is
  * mapped: the file may be truncated at any time, which must be a short read and not a
- * SIGBUS (symbolize/sections.h has the exception). It does not interpret symbols or DWARF.
+ * SIGBUS (symbolize/lines.c has the exception). It does not interpret symbols or DWARF.
  */
 #ifndef SS_ELF_ELFFILE_H
 #define SS_ELF_ELFFILE_H
@@ -11,9 +11,29 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/cleanup.h"
 #include "model/module.h"
+
+/*
+ * The build-id of an ELF image, in a file or as it is mapped in memory. The image is
+ * untrusted input. Notes: System V gABI, chapter 5.
+ */
+
+/* Reads size bytes at a position. Returns the number of bytes read, or less than 0. */
+typedef ssize_t ss_build_id_reader(void *data, uint64_t position, void *bytes,
+				   size_t size);
+
+enum ss_build_id_layout {
+	SS_LAYOUT_FILE,	  /* positions are file offsets */
+	SS_LAYOUT_MEMORY, /* positions are relative to the lowest mapped address */
+};
+
+/* Copies at most capacity bytes of the build-id to ret and returns their number. 0: there
+   is no build-id, or no 64-bit ELF image of this byte order. */
+size_t ss_build_id_find(ss_build_id_reader *reader, void *data,
+			enum ss_build_id_layout layout, uint8_t *ret, size_t capacity);
 
 /* The same as in model/module.h. Longer build-ids are truncated in both. */
 enum { SS_ELF_BUILD_ID_MAX = 64 };
@@ -68,5 +88,17 @@ bool ss_elf_locate(const struct ss_elf *elf, uint64_t address, uint64_t *ret);
 size_t ss_elf_build_id(const struct ss_elf *elf, uint8_t ret[SS_ELF_BUILD_ID_MAX]);
 
 SS_DEFINE_CLEANUP(struct ss_elf, ss_elf, ss_elf_free)
+
+/*
+ * Identifies a module: its build-id, and whether the file at its path is the one that is
+ * mapped. The privileged side only opens files and copies bytes.
+ */
+
+/*
+ * Sets the build-id of a module that has a file or bytes. A file that turns out to be
+ * of another build is closed, and pub.problem says so. The first call does the work;
+ * all threads that share the module may call it.
+ */
+void ss_module_identify(struct ss_module_impl *module);
 
 #endif

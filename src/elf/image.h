@@ -9,9 +9,9 @@
 #include <elf.h>
 
 #include "arch/arch.h"
+#include "elf/go_table.h"
 #include "model/module.h"
 #include "model/session.h"
-#include "elf/go_table.h"
 
 enum { SS_SEGMENTS_MAX = 64, SS_IMAGE_CHUNK = 1024, SS_IMAGE_GROUP = 16 };
 
@@ -51,7 +51,7 @@ struct ss_image {
 	struct ss_go_table go; /* if has_go, which is valid if go_tried */
 	bool has_go;
 	bool go_tried;
-	struct ss_go_program *go_program; /* see runtime/go/program.h; NULL: not known */
+	struct ss_go_program *go_program; /* see runtime/go/goroutines.h; NULL: not known */
 	const struct ss_session *session; /* where debug files are; NULL: nowhere */
 };
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "elf/elffile.h"
+#include "model/module.h"
 
 struct ss_table {
 	Elf64_Sym *symbols; /* owned */
@@ -18,10 +19,6 @@ struct ss_table {
 	char *names; /* owned; with a NUL appended */
 	size_t names_size;
 };
-
-/* Finds the sections of a table and of its names. False: there is none, or it is corrupted. */
-bool ss_table_find(const struct ss_elf *elf, uint32_t type,
-		   const Elf64_Shdr **ret_symbols, const Elf64_Shdr **ret_names);
 
 /* Reads the table of a section type (SHT_SYMTAB or SHT_DYNSYM) and its names. False: there
    is none, it is corrupted, or there is no memory. */
@@ -37,5 +34,59 @@ bool ss_table_read_dynamic(const struct ss_elf *elf, uint64_t base, struct ss_ta
 void ss_table_free(struct ss_table *table);
 
 #define _cleanup_table_ __attribute__((cleanup(ss_table_free)))
+
+/*
+ * The symbols of a large table that can be found at given addresses. To copy and sort all
+ * symbols of a program takes milliseconds, and a snapshot needs a few dozen. The table is read
+ * in parts, and only names of what is kept are read.
+ *
+ * For these addresses a search of the excerpt finds what a search of the whole table finds.
+ * It has
+ *  - symbols that cover an address;
+ *  - for each address those that begin where the last one at or before it begins, of
+ *    which one without a size may name it;
+ *  - symbols that cover that place, where one without a size does not count then.
+ */
+
+struct ss_table_excerpt {
+	const uint64_t *addresses; /* ascending */
+	size_t count;
+	/* Which symbols and names count. names_size: of the table's section of names */
+	bool (*accepts)(const Elf64_Sym *symbol, size_t names_size);
+	bool (*accepts_name)(const char *name);
+};
+
+/* Like ss_table_read(), with the order of the table. The result has a symbol that counts if the
+   table has one. False: read the whole table. It is small, or unusual, or there is none. */
+bool ss_table_read_excerpt(const struct ss_elf *elf, uint32_t type,
+			   const struct ss_table_excerpt *excerpt, struct ss_table *ret);
+
+/*
+ * Finds a few symbols of a module by name: of data that its program offers to debuggers.
+ */
+
+struct ss_elf_symbol {
+	uint64_t address; /* ELF virtual; 0: not found */
+	uint64_t size;
+};
+
+/*
+ * Searches the exported symbols of a module, which stripping leaves. If it has no hash table of
+ * them, all of its symbols are searched. ret has an element for each of the count names. Without
+ * the first name, none is searched. False: the module is no ELF file, has no symbols, or there is
+ * no memory.
+ */
+bool ss_elf_find_symbols(const struct ss_module_impl *module, const char *const *names,
+			 size_t count, struct ss_elf_symbol *ret);
+
+/* The same for symbols that are not exported, of a module in which the first one is all of a section
+   of its own, which stripping leaves. Searches all symbols, if the module has that section. */
+bool ss_elf_find_hidden_symbols(const struct ss_module_impl *module, const char *section,
+				const char *const *names, size_t count,
+				struct ss_elf_symbol *ret);
+
+/* Finds a section by name, which stripping leaves. False: the module has none. */
+bool ss_elf_find_section_address(const struct ss_module_impl *module, const char *name,
+				 struct ss_elf_symbol *ret);
 
 #endif

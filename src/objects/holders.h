@@ -10,6 +10,14 @@
 #include "target/target.h"
 
 /*
+ * Other processes that a thread waits for: its tracer, its children. Reads only names and states, which are world-readable.
+ */
+
+/* Sets the tracer of traced threads, and facts->children if a thread waits for a
+   child. */
+void ss_processes_find(struct ss_facts *facts, const struct ss_target *target);
+
+/*
  * In a series: sets the holders of those pipes and sockets in facts->fds with resolve_peers that
  * have the same other end as in the previous capture, if all processes that had it open then
  * still have it. Another process that has got it since is not searched for, so there may be other
@@ -26,12 +34,10 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target);
 void ss_holders_find_again(struct ss_facts *facts, const struct ss_target *target);
 
 /*
- * Returns a process that has the file open under that name with a flock(2) lock: the
- * process `named`, which took the lock according to the kernel, or another one that
- * inherited the open file. 0 if none was found. Adds the CPU time in nanoseconds to
- * *spent, which limits all searches for a capture.
+ * Who holds the file lock that a thread waits for.
  */
-pid_t ss_holders_find_flock(const struct ss_target *target, const struct ss_fd_fact *file,
-			    pid_t named, uint64_t *spent);
+
+/* Sets the holder for threads that wait for a file lock. */
+void ss_file_locks_find_owners(struct ss_facts *facts, const struct ss_target *target);
 
 #endif

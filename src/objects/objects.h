@@ -6,9 +6,23 @@
 #define SS_OBJECTS_OBJECTS_H
 
 #include "model/capture.h"
+#include "model/facts.h"
 #include "target/kept_files.h"
 #include "target/process_memory.h"
 #include "target/target.h"
+
+/*
+ * File descriptors of the target, limited to those that blocked threads refer to.
+ */
+
+/* Limit of descriptors read from a set (poll, select, epoll): the lowest ones. */
+enum { SS_SET_SHOWN = 24 };
+
+/* Fills facts->fds: the descriptors in the arguments of blocked threads, and those in
+   their epoll sets. For sockets, sets only the protocol.
+   previous: the facts of the previous capture of a series, or NULL */
+void ss_descriptors_read(struct ss_facts *facts, const struct ss_target *target,
+			 const struct ss_facts *previous);
 
 /* Sets capture->facts. Skips unreadable data. facts stays NULL if memory is exhausted.
    previous: the previous capture of a series, or NULL. counters: how often threads were scheduled, if

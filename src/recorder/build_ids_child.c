@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "elf/identify.h"
+#include "elf/elffile.h"
 
 struct ss_error *ss_build_ids_read(void *data, struct ss_child_page *page, int output)
 {

@@ -10,8 +10,8 @@
 #include "base/idtable.h"
 #include "capture/stacks.h"
 #include "diagnose/wait_function.h"
-#include "elf/file_identity.h"
-#include "elf/identify.h"
+#include "elf/debugfile.h"
+#include "elf/elffile.h"
 #include "elf/image.h"
 #include "model/capture.h"
 #include "model/futex.h"
@@ -21,7 +21,7 @@
 #include "recording/format.h"
 #include "recording/frame_record.h"
 #include "symbolize/demangle.h"
-#include "symbolize/names_cache.h"
+#include "symbolize/names.h"
 
 /* Frames among which the function is that waits, and the size of the largest file whose symbols
    are read for that. */

@@ -5,7 +5,7 @@
 #ifndef SS_RUNTIME_MODULE_SYMBOLS_H
 #define SS_RUNTIME_MODULE_SYMBOLS_H
 
-#include "elf/symbol.h"
+#include "elf/tables.h"
 #include "runtime/runtime.h"
 
 /*

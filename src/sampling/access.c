@@ -19,12 +19,12 @@ static struct ss_error *open_child(pid_t pid, struct ss_target **ret)
 	return error;
 }
 
-static void set_scheduler(int policy, int priority)
+static bool set_scheduler(int policy, int priority)
 {
 	struct sched_param param = { .sched_priority = priority };
 
 	/* Without CAP_SYS_NICE this fails, and stops are longer. */
-	(void)sched_setscheduler(0, policy, &param);
+	return sched_setscheduler(0, policy, &param) == 0;
 }
 
 static bool is_to_be_stopped(const struct ss_task *task)
@@ -33,7 +33,7 @@ static bool is_to_be_stopped(const struct ss_task *task)
 	       (task->phase == SS_TASK_SEEN && !task->watched && !task->limited);
 }
 
-static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copier *copy,
+static bool stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copier *copy,
 		 void *data)
 {
 	const struct ss_task_list *tasks = freeze->tasks;
@@ -43,14 +43,15 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 	for (size_t i = 0; i < tasks->items.count && !any; i++)
 		any = is_to_be_stopped(&tasks->items.items[i]);
 	if (!any || tasks->dumping_core)
-		return;
+		return false;
 	ss_freeze_prepare(freeze);
-	set_scheduler(SCHED_FIFO, 1);
+	bool waits = !set_scheduler(SCHED_FIFO, 1);
 	ss_look_at_running(look, freeze->tasks);
 	ss_freeze_choose_running(freeze);
 	ss_freeze_each(freeze, copy, data);
 	ss_freeze_finish(freeze);
-	set_scheduler(SCHED_OTHER, 0);
+	(void)set_scheduler(SCHED_OTHER, 0); /* always allowed */
+	return waits;
 }
 
 static uint64_t read_waited_ns(void)

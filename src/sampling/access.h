@@ -42,8 +42,9 @@ struct ss_process_access {
 	void (*check_fragile)(struct ss_task *task, const struct ss_target *target,
 			      struct ss_buffer *text);
 	/* Chooses the threads that are not watched, after a look at those that run;
-	   stops, copies (copy()) and releases each. */
-	void (*stop)(struct ss_freeze *freeze, struct ss_look *look,
+	   stops, copies (copy()) and releases each. True: this program may have to wait for a
+	   CPU meanwhile. */
+	bool (*stop)(struct ss_freeze *freeze, struct ss_look *look,
 		     ss_freeze_copier *copy, void *data);
 	/* For how long the calling thread has waited for a CPU in its life; 0: not known. */
 	uint64_t (*read_waited_ns)(void);

@@ -36,7 +36,7 @@ enum {
 	STOPS_MAX = 4096,
 	/* If threads did not stop, because they got no CPU: no stops for so many times as long as the
 	   tick waited for them. */
-	LATE_SHARE = 10,
+	LATE_SHARE = 4,
 };
 
 static bool want_all(void *data, pid_t tid, const char *name, char state)
@@ -617,12 +617,12 @@ static void prove_observed(struct ss_sampler *sampler)
 
 /* The limit of stops ------------------------------------------------------- */
 
-/* A tick begins. This program, too, waits for a CPU while it holds threads: if it did so for longer
+/* A tick begins. If this program waits for a CPU also while it holds threads, and did so for longer
    than it may hold them, it holds none. */
 static void begin_limit(struct ss_sampler *sampler, struct ss_tick *tick)
 {
 	struct ss_stop_limit *limit = &sampler->limit;
-	const uint64_t waited_ns = sampler->access->read_waited_ns();
+	const uint64_t waited_ns = limit->waits ? sampler->access->read_waited_ns() : 0;
 	const bool known = limit->waited_ns && waited_ns > limit->waited_ns;
 	const bool starved = known && waited_ns - limit->waited_ns > STOP_MAX_NS;
 
@@ -718,7 +718,8 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 
 	const uint64_t begin_ns = ss_now_ns();
 	limit_stops(sampler);
-	sampler->access->stop(&freeze, &sampler->look, copy_stopped, sampler);
+	sampler->limit.waits |=
+		sampler->access->stop(&freeze, &sampler->look, copy_stopped, sampler);
 	sampler->limit.spent_ns += ss_now_ns() - begin_ns;
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		struct ss_task *task = &sampler->tasks.items.items[i];

@@ -45,6 +45,7 @@ struct ss_stop_limit {
 	unsigned left;		 /* of these, in this tick */
 	size_t next;		 /* where the choice begins, so that each has its turn */
 	uint64_t pause_until_ns; /* CLOCK_MONOTONIC; none is stopped before */
+	bool waits; /* this program does for a CPU also while it stops threads, as far as known */
 	uint64_t
 		waited_ns; /* by this thread for a CPU, as of the last tick; 0: not known */
 	uint64_t

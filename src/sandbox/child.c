@@ -47,7 +47,6 @@ struct run {
 	/* The child requests memory over its channel, whose end tells the parent that the child
 	   has ended. Where sockets are refused it is a pipe, and nothing can be requested. */
 	struct ss_child child;
-	bool has_socket;
 	/* Buffers of the parent */
 	void *request;
 	void *answer;
@@ -153,12 +152,9 @@ static void answer(struct run *run, const struct request *request, const uint8_t
 static bool serve(struct run *run)
 {
 	struct request request;
-	ssize_t size = run->has_socket ?
-			       recv(run->child.channel, run->request, REQUEST_MAX,
-				    MSG_DONTWAIT) :
-			       read(run->child.channel, &request, sizeof(request));
+	ssize_t size = read(run->child.channel, run->request, REQUEST_MAX);
 
-	if (run->has_socket && size >= (ssize_t)sizeof(request)) {
+	if (size >= (ssize_t)sizeof(request)) {
 		memcpy(&request, run->request, sizeof(request));
 		answer(run, &request, (const uint8_t *)run->request + sizeof(request),
 		       (size_t)size - sizeof(request));
@@ -347,12 +343,11 @@ static struct ss_error *start(struct run *run)
 	};
 	struct ss_error *error = ss_child_start(&options, work, run, &run->child);
 
-	run->has_socket = !error;
-	if (!error)
-		return NULL;
-	ss_error_free(error);
-	options.channel = SS_CHILD_WRITES;
-	error = ss_child_start(&options, work, run, &run->child);
+	if (error) {
+		ss_error_free(error);
+		options.channel = SS_CHILD_WRITES;
+		error = ss_child_start(&options, work, run, &run->child);
+	}
 	if (!error)
 		(void)fcntl(run->child.channel, F_SETFL, O_NONBLOCK); /* cannot fail */
 	return error;

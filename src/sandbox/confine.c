@@ -12,7 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/child.h"
 #include "sandbox/syscall_filter.h"
 
 /* The kernel allocates the lowest free descriptor: after this many free ones, no more of
@@ -73,46 +73,27 @@ static int close_others(const struct ss_confinement *c)
 	return highest;
 }
 
-static void limit(int resource, uint64_t soft, uint64_t hard)
-{
-	struct rlimit now = {};
-
-	/* prlimit(): libcs differ in the type of its second argument. */
-	if (syscall(SYS_prlimit64, 0, resource, NULL, &now) < 0)
-		return;
-	now.rlim_max = SS_MIN(now.rlim_max, hard);
-	now.rlim_cur = SS_MIN(SS_MIN(now.rlim_cur, soft), now.rlim_max);
-	(void)syscall(SYS_prlimit64, 0, resource, &now, NULL); /* may always be lowered */
-}
-
 void ss_confine_files(const struct ss_confinement *confinement)
 {
 	uint64_t files =
 		(uint64_t)close_others(confinement) + MORE_FILES + confinement->receives;
 
-	limit(RLIMIT_NOFILE, files, files);
+	ss_child_limit(RLIMIT_NOFILE, files, files);
 }
-
-/* AddressSanitizer reserves terabytes of address space. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { LIMIT_MEMORY = 0 };
-#else
-enum { LIMIT_MEMORY = 1 };
-#endif
 
 static void limit_resources(const struct ss_confinement *c)
 {
-	limit(RLIMIT_CORE, 0, 0);
-	limit(RLIMIT_FSIZE, c->output, c->output);
+	ss_child_limit(RLIMIT_CORE, 0, 0);
+	ss_child_limit(RLIMIT_FSIZE, c->output, c->output);
 	if (c->cpu_s) /* SIGXCPU comes first and names the cause */
-		limit(RLIMIT_CPU, c->cpu_s, c->cpu_s + 1);
-	limit(RLIMIT_NPROC, 0, 0);
-	limit(RLIMIT_MEMLOCK, 0, 0);
+		ss_child_limit(RLIMIT_CPU, c->cpu_s, c->cpu_s + 1);
+	ss_child_limit(RLIMIT_NPROC, 0, 0);
+	ss_child_limit(RLIMIT_MEMLOCK, 0, 0);
 	/* RLIMIT_DATA counts neither the stack nor shared memory; the filter forbids to map
 	   more of both. */
-	limit(RLIMIT_STACK, STACK_MAX, STACK_MAX);
-	if (LIMIT_MEMORY && c->memory)
-		limit(RLIMIT_DATA, c->memory, c->memory);
+	ss_child_limit(RLIMIT_STACK, STACK_MAX, STACK_MAX);
+	if (c->memory)
+		ss_child_limit(RLIMIT_DATA, c->memory, c->memory);
 }
 
 /* If memory runs out, the kernel is to kill this process rather than the target. */

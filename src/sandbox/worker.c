@@ -16,7 +16,6 @@
 #include "base/vector.h"
 
 enum {
-	FILES_MAX = 253, /* of one message (SCM_MAX_FD of the kernel) */
 	BUFFER_MIN = 256 << 10,
 	RETRY_NS = 1000000, /* after ETOOMANYREFS: too many files are in flight */
 	MEANWHILE_MS = 1,
@@ -80,62 +79,35 @@ struct inbox {
 	SS_VECTOR(int) files;
 };
 
-static bool take_files(struct inbox *inbox, struct msghdr *message)
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int *slot = ss_vector_push(&inbox->files);
-			if (!slot)
-				return false;
-			memcpy(slot, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-		}
-	}
-	/* Files are taken in order: none may be missing. */
-	return !(message->msg_flags & MSG_CTRUNC);
-}
-
 /* Receives until so many bytes are there. False: the owner has ended, or no memory. */
 static bool receive(struct inbox *inbox, size_t expected)
 {
-	union {
-		char bytes[CMSG_SPACE(FILES_MAX * sizeof(int))];
-		struct cmsghdr align;
-	} control;
+	struct ss_child_files files;
 
 	if (!ss_vector_reserve(&inbox->bytes.items, SS_MAX(expected, (size_t)BUFFER_MIN)))
 		return false;
 	while (inbox->bytes.items.count < expected) {
-		struct iovec iov = {
-			.iov_base = inbox->bytes.items.items + inbox->bytes.items.count,
-			.iov_len = inbox->bytes.items.capacity - inbox->bytes.items.count,
-		};
-		struct msghdr message = { .msg_iov = &iov,
-					  .msg_iovlen = 1,
-					  .msg_control = control.bytes,
-					  .msg_controllen = sizeof(control.bytes) };
-		ssize_t n = recvmsg(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC);
-		if (n <= 0 || !take_files(inbox, &message))
+		ssize_t n = ss_child_receive(
+			STDIN_FILENO, inbox->bytes.items.items + inbox->bytes.items.count,
+			inbox->bytes.items.capacity - inbox->bytes.items.count, 0,
+			&files);
+		/* Files are taken in order: none may be missing. */
+		if (n <= 0 || files.truncated)
 			return false;
 		inbox->bytes.items.count += (size_t)n;
+		for (size_t i = 0; i < files.count; i++) {
+			int *slot = ss_vector_push(&inbox->files);
+			if (!slot)
+				return false;
+			*slot = files.items[i];
+		}
 	}
 	return true;
 }
 
 static bool write_all(const void *bytes, size_t size)
 {
-	const char *at = bytes;
-
-	while (size > 0) {
-		ssize_t n = write(STDIN_FILENO, at, size);
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
+	return ss_io_write_all(STDIN_FILENO, bytes, size) == 0;
 }
 
 /* The length of what is no answer, but asks for memory: a struct read_request follows. */
@@ -153,20 +125,6 @@ struct read_range {
 	uint64_t address;
 	uint64_t size;
 };
-
-static bool read_all(void *bytes, size_t size)
-{
-	char *at = bytes;
-
-	while (size > 0) {
-		ssize_t n = read(STDIN_FILENO, at, size);
-		if (n <= 0)
-			return false;
-		at += n;
-		size -= (size_t)n;
-	}
-	return true;
-}
 
 static bool read_parts(struct iovec *parts, size_t count)
 {
@@ -191,6 +149,13 @@ static bool read_parts(struct iovec *parts, size_t count)
 		}
 	}
 	return true;
+}
+
+static bool read_all(void *bytes, size_t size)
+{
+	struct iovec part = { bytes, size };
+
+	return read_parts(&part, 1);
 }
 
 size_t ss_worker_read(uint64_t address, void *bytes, size_t size)
@@ -349,28 +314,6 @@ unsigned ss_worker_refused(const struct ss_worker *worker)
 	return worker->board->refused;
 }
 
-/* Sends a part of a request. Returns the number of bytes, or -1. */
-static ssize_t send_part(int socket, struct iovec *iov, size_t count, const int *files,
-			 size_t file_count)
-{
-	union {
-		char bytes[CMSG_SPACE(FILES_MAX * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct msghdr message = { .msg_iov = iov, .msg_iovlen = count };
-
-	if (file_count) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = CMSG_SPACE(file_count * sizeof(int));
-		struct cmsghdr *c = &control.align;
-		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-				       .cmsg_type = SCM_RIGHTS,
-				       .cmsg_len = CMSG_LEN(file_count * sizeof(int)) };
-		memcpy(CMSG_DATA(c), files, file_count * sizeof(int));
-	}
-	return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 /* Waits until the socket is ready, or briefly. */
 static void wait_for_socket(const struct ss_worker *worker, short events,
 			    uint64_t deadline_ns)
@@ -407,8 +350,10 @@ static bool send_request(const struct ss_worker *worker,
 	size_t files = 0;
 
 	while (done < sizeof(length) + request->size) {
-		size_t file_count =
-			SS_MIN(request->file_count - files, (size_t)FILES_MAX);
+		struct ss_child_files sent = {
+			.count = SS_MIN(request->file_count - files,
+					SS_ARRAY_SIZE(sent.items)),
+		};
 		struct iovec iov[2];
 		size_t count = 0;
 		if (done < sizeof(length))
@@ -418,12 +363,15 @@ static bool send_request(const struct ss_worker *worker,
 		iov[count++] = (struct iovec){ ss_drop_const(request->bytes + at),
 					       request->size - at };
 		/* A message needs at least one byte to carry files. */
-		if (request->file_count - files > FILES_MAX) {
+		if (request->file_count - files > sent.count) {
 			iov[0].iov_len = 1;
 			count = 1;
 		}
-		ssize_t n = send_part(worker->child.channel, iov, count,
-				      request->files + files, file_count);
+		if (sent.count)
+			memcpy(sent.items, request->files + files,
+			       sent.count * sizeof(int));
+		ssize_t n = ss_child_send(worker->child.channel, iov, count, &sent,
+					  MSG_DONTWAIT);
 		int errnum = errno;
 		if (n <= 0 && errnum != EINTR && errnum != ETOOMANYREFS &&
 		    errnum != EAGAIN)
@@ -437,7 +385,7 @@ static bool send_request(const struct ss_worker *worker,
 		if (n <= 0)
 			continue;
 		done += (size_t)n;
-		files += file_count;
+		files += sent.count;
 	}
 	return true;
 }
@@ -457,7 +405,8 @@ static enum result send_all(const struct ss_worker *worker, const void *bytes,
 	struct iovec iov = { .iov_base = ss_drop_const(bytes), .iov_len = size };
 
 	while (iov.iov_len > 0) {
-		ssize_t n = send_part(worker->child.channel, &iov, 1, NULL, 0);
+		ssize_t n =
+			ss_child_send(worker->child.channel, &iov, 1, NULL, MSG_DONTWAIT);
 		int errnum = errno;
 		if (n <= 0 && errnum != EINTR && errnum != EAGAIN)
 			return ENDED;

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/vector.h"
-#include "symbolize/segments.h"
+#include "symbolize/symtab.h"
 
 /* DEPTH_MAX also limits the work: without DW_AT_sibling, which Clang omits, libdw skips
    each entry once for each of its ancestors. */

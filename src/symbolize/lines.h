@@ -30,7 +30,7 @@ struct ss_unit {
 
 /* Reads the DWARF of a file. NULL: it has none, or its kind or size is not supported, or
    no memory. alternate is the dwz file or NULL. Both may be freed afterwards. may_fault: see
-   ss_sections_read(). */
+   sections_read(). */
 struct ss_dwarf *ss_dwarf_open(const struct ss_elf *elf, const struct ss_elf *alternate,
 			       bool may_fault);
 void ss_dwarf_close(struct ss_dwarf *dwarf);
@@ -42,9 +42,32 @@ struct ss_unit *ss_dwarf_find_unit(struct ss_dwarf *dwarf, uint64_t address);
 /* The source line of an address of this unit; zeroed if unknown. */
 struct ss_location ss_unit_find_line(struct ss_unit *unit, uint64_t address);
 
-/* For functions that search all units. */
-Dwarf *ss_dwarf_handle(struct ss_dwarf *dwarf);
-
 SS_DEFINE_CLEANUP(struct ss_dwarf, ss_dwarf, ss_dwarf_close)
+
+/*
+ * From names and source lines to code, by DWARF: the other direction of lines.h and inlines.h.
+ * Searches all units of a file.
+ */
+
+typedef void ss_line_found(void *data, uint64_t address, const char *file, uint32_t line);
+
+/*
+ * Calls found() for each address at which code of a line begins: the first one of each
+ * sequence. file: a path, or its last parts. Returns 0, or, if the line has no code, the next
+ * one that has; 0 also if there is none.
+ */
+uint32_t ss_dwarf_find_line(struct ss_dwarf *dwarf, const char *file, uint32_t line,
+			    ss_line_found *found, void *data);
+
+/* Whether a name (linkage name, or else name) is searched. */
+typedef bool ss_inlined_wanted(void *data, const char *name);
+/* file may be NULL, line 0: the call is not known. */
+typedef void ss_inlined_found(void *data, const char *name, const char *file,
+			      uint32_t line);
+
+/* Calls found() for each inlined call of the functions that wanted() accepts. Ends early in
+   very large files. */
+void ss_dwarf_find_inlined(struct ss_dwarf *dwarf, ss_inlined_wanted *wanted,
+			   ss_inlined_found *found, void *data);
 
 #endif

@@ -11,11 +11,29 @@
 
 #include "base/cleanup.h"
 #include "base/vector.h"
+#include "elf/elffile.h"
 #include "model/module.h"
 #include "model/session.h"
 #include "symbolize/inlines.h"
 #include "symbolize/lines.h"
 #include "symbolize/lookups.h"
+
+/*
+ * Where functions begin that have no name, by the unwind tables (.eh_frame, .debug_frame) of
+ * a file. The calls of such a function are one row of a report, not one each.
+ */
+
+struct ss_functions;
+
+/* Of a file that is open; elf may be freed afterwards. NULL: it has no unwind tables, or no
+   memory. */
+struct ss_functions *ss_functions_new(const struct ss_elf *elf);
+void ss_functions_free(struct ss_functions *functions);
+
+/* Finds the start of the function with code at an ELF virtual address. */
+bool ss_functions_find(struct ss_functions *functions, uint64_t address, uint64_t *ret);
+
+SS_DEFINE_CLEANUP(struct ss_functions, ss_functions, ss_functions_free)
 
 struct ss_names;
 
@@ -70,5 +88,19 @@ bool ss_names_save(const struct ss_names *names, int fd);
 bool ss_names_find_start(struct ss_names *names, uint64_t address, uint64_t *ret);
 
 SS_DEFINE_CLEANUP(struct ss_names, ss_names, ss_names_free)
+
+/*
+ * The names of modules, which a session keeps from one snapshot to the next, so that the
+ * symbols of a module are read and sorted only once.
+ */
+
+/* Empties the cache if it has too many modules. No result of ss_names_cache_find() may be
+   in use. */
+void ss_names_cache_trim(struct ss_session *session);
+
+/* The names of a module, which the session owns. The first time nothing is read yet. NULL:
+   no memory, or too many modules since the last ss_names_cache_trim(). */
+struct ss_names *ss_names_cache_find(struct ss_session *session,
+				     const struct ss_module_impl *module);
 
 #endif

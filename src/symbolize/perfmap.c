@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/vector.h"
-#include "symbolize/segments.h"
+#include "symbolize/symtab.h"
 
 enum {
 	TEXT_MAX = SS_PERFMAP_MAX,

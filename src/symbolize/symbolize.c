@@ -7,18 +7,199 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/vector.h"
-#include "elf/file_identity.h"
+#include "elf/debugfile.h"
+#include "elf/image.h"
+#include "model/heap.h"
 #include "model/pipeline.h"
 #include "model/session.h"
 #include "model/snapshot.h"
-#include "symbolize/address_cache.h"
+#include "stacksnap.h"
 #include "symbolize/demangle.h"
-#include "symbolize/names_cache.h"
+#include "symbolize/lines.h"
 #include "symbolize/names.h"
 #include "symbolize/perfmap.h"
-#include "stacksnap.h"
+
+/*
+ * The symbol, source line and inlined calls of each address that was looked up. An address
+ * is looked up once, however many frames share it.
+ */
+
+/* The snapshot owns the strings. */
+struct ss_address_info {
+	const struct ss_module *module;
+	uint64_t address; /* lookup_offset; without a module: address in the process */
+	uint32_t process; /* without a module */
+	const char *symbol;
+	uint64_t start;
+	bool absolute;	   /* start is an address of the process */
+	uint64_t function; /* without a symbol: struct ss_frame */
+	struct ss_location line;
+	size_t first_inline; /* in the caller's list of inlined calls */
+	size_t inline_count;
+};
+
+/* Zeroed: an empty cache. */
+struct ss_address_cache {
+	SS_VECTOR(struct ss_address_info) items; /* in the order of additions */
+	struct ss_hash table;			 /* of indexes into items */
+};
+
+struct query {
+	const struct ss_address_cache *cache;
+	const struct ss_module *module;
+	uint32_t process;
+	uint64_t address;
+};
+
+static void address_cache_deinit(struct ss_address_cache *cache)
+{
+	ss_hash_deinit(&cache->table);
+	ss_vector_free(&cache->items);
+}
+
+static uint64_t hash_of(const struct ss_module *module, uint32_t process,
+			uint64_t address)
+{
+	return address ^ (uintptr_t)module >> 4 ^ process;
+}
+
+static bool is_same(const void *context, uint32_t index)
+{
+	const struct query *query = context;
+	const struct ss_address_info *info = &query->cache->items.items[index];
+
+	return info->address == query->address && info->module == query->module &&
+	       info->process == query->process;
+}
+
+/* Adds an address that the cache does not have. False without memory. */
+static bool address_cache_add(struct ss_address_cache *cache,
+			      const struct ss_address_info *info)
+{
+	uint64_t hash = hash_of(info->module, info->process, info->address);
+	struct ss_address_info *kept =
+		ss_hash_reserve(&cache->table) ? ss_vector_push(&cache->items) : NULL;
+
+	if (!kept)
+		return false;
+	*kept = *info;
+	ss_hash_insert(&cache->table, hash, (uint32_t)cache->items.count - 1);
+	return true;
+}
+
+/* NULL: the cache does not have it. Valid until the next addition. */
+static const struct ss_address_info *
+address_cache_find(const struct ss_address_cache *cache, const struct ss_module *module,
+		   uint32_t process, uint64_t address)
+{
+	const struct query query = { cache, module, process, address };
+	uint32_t index = ss_hash_find(&cache->table, hash_of(module, process, address),
+				      is_same, &query);
+
+	return index == SS_HASH_NONE ? NULL : &cache->items.items[index];
+}
+
+/*
+ * ss_heap_symbolize(): names of C++ classes, by the symbols of their tables of virtual
+ * functions or by their type information.
+ */
+
+/* Classes that are named: those with the most bytes. */
+enum { NAMED_MAX = 4096 };
+
+/* What the demangler writes before the class. */
+static const char table_prefix[] = "vtable for ";
+static const char type_prefix[] = "typeinfo name for ";
+
+/* The class of a mangled name, without the prefix that the demangled one must have. NULL: it is
+   none. False without memory. */
+static bool keep_class(struct ss_heap_impl *heap, const char *mangled, const char *prefix,
+		       size_t *budget, const char **ret)
+{
+	_cleanup_free_ char *name = ss_name_demangle(mangled, budget);
+
+	if (!name || strncmp(name, prefix, strlen(prefix)) != 0)
+		return true;
+	*ret = ss_intern_string(heap->strings, name + strlen(prefix));
+	return *ret != NULL;
+}
+
+/* Where a module was loaded. */
+struct place {
+	bool known;
+	uint64_t bias;
+};
+
+static uint64_t find_bias(struct ss_module_impl *module, struct place *place)
+{
+	_cleanup_(ss_image_cleanup) struct ss_image *image =
+		place->known ? NULL : ss_image_new(module);
+
+	if (image)
+		place->bias = ss_image_bias(image, module);
+	place->known = true;
+	return place->bias;
+}
+
+static bool name_by_symbol(struct ss_heap_impl *heap, struct ss_session *session,
+			   size_t index, struct place *places, size_t *budget)
+{
+	int32_t at = heap->origins.items[index].module;
+	struct ss_heap_class *class = &heap->classes.items[index];
+	struct ss_module_impl *module = heap->capture->modules.items[at];
+	struct ss_names *names = ss_names_cache_find(session, module);
+	struct ss_name found;
+
+	if (!names)
+		return true;
+	ss_names_read(names, session, module, SS_NO_SOURCE | SS_NO_INLINES);
+	uint64_t bias = find_bias(module, &places[at]);
+	if (!ss_names_find_data(names, class->address - bias, &found))
+		return true;
+	return keep_class(heap, found.symbol, table_prefix, budget, &class->name);
+}
+
+static bool name_by_type(struct ss_heap_impl *heap, const struct ss_heap_origin *origin,
+			 size_t *budget, const char **ret)
+{
+	_cleanup_free_ char *mangled = NULL;
+
+	return asprintf(&mangled, "_ZTS%s", origin->type) >= 0 &&
+	       keep_class(heap, mangled, type_prefix, budget, ret);
+}
+
+static bool name_class(struct ss_heap_impl *heap, struct ss_session *session,
+		       size_t index, struct place *places, size_t *budget)
+{
+	const struct ss_heap_origin *origin = &heap->origins.items[index];
+	const char **name = &heap->classes.items[index].name;
+
+	ss_session_note(session, origin->module);
+	if (!ss_session_skips(session, origin->module) &&
+	    !name_by_symbol(heap, session, index, places, budget))
+		return false;
+	return *name || !origin->type || name_by_type(heap, origin, budget, name);
+}
+
+struct ss_error *ss_heap_symbolize(struct ss_heap *heap, struct ss_session *session)
+{
+	struct ss_heap_impl *impl = (struct ss_heap_impl *)heap;
+	_cleanup_free_ struct place *places =
+		calloc(impl->capture->modules.count + 1, sizeof(*places));
+	size_t count = SS_MIN(impl->classes.count, (size_t)NAMED_MAX);
+	size_t budget = SS_DEMANGLE_BUDGET;
+	bool whole = places != NULL;
+
+	ss_names_cache_trim(session);
+	for (size_t i = 0; i < count && whole; i++)
+		whole = name_class(impl, session, i, places, &budget);
+	ss_session_note(session, -1);
+	return whole ? NULL : ss_error_no_memory();
+}
 
 struct inlined {
 	const char *symbol;
@@ -54,7 +235,7 @@ static void work_deinit(struct work *work)
 	}
 	free(work->names);
 	ss_perfmaps_deinit(&work->perf_maps);
-	ss_address_cache_deinit(&work->cache);
+	address_cache_deinit(&work->cache);
 	ss_vector_free(&work->inlines);
 }
 
@@ -278,15 +459,15 @@ static bool add_info(struct work *work, const struct ss_frame *frame)
 	if (names && !name.symbol &&
 	    !ss_names_find_start(names, frame->lookup_offset, &info.function))
 		info.function = 0;
-	return keep_info(work, &name, &info) && ss_address_cache_add(&work->cache, &info);
+	return keep_info(work, &name, &info) && address_cache_add(&work->cache, &info);
 }
 
 /* NULL: not in the cache. */
 static const struct ss_address_info *find_info(const struct work *work,
 					       const struct ss_frame *frame)
 {
-	return ss_address_cache_find(&work->cache, frame->module,
-				     process_of(work, frame->module), lookup_key(frame));
+	return address_cache_find(&work->cache, frame->module,
+				  process_of(work, frame->module), lookup_key(frame));
 }
 
 /* From the cache, or looked up. NULL: no memory. */

@@ -21,7 +21,6 @@
 #include "base/io.h"
 
 enum {
-	FILES = 2, /* of one message */
 	COPY_STEP = 1 << 20,
 	/* How long a child may be blocked in one call. Halved for each child that was
 	   abandoned, so that all of them together do not take two seconds. */
@@ -89,29 +88,14 @@ static bool is_remote(int fd, bool *ret_stacked)
 /* False: the parent has ended. */
 static bool send_answer(const struct ss_opener *opener, struct ss_opened *opened)
 {
-	union {
-		char bytes[CMSG_SPACE(FILES * sizeof(int))];
-		struct cmsghdr align;
-	} control = {};
-	struct iovec iov = { opened, sizeof(*opened) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-	int files[FILES];
-	size_t count = 0;
+	struct iovec part = { opened, sizeof(*opened) };
+	struct ss_child_files files = {};
 
 	if (opened->file >= 0)
-		files[count++] = opened->file;
+		files.items[files.count++] = opened->file;
 	if (opened->image >= 0)
-		files[count++] = opened->image;
-	if (count) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		struct cmsghdr *c = &control.align;
-		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-				       .cmsg_type = SCM_RIGHTS,
-				       .cmsg_len = CMSG_LEN(count * sizeof(int)) };
-		memcpy(CMSG_DATA(c), files, count * sizeof(int));
-	}
-	return sendmsg(opener->socket, &message, MSG_NOSIGNAL) >= 0;
+		files.items[files.count++] = opened->image;
+	return ss_child_send(opener->socket, &part, 1, &files, 0) >= 0;
 }
 
 static void clear(struct ss_opened *opened, size_t item)
@@ -248,40 +232,27 @@ static void take(struct ss_opener *opener, size_t item, struct ss_opened *opened
 }
 
 /* The answer says which files were sent; the last ones may not have arrived. */
-static void take_files(struct msghdr *message, struct ss_opened *opened)
+static void take_files(const struct ss_child_files *files, struct ss_opened *opened)
 {
-	int *const slots[FILES] = { &opened->file, &opened->image };
-	bool sent[FILES] = { opened->file >= 0, opened->image >= 0 };
-	struct cmsghdr *c = CMSG_FIRSTHDR(message);
-	size_t count = c && c->cmsg_type == SCM_RIGHTS ?
-			       (c->cmsg_len - CMSG_LEN(0)) / sizeof(int) :
-			       0;
+	int *const slots[] = { &opened->file, &opened->image };
 	size_t used = 0;
 
-	opened->file = opened->image = -1;
-	for (size_t i = 0; i < FILES; i++) {
-		if (sent[i] && used < count)
-			memcpy(slots[i], CMSG_DATA(c) + used++ * sizeof(int),
-			       sizeof(int));
-		else if (sent[i])
+	for (size_t i = 0; i < SS_ARRAY_SIZE(slots); i++) {
+		bool sent = *slots[i] >= 0;
+		*slots[i] = sent && used < files->count ? files->items[used++] : -1;
+		if (sent && *slots[i] < 0)
 			(void)snprintf(opened->problem, sizeof(opened->problem), "%s",
 				       "too many open files (ulimit -n)"); /* fits */
 	}
+	while (used < files->count)
+		(void)close(files->items[used++]); /* of a child that was taken over */
 }
 
 enum received { RECEIVED, NOTHING_YET, END };
 
 static enum received receive(struct ss_opener *opener, struct ss_opened *opened)
 {
-	union {
-		char bytes[CMSG_SPACE(FILES * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = { opened, sizeof(*opened) };
-	struct msghdr message = { .msg_iov = &iov,
-				  .msg_iovlen = 1,
-				  .msg_control = control.bytes,
-				  .msg_controllen = sizeof(control.bytes) };
+	struct ss_child_files files;
 	struct pollfd ready = { .fd = opener->socket, .events = POLLIN };
 
 	int count = poll(&ready, 1, LOOK_MS);
@@ -290,14 +261,15 @@ static enum received receive(struct ss_opener *opener, struct ss_opened *opened)
 		return NOTHING_YET;
 	if (count < 0) /* refused: the next call waits */
 		ss_sleep_ns(SS_NS_PER_MS);
-	ssize_t n = recvmsg(opener->socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	ssize_t n = ss_child_receive(opener->socket, opened, sizeof(*opened),
+				     MSG_DONTWAIT, &files);
 	errnum = errno;
 	if (n < 0 && (errnum == EAGAIN || errnum == EINTR))
 		return NOTHING_YET;
 	if (n != sizeof(*opened))
 		return END;
 	opened->problem[sizeof(opened->problem) - 1] = '\0';
-	take_files(&message, opened);
+	take_files(&files, opened);
 	return RECEIVED;
 }
 

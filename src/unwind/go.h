@@ -6,13 +6,11 @@
 #ifndef SS_UNWIND_GO_H
 #define SS_UNWIND_GO_H
 
-#include "unwind/cfi_row.h"
+#include "unwind/cfi.h"
+#include "unwind/walk.h"
 
 /* address: ELF virtual. False: not a Go program, or its tables do not cover address. */
 bool ss_go_row_make(struct ss_image *image, uint64_t address, struct ss_cfi_row *ret);
-
-/* Whether a function begins at address (ELF virtual). */
-bool ss_go_is_entry(struct ss_image *image, uint64_t address);
 
 /* Whether the function at address (ELF virtual) is the outermost one of a stack: what is
    further out does not belong to it, or is nothing. */
@@ -21,5 +19,17 @@ bool ss_go_is_root(struct ss_image *image, uint64_t address);
 /* Whether it is sigpanic(). The handler of a signal makes a fault look like a call of that
    function: it returns to the instruction that failed. */
 bool ss_go_is_sigpanic(struct ss_image *image, uint64_t address);
+
+/*
+ * Unwinds the goroutines of a Go program that are parked: runtime/go/goroutines.h says where
+ * each continues.
+ */
+
+/* Adds the goroutines of the capture to the walk's snapshot, after its threads. False
+   without memory. */
+bool ss_goroutines_walk(struct ss_walk *walk);
+
+/* See ss_capture_plan_goroutines(). */
+bool ss_goroutines_plan(struct ss_unwind_context *ctx, struct ss_gather_plan *ret);
 
 #endif

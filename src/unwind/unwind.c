@@ -6,7 +6,7 @@
 #include "model/futex.h"
 #include "model/session.h"
 #include "runtime/runtimes.h"
-#include "unwind/goroutines.h"
+#include "unwind/go.h"
 #include "unwind/saved_stacks.h"
 #include "unwind/walk.h"
 

@@ -4,13 +4,142 @@
  * of files, never a live process: stacks of any processor can be unwound on any
  * machine.
  *
- * To add one: write a file with its struct ss_unwinder, declare it below, add it to the
- * table in walk.c.
+ * To add one: write its struct ss_unwinder, declare it below, add it to the table in walk.c.
  */
 #ifndef SS_UNWIND_UNWINDER_H
 #define SS_UNWIND_UNWINDER_H
 
-#include "unwind/context.h"
+#include "base/vector.h"
+#include "elf/cfi_table.h"
+#include "elf/image.h"
+#include "model/capture.h"
+#include "model/capture_memory.h"
+#include "model/session.h"
+#include "runtime/runtimes.h"
+
+/*
+ * The ELF images of a session, one for each file, and the CFI rows that were read from
+ * them. Captures of the same program share them.
+ */
+
+struct ss_cfi_rows;
+
+struct ss_images {
+	SS_VECTOR(struct ss_image *) items;
+	struct ss_cfi_rows *rows;
+	const struct ss_session *session; /* where debug files are; NULL: nowhere */
+};
+
+/* NULL without memory. */
+struct ss_images *ss_images_new(const struct ss_session *session);
+void ss_images_free(struct ss_images *images);
+
+/*
+ * The unwind information of JIT code: compilers such as LLVM's put an .eh_frame into memory
+ * and tell libgcc by __register_frame(). libgcc keeps lists of what was registered, whose
+ * heads are in its data, without symbols. A gather plan copies the lists.
+ */
+
+/* Addresses of the .eh_frame sections that were registered and are in the capture. */
+struct ss_registered {
+	SS_VECTOR(uint64_t) sections;
+};
+
+/*
+ * What unwinders know about a process: the copied stacks of one thread, the mapped
+ * files, and which areas are code. They never read a live process.
+ */
+
+/* A module of the capture with its image. */
+struct ss_loaded_module {
+	struct ss_module_impl *module; /* the capture's */
+	struct ss_image *image;	       /* the session's; NULL: no bytes */
+	uint64_t bias;
+	struct ss_cfi_table table; /* empty: none */
+	bool skipped;		   /* its unwind information must not be read */
+	bool opened;		   /* the image was searched for */
+};
+
+/* By how much a function moves the stack pointer, see frame_pointer.c. */
+struct ss_stack_move {
+	uint64_t start; /* of the function; 0: none */
+	uint64_t moved;
+	bool known;
+};
+
+/* What the code at an address of the process is. Many threads have the same frames. */
+struct ss_code_fact {
+	uint64_t address; /* 0: none */
+	bool sigreturn;
+	bool return_address;
+};
+
+enum { SS_STACK_MOVES = 64, SS_CODE_FACTS = 256 };
+
+struct ss_unwind_context {
+	const struct ss_arch *arch;
+	const struct ss_capture *capture;
+	struct ss_images *images;
+	struct ss_loaded_module *modules; /* one for each module of the capture */
+	struct ss_loaded_module *last;	  /* that was found */
+	struct ss_registered registered;
+	struct ss_runtimes *runtimes; /* or NULL */
+	const struct ss_capture_thread *thread;
+	struct ss_capture_memory stacks; /* of thread */
+	uint64_t missing;		 /* address of the last read that failed */
+	struct ss_words_read *words;	 /* or NULL */
+	struct ss_stack_move moves[SS_STACK_MOVES]; /* by a hash of start */
+	struct ss_code_fact facts[SS_CODE_FACTS];   /* by a hash of address */
+};
+
+/* False without memory. The capture must outlive the context. */
+bool ss_context_init(struct ss_unwind_context *ctx, const struct ss_capture *capture,
+		     struct ss_images *images);
+void ss_context_deinit(struct ss_unwind_context *ctx);
+
+/* Selects the thread whose stacks are read from now on. */
+void ss_context_set_thread(struct ss_unwind_context *ctx,
+			   const struct ss_capture_thread *thread);
+
+/* The module at an address of the process, its image opened; or NULL. */
+struct ss_loaded_module *ss_context_find_module(struct ss_unwind_context *ctx,
+						uint64_t address);
+
+/* The same for data, which may be in the module's .bss, after the part that is mapped
+   from the file. Only a symbol can tell whether it belongs to the module. */
+struct ss_loaded_module *ss_context_find_data(struct ss_unwind_context *ctx,
+					      uint64_t address);
+
+/* Reads a word of a stack or of a file. False: it was not copied; ctx->missing is its
+   address. */
+bool ss_context_read_word(struct ss_unwind_context *ctx, uint64_t address, uint64_t *ret);
+
+/* Reads code or read-only data of a module. Returns the number of bytes that were read. */
+size_t ss_context_read_code(struct ss_unwind_context *ctx, uint64_t address, void *bytes,
+			    size_t size);
+
+/* The start of the function that covers address, by its CFI. 0: not known. */
+uint64_t ss_context_find_function(struct ss_unwind_context *ctx, uint64_t address);
+
+/* The same, with its end. False: not known. */
+bool ss_context_find_extent(struct ss_unwind_context *ctx, uint64_t address,
+			    uint64_t *start, uint64_t *end);
+
+/* Whether address is in an executable area. */
+bool ss_context_is_code(struct ss_unwind_context *ctx, uint64_t address);
+
+/* Whether pc is at the start of a signal trampoline. */
+bool ss_context_is_sigreturn(struct ss_unwind_context *ctx, uint64_t pc);
+
+/* Whether address is in code directly after a call, or is a signal trampoline, to
+   which handlers return without a call. */
+bool ss_context_is_return_address(struct ss_unwind_context *ctx, uint64_t address);
+
+/* A return address without its pointer authentication code. */
+uint64_t ss_context_strip(struct ss_unwind_context *ctx, uint64_t address);
+
+/* Whether ctx->missing is where the copy of a stack was truncated. */
+bool ss_context_was_truncated(const struct ss_unwind_context *ctx);
 
 enum ss_step {
 	SS_STEP_OK,	  /* the frame is the caller's now */
@@ -47,10 +176,8 @@ struct ss_unwinder {
 			     struct ss_unwind_frame *frame);
 };
 
-extern const struct ss_unwinder ss_unwinder_signal;	/* signal trampolines */
 extern const struct ss_unwinder ss_unwinder_cfi;	/* tables of ELF files */
 extern const struct ss_unwinder ss_unwinder_registered; /* CFI of JIT code */
-extern const struct ss_unwinder ss_unwinder_runtime;	/* code of runtimes */
 extern const struct ss_unwinder ss_unwinder_known_fp;	/* CFI, fp found */
 extern const struct ss_unwinder ss_unwinder_missing_fp; /* CFI, fp searched for */
 extern const struct ss_unwinder ss_unwinder_libunwind;	/* CFI of every kind */

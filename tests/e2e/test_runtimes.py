@@ -1,5 +1,6 @@
-"""Runtimes that use signals themselves, under observation on a busy machine: each must end as it does without it, with
-its own exit status. A third of STACKSNAP_TRIES are node and Go programs each; without it there are a few of each."""
+"""Runtimes that use signals themselves, under observation on a busy machine: each must end as it
+does without it, with its own exit status. STACKSNAP_TRIES is the number of JVMs; there are a third
+as many node and Go programs each; without it there are a few of each."""
 # ctest: serial tries=300 release-only timeout=7200 real
 
 import glob
@@ -16,15 +17,18 @@ import unittest
 from harness import EndToEnd, LIMIT_S, STACKSNAP, main
 
 TRIES = int(os.environ.get("STACKSNAP_TRIES", "4"))
-LOAD = 50 if "STACKSNAP_TRIES" in os.environ else 8
-AT_ONCE = 4  # processes under observation, each with a command of its own
+LOAD = 50 if "STACKSNAP_TRIES" in os.environ else 4
+AT_ONCE = COMMANDS = 4  # processes under observation, each with a command of its own
 STATUS = 7
-JAVA = sorted({os.path.realpath(path) for path in glob.glob("/usr/lib/jvm/*/bin/java")})
+JAVA = sorted(set(map(os.path.realpath, glob.glob("/usr/lib/jvm/*/bin/java"))))
 # C2 without the tiers before it, the interpreter alone, both
 JVM_OPTIONS = (["-XX:-TieredCompilation"], ["-Xint"], [])
 NODE = """
 let n = 0;
-const turn = () => { for (let i = 0; i < 1e6; i++) n += Math.sqrt(i); timer = setTimeout(turn, 1); };
+const turn = () => {
+    for (let i = 0; i < 1e6; i++) n += Math.sqrt(i);
+    timer = setTimeout(turn, 1);
+};
 let timer = setTimeout(turn, 1);
 process.stdin.on("end", () => { clearTimeout(timer); process.exit(7); });
 process.stdin.resume();
@@ -69,17 +73,26 @@ class Runtimes(EndToEnd):
             cls.addClassCleanup(process.wait)
             cls.addClassCleanup(process.kill)
 
-    def commands(self, number):
-        path = os.path.join(self.directory, "%d.rec" % number)
-        return itertools.cycle((
-            ["hang"], ["--mode=stop"],
-            ["record", "-d", "1s", "-o", path], ["top", "--once"]))
+    def look(self, targets, turn, signals):
+        """Each target meets one of the commands, and in each turn another one."""
+        commands = (["hang"], ["--mode=stop"],
+                    ["record", "-d", "1s", "-o", "-"], ["top", "--once"])
+        tools = []
+        for i, target in enumerate(targets):
+            arguments = commands[(turn + i) % len(commands)]
+            tools.append(subprocess.Popen([STACKSNAP, *arguments, str(target.pid)],
+                                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.PIPE))
+            for name in signals:
+                os.kill(target.pid, name)
+        for tool in tools:
+            text = tool.communicate(timeout=10 * LIMIT_S)[1]
+            # A number of hang's is its verdict.
+            self.assertIn(tool.returncode, range(0, 16), text)
 
     def observe(self, programs, signals=()):
-        """Starts each program, observes it with a command, and ends it."""
-        number = 0
+        """Starts each program, observes it with all commands, and ends it."""
         statuses = []
-        command = self.commands(0)
         for i in range(0, len(programs), AT_ONCE):
             targets = [subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT)
@@ -88,19 +101,8 @@ class Runtimes(EndToEnd):
                 self.addCleanup(target.wait)
                 self.addCleanup(target.kill)
                 self.assertEqual(target.stdout.readline(), b"ready\n")
-            tools = []
-            for target in targets:
-                number += 1
-                arguments = [word.replace("0.rec", "%d.rec" % number) for word in next(command)]
-                tools.append(subprocess.Popen([STACKSNAP, *arguments, str(target.pid)],
-                                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                              stderr=subprocess.PIPE))
-                for name in signals:
-                    os.kill(target.pid, name)
-            for tool in tools:
-                text = tool.communicate(timeout=10 * LIMIT_S)[1]
-                # A number of hang's is its verdict.
-                self.assertIn(tool.returncode, range(0, 16), text)
+            for turn in range(COMMANDS):
+                self.look(targets, turn, signals)
             for target in targets:
                 text = target.communicate(timeout=10 * LIMIT_S)[0]
                 statuses.append((target.args[:3], target.returncode, text[-2000:]))
@@ -114,10 +116,11 @@ class Runtimes(EndToEnd):
             self.skipTest("no JDK")
         oldest = min(JAVA, key=lambda java: int((re.findall(r"\d+", java) or ["0"])[0]))
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "RuntimeTarget.java")
-        subprocess.run([os.path.join(os.path.dirname(oldest), "javac"), "-d", self.directory, source],
-                       check=True, timeout=10 * LIMIT_S)
+        javac = os.path.join(os.path.dirname(oldest), "javac")
+        subprocess.run([javac, "-d", self.directory, source], check=True, timeout=10 * LIMIT_S)
         kinds = itertools.cycle(itertools.product(JAVA, JVM_OPTIONS))
-        programs = [[java, *options, "-Xmx64m", "-XX:+UseSerialGC", "-cp", self.directory, "RuntimeTarget"]
+        common = ["-Xmx64m", "-XX:+UseSerialGC", "-cp", self.directory, "RuntimeTarget"]
+        programs = [[java, *options, *common]
                     for java, options in itertools.islice(kinds, TRIES)]
         self.observe(programs, [signal.SIGQUIT])
 

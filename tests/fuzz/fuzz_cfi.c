@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "unwind/cfi_row.h"
+#include "unwind/cfi.h"
 
 enum { PROBES = 32 };
 

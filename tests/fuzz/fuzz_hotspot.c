@@ -8,7 +8,6 @@
 #include "fuzz.h"
 #include "fuzz_memory.h"
 #include "runtime/hotspot/code.h"
-#include "runtime/hotspot/method.h"
 #include "runtime/hotspot/object.h"
 
 enum { BASE = 0x10000, WORDS_MAX = 256 };

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "symbolize/segments.h"
+#include "symbolize/symtab.h"
 
 enum { RANGES_MAX = 64 };
 

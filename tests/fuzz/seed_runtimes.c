@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "elf/image.h"
-#include "elf/symbol.h"
+#include "elf/tables.h"
 #include "fuzz_process.h"
 
 enum { THREADS_MAX = 12, SYMBOLS = 600, STACK_REST = 2048 };

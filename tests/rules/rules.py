@@ -53,7 +53,7 @@ CONFINED = {"recorder/unwind_server.c": {"elf", "unwind", "symbolize"},
 THIRD_PARTY = {
     "libunwind.h": {"unwind", "arch/unwind_table.h", "capture/live.c"},
     "elfutils/": {"symbolize", "elf"},
-    "libelf.h": {"symbolize", "elf/debug_frame.c"},
+    "libelf.h": {"symbolize", "elf/image.c"},
     "gelf.h": {"symbolize", "elf"},
     "dwarf.h": {"symbolize", "unwind", "elf"},  # numbers only
     "demangle.h": {"symbolize"},

@@ -8,7 +8,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -149,6 +151,94 @@ static void test_streams(void **state)
 	(void)close(pipes[1]);
 }
 
+/* Sends both ends of a pipe. */
+static int send_pipe(void *data, int channel)
+{
+	struct ss_child_files files = { .count = 2 };
+	char byte[] = "p";
+	struct iovec part = { byte, 1 };
+
+	(void)data;
+	return pipe(files.items) == 0 &&
+			       ss_child_send(channel, &part, 1, &files, 0) == 1 ?
+		       0 :
+		       1;
+}
+
+static void test_descriptors(void **state)
+{
+	const struct ss_child_options options = { .channel = SS_CHILD_STREAM };
+	struct ss_child child = SS_NO_CHILD;
+	struct ss_child_files files;
+	char bytes[8] = "";
+
+	(void)state;
+	start(&options, send_pipe, NULL, &child);
+	assert_int_equal(ss_child_receive(child.channel, bytes, sizeof(bytes), 0, &files),
+			 1);
+	assert_int_equal(bytes[0], 'p');
+	assert_int_equal(files.count, 2);
+	assert_false(files.truncated);
+	assert_int_equal(write(files.items[1], "abc", 3), 3);
+	assert_int_equal(read(files.items[0], bytes, sizeof(bytes)), 3);
+	assert_true(fcntl(files.items[0], F_GETFD) & FD_CLOEXEC);
+	(void)close(files.items[0]);
+	(void)close(files.items[1]);
+	assert_true(ss_child_end(&child));
+}
+
+/* Limits are lowered only. */
+static int lower_limit(void *data, int channel)
+{
+	struct rlimit limit;
+
+	(void)data;
+	(void)channel;
+	ss_child_limit(RLIMIT_NOFILE, 30, 40);
+	ss_child_limit(RLIMIT_NOFILE, 50, 50);
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur == 30 &&
+			       limit.rlim_max == 40 ?
+		       0 :
+		       1;
+}
+
+/* Prints without a newline into a pipe: only a flush writes it. */
+static int print(void *data, int channel)
+{
+	(void)channel;
+	(void)fputs(data, stdout);
+	return 0;
+}
+
+static void test_limit(void **state)
+{
+	const struct ss_child_options options = {};
+	struct ss_child child = SS_NO_CHILD;
+
+	(void)state;
+	start(&options, lower_limit, NULL, &child);
+	assert_true(ss_child_wait(&child, SS_CHILD_FOREVER));
+	assert_int_equal(child.status, 0);
+}
+
+static void test_flush(void **state)
+{
+	const struct ss_child_options options = {
+		.channel = SS_CHILD_WRITES,
+		.streams = { 0, SS_CHILD_CHANNEL },
+		.flush = true,
+	};
+	struct ss_child child = SS_NO_CHILD;
+	char text[] = "text";
+	char bytes[8] = "";
+
+	(void)state;
+	start(&options, print, text, &child);
+	assert_int_equal(read(child.channel, bytes, sizeof(bytes)), 4);
+	assert_string_equal(bytes, "text");
+	assert_true(ss_child_end(&child));
+}
+
 /* Which descriptors below 64 are open, as bits. */
 static int write_open(void *data, int channel)
 {
@@ -235,6 +325,8 @@ int main(void)
 		cmocka_unit_test(test_waited_for),   cmocka_unit_test(test_sockets),
 		cmocka_unit_test(test_streams),	     cmocka_unit_test(test_files),
 		cmocka_unit_test(test_death_signal), cmocka_unit_test(test_time),
+		cmocka_unit_test(test_descriptors),  cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_flush),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

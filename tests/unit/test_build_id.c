@@ -10,7 +10,7 @@
 #include <elf.h>
 
 #include "base/cleanup.h"
-#include "elf/build_id.h"
+#include "elf/elffile.h"
 
 /* An ELF image with one PT_NOTE, whose notes the tests write. */
 struct image {

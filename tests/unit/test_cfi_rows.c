@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "elf/cfi_entry.h"
+#include "elf/cfi_table.h"
 #include "unwind/unwinder.h"
 
 enum { STACK_SIZE = 1 << 20, ENTRIES_MAX = 4000 };

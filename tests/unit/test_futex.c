@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "diagnose/futex.h"
+#include "diagnose/lock.h"
 #include "model/futex.h"
 
 enum { LOCK = 0x10000, WORDS = 8, THREADS = 3, FIRST_TID = 100 };

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "elf/identify.h"
+#include "elf/elffile.h"
 
 enum { ID_SIZE = 20, ADDRESS = 0x5000 };
 

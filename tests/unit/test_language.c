@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include "diagnose/owner_frames.h"
 #include "diagnose/progress.h"
 #include "diagnose/purpose.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "symbolize/names_cache.h"
+#include "symbolize/names.h"
 #include "symbolize_sample.h"
 
 static void test_kept(void **state)

@@ -21,11 +21,9 @@
 #include <unistd.h>
 
 #include "model/futex.h"
-#include "objects/descriptors.h"
-#include "objects/file_locks.h"
 #include "objects/holders.h"
+#include "objects/objects.h"
 #include "objects/peers.h"
-#include "objects/processes.h"
 #include "objects/sockets.h"
 
 /* Above what pid_max can be: nothing of the real /proc is found by mistake. */

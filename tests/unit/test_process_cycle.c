@@ -10,8 +10,7 @@
 
 #include <cmocka.h>
 
-#include "diagnose/chain.h"
-#include "diagnose/process_cycle.h"
+#include "diagnose/deadlock.h"
 
 enum { PROCESSES = 3, FIRST_PID = 100 };
 

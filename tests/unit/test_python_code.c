@@ -13,7 +13,6 @@
 
 #include "base/cleanup.h"
 #include "runtime/python/code.h"
-#include "runtime/python/kept.h"
 
 enum { BASE = 0x10000, SIZE = 0x1000 };
 

@@ -273,7 +273,10 @@ static void check_fragile(struct ss_task *task, const struct ss_target *target,
 	(void)text;
 }
 
-static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copier *copy,
+/* Whether this program has to wait for a CPU also while it stops threads. */
+static bool waits;
+
+static bool stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copier *copy,
 		 void *data)
 {
 	struct process *process = of(freeze->target);
@@ -311,6 +314,7 @@ static void stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 		freeze->max_thread_ns = STOP_NS;
 		process->stops++;
 	}
+	return waits;
 }
 
 /* None has stopped by then. */
@@ -639,11 +643,18 @@ static void test_starved(void **state)
 	(void)captured(&process);
 	assert_int_equal(process.stops, 1);
 	waits_ns = 6 * SS_NS_PER_MS;
+	waits = true;
+	for (int i = 0; i < 2; i++) {
+		/* Until now, it did not while it stopped threads, or for an unknown time. */
+		(void)captured(&process);
+		assert_int_equal(process.stops, 1);
+	}
 	(void)captured(&process);
 	assert_int_equal(process.stops, 0);
 	waits_ns = 0;
 	(void)captured(&process);
 	assert_int_equal(process.stops, 1);
+	waits = false;
 	end(&process);
 }
 

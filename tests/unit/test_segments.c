@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "symbolize/segments.h"
+#include "symbolize/symtab.h"
 
 static void build(struct ss_segments *segments, struct ss_range *ranges, size_t count)
 {

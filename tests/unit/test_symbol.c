@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "elf/symbol.h"
+#include "elf/tables.h"
 #include "symbolize_sample.h"
 
 enum { EXPORTS = 5000 };

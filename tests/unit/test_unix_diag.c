@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "objects/unix_diag.h"
+#include "objects/sockets.h"
 
 enum { PAIRS = 6 };
 

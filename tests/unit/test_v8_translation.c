@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "runtime/v8/translation.h"
+#include "runtime/v8/code.h"
 
 enum { MAX = 8 };
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "diagnose/wait_table.h"
+#include "diagnose/wait_function.h"
 
 static enum ss_wait_purpose find(const struct ss_wait_table *table, const char *symbol)
 {

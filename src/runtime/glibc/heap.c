@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "model/heap.h"
-#include "runtime/glibc/chunks.h"
 #include "runtime/glibc/malloc.h"
 #include "runtime/late_memory.h"
 

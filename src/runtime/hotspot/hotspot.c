@@ -14,10 +14,9 @@
 #include "base/load.h"
 #include "base/search.h"
 #include "elf/image.h"
-#include "elf/symbol.h"
+#include "elf/tables.h"
 #include "model/futex.h"
 #include "runtime/hotspot/code.h"
-#include "runtime/hotspot/method.h"
 #include "runtime/hotspot/object.h"
 #include "runtime/runtime.h"
 

@@ -8,7 +8,30 @@
 #include "base/hash.h"
 #include "base/intern.h"
 #include "base/vector.h"
-#include "runtime/python/layout.h"
+#include "runtime/python/object.h"
+#include "runtime/runtime.h"
+
+/*
+ * Code objects of CPython that were read for earlier captures of a session. A recording meets the
+ * same ones in each tick: what they were read from is compared, all of it with one request, instead
+ * of being read and decoded piece by piece.
+ *
+ * A code object counts if it has the same identity as when it was read, and if its strings and its
+ * line table have the same bytes at the same addresses. Its identity is read last: one that was
+ * executed at the moment of the capture, and has the same identity afterwards, was there in
+ * between, and so were its strings.
+ */
+
+struct ss_python_kept;
+
+/* Compares those whose addresses are in what the plan of the capture has copied. The result is
+   valid until the next call. NULL: no memory; nothing is kept. */
+struct ss_python_kept *ss_python_kept_begin(const struct ss_runtime_process *process,
+					    const struct ss_python_layout *layout);
+
+/* The code object at an address if it is the same as it was; or NULL. */
+const struct ss_python_code *ss_python_kept_find(const struct ss_python_kept *kept,
+						 uint64_t address);
 
 enum {
 	SS_PYTHON_NAME_MAX = 4096, /* characters of a name or path */
@@ -34,7 +57,7 @@ struct ss_python_code {
 	uint8_t *table; /* owned, unless it is kept */
 	size_t table_size;
 	bool valid;
-	bool kept; /* its table belongs to runtime/python/kept.h */
+	bool kept; /* its table belongs to struct ss_python_kept */
 };
 
 struct ss_python_kept;
@@ -57,10 +80,6 @@ void ss_python_codes_deinit(struct ss_python_codes *codes);
 bool ss_python_identity_read(const struct ss_python_layout *layout,
 			     const struct ss_memory *memory, uint64_t address,
 			     struct ss_python_identity *ret);
-
-/* The same of its bytes, layout->code_size of them. */
-bool ss_python_identity_parse(const struct ss_python_layout *layout, const uint8_t *bytes,
-			      struct ss_python_identity *ret);
 
 bool ss_python_identity_equal(const struct ss_python_identity *a,
 			      const struct ss_python_identity *b);

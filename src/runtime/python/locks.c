@@ -44,7 +44,7 @@ enum {
 };
 
 /* Where with statements are recorded, and what else is needed to find them; x86-64, as the
-   layouts of layout.c. */
+   layouts of object.c. */
 struct places {
 	unsigned minor;
 	/* PyCodeObject */

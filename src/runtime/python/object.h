@@ -5,8 +5,90 @@
 #ifndef SS_RUNTIME_PYTHON_OBJECT_H
 #define SS_RUNTIME_PYTHON_OBJECT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/vector.h"
-#include "runtime/python/layout.h"
+#include "model/memory.h"
+
+/*
+ * Where CPython's structures have their fields: tables for each minor version (they do not
+ * change within one), and from 3.13 on the table that the runtime itself has in memory.
+ */
+
+/* How the calls of a thread are linked to its native frames. */
+enum ss_python_frames {
+	SS_PYTHON_COUNT,  /* to 3.10: each call has an evaluation loop of its own */
+	SS_PYTHON_CFRAME, /* 3.11: a struct _PyCFrame on the native stack for each loop */
+	SS_PYTHON_SHIM,	  /* from 3.12 on: a frame on the native stack for each loop */
+};
+
+/* How a line table is encoded. */
+enum ss_python_lines {
+	SS_PYTHON_LNOTAB,     /* to 3.9 */
+	SS_PYTHON_LINE_PAIRS, /* 3.10 */
+	SS_PYTHON_LOCATIONS,  /* from 3.11 on */
+};
+
+struct ss_python_layout {
+	unsigned minor; /* of version 3 */
+	enum ss_python_frames frames;
+	enum ss_python_lines lines;
+	/* _PyRuntime */
+	uint32_t interpreters;
+	/* PyInterpreterState */
+	uint32_t interp_next;
+	uint32_t interp_threads;
+	uint32_t interp_modules; /* sys.modules */
+	/* PyThreadState */
+	uint32_t thread_next;
+	uint32_t thread_interp;
+	uint32_t thread_frame;	/* of the innermost frame; CFRAME: of the cframe */
+	uint32_t thread_id;	/* pthread_self() */
+	uint32_t thread_native; /* thread id in its own pid namespace; 0: none */
+	uint32_t thread_size;	/* what is read */
+	/* thread_frame leads to a struct that has the frame here; has_cframe */
+	bool has_cframe;
+	uint32_t cframe_frame;
+	uint32_t cframe_previous;
+	/* _PyInterpreterFrame, PyFrameObject */
+	uint32_t frame_previous;
+	uint32_t frame_code;
+	uint64_t frame_code_mask;   /* from 3.14 on the pointer has tags; 0: none */
+	uint32_t frame_instruction; /* COUNT: an index; else a pointer */
+	uint32_t frame_entry;	    /* CFRAME: is_entry; SHIM: owner */
+	uint32_t frame_size;	    /* what is read */
+	/* From 3.14 on: localsplus; a pointer to the first free word of the stack there */
+	uint32_t frame_locals;
+	uint32_t frame_stack;
+	/* PyGenObject, from 3.14 on */
+	uint32_t generator_frame;
+	uint32_t generator_state;
+	/* PyCodeObject */
+	uint32_t code_first_line;
+	uint32_t code_filename;
+	uint32_t code_name;
+	uint32_t code_qualname; /* 0: none */
+	uint32_t code_lines;
+	uint32_t code_bytes; /* the bytecode begins here; 0: elsewhere */
+	uint32_t code_size;  /* what is read */
+	/* Strings: where the characters begin */
+	uint32_t ascii;
+	uint32_t compact;
+	/* The GIL: COUNT and CFRAME: in _PyRuntime; else a pointer in the interpreter */
+	uint32_t gil;
+	bool gil_in_interpreter;
+};
+
+/* From 3.13 on: the version that the table in memory has, 0x030d00f0 for 3.13.0. 0: there is no table.
+   runtime is the address of _PyRuntime. */
+uint32_t ss_python_layout_version(const struct ss_memory *memory, uint64_t runtime);
+
+/* The layout of a version, 0x030b07f0 for 3.11.7, on a machine ("x86_64"). runtime is the address of _PyRuntime. False: it
+   is not known; *ret_why says why, a constant. */
+bool ss_python_layout_find(uint32_t version, const char *machine,
+			   const struct ss_memory *memory, uint64_t runtime,
+			   struct ss_python_layout *ret, const char **ret_why);
 
 enum { SS_PYTHON_TYPE_NAME_MAX = 128 };
 

@@ -9,13 +9,12 @@
 
 #include "base/cleanup.h"
 #include "base/load.h"
-#include "runtime/calls.h"
 #include "runtime/module_symbols.h"
 #include "runtime/python/code.h"
-#include "runtime/python/kept.h"
 #include "runtime/python/locks.h"
 #include "runtime/python/tasks.h"
 #include "runtime/runtime.h"
+#include "runtime/runtimes.h"
 
 enum {
 	INTERPRETERS_MAX = 256,
