@@ -218,7 +218,7 @@ static struct ss_error *collect(struct collection *collection)
 	}
 	(void)wait_until(set, 0); /* a signal that came too late: the end is near */
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
-	collection->reading.until = NULL;
+	collection->options.stop = NULL; /* they end the process from now on */
 	return error ? end(collection, error) : NULL;
 }
 

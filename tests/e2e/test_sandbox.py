@@ -142,6 +142,12 @@ class Failures(EndToEnd):
                                     r"during symbolization, module skipped$")
         self.assertEqual({thread["end"] for thread in document["threads"]}, {"root"})
 
+    def test_slow(self):
+        """The parent looks after a child that takes longer than usual."""
+        target = self.start_threads()
+        for words in ((), ("-c", "2", "--interval=1ms")):
+            self.run_injected("openat2:delay_enter=500000", *words, target.pid, status=0)
+
     def test_several_targets(self):
         """Each target has its own child; the documents are separate."""
         targets = [self.start_threads() for _ in range(2)]
