@@ -1812,6 +1812,7 @@ enum ss_sandbox_cause {
 	SS_SANDBOX_MEMORY,
 	SS_SANDBOX_INVALID,  /* its answer is corrupted */
 	SS_SANDBOX_NO_CHILD, /* no child process could be created */
+	SS_SANDBOX_REFUSED, /* nothing would keep it from memory of others: it did nothing */
 };
 
 /* A child that failed. */

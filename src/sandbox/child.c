@@ -264,9 +264,10 @@ static int work(void *data, int channel)
 
 	(void)channel; /* it is standard input, too */
 	ss_confine_files(&job->confinement);
-	if (!ss_confine(&job->confinement, &refused))
-		return EXIT_FAILURE;
+	bool is_confined = ss_confine(&job->confinement, &refused);
 	job->page->refused = refused;
+	if (!is_confined)
+		return EXIT_FAILURE;
 	use_large_pages();
 	struct ss_error *error = job->work(job->data, job->page, STDOUT_FILENO);
 	if (error)
@@ -387,6 +388,8 @@ static void set_cause(int status, enum end end, struct ss_child_outcome *outcome
 		outcome->cause = SS_SANDBOX_TIMEOUT;
 	else if (!WIFEXITED(status))
 		outcome->cause = SS_SANDBOX_SIGNAL;
+	else if (outcome->page.refused & SS_REFUSED_ALL)
+		outcome->cause = SS_SANDBOX_REFUSED;
 	else if (outcome->page.error_code == SS_ERROR_NO_MEMORY)
 		outcome->cause = SS_SANDBOX_MEMORY;
 	else if (WEXITSTATUS(status) == EXIT_SUCCESS && outcome->page.finished)

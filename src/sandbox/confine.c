@@ -177,5 +177,8 @@ bool ss_confine(const struct ss_confinement *confinement, unsigned *ret)
 	if (ss_syscall_filter_load(calls))
 		return true;
 	*ret |= SS_REFUSED_FILTER;
-	return has_landlock || is_apart || !is_foreign;
+	if (has_landlock || is_apart || !is_foreign)
+		return true;
+	*ret |= SS_REFUSED_ALL;
+	return false;
 }

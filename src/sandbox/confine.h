@@ -29,6 +29,7 @@ struct ss_confinement {
 enum ss_confine_refused {
 	SS_REFUSED_FILTER = 1 << 0, /* seccomp */
 	SS_REFUSED_CAPABILITIES = 1 << 1,
+	SS_REFUSED_ALL = 1 << 2, /* the process must end */
 };
 
 /* Closes every descriptor above standard error, except regular files that were opened
@@ -40,8 +41,9 @@ void ss_confine_files(const struct ss_confinement *confinement);
 /* Confines the calling process, which must have one thread and end with its parent
    (PR_SET_PDEATHSIG). Goes on if the kernel refuses
    a part; *ret is what was refused. Without Landlock it can open no files, unless it has a
-   user id of its own. False: the parent has ended; or there are neither Landlock nor seccomp
-   nor such an id, and the process that is looked at belongs to another user. */
+   user id of its own. False: the parent has ended; or SS_REFUSED_ALL: there are neither
+   Landlock nor seccomp nor such an id, and the process that is looked at belongs to another
+   user. */
 bool ss_confine(const struct ss_confinement *confinement, unsigned *ret);
 
 #endif

@@ -126,6 +126,11 @@ void ss_sandbox_failure_describe(const struct ss_sandbox_failure *failure, char 
 	case SS_SANDBOX_NO_CHILD:
 		(void)snprintf(text, size, "could not be started");
 		return;
+	case SS_SANDBOX_REFUSED:
+		(void)snprintf(text, size,
+			       "cannot be confined: the kernel refuses Landlock, seccomp "
+			       "and a user of its own");
+		return;
 	}
 	(void)snprintf(text, size, "%s during %s", how,
 		       ss_sandbox_step_name(failure->step)); /* may be cut */
@@ -396,8 +401,10 @@ static void reduce_effort(struct sandbox *sandbox, const struct ss_child_outcome
 	failure->code = outcome->cause == SS_SANDBOX_TIMEOUT ? 0 : outcome->code;
 	failure->step = (enum ss_sandbox_step)SS_MIN(outcome->page.step,
 						     (uint32_t)SS_SANDBOX_OUTPUT);
-	if (module >= 0 && sandbox->skip_count < SKIPS_MAX &&
-	    !is_skipped(sandbox, module))
+	if (failure->cause == SS_SANDBOX_REFUSED)
+		attempt->level = SS_SANDBOX_PLACES;
+	else if (module >= 0 && sandbox->skip_count < SKIPS_MAX &&
+		 !is_skipped(sandbox, module))
 		sandbox->skips[sandbox->skip_count++] = failure->module = module;
 	else if (failure->step == SS_SANDBOX_DIAGNOSE && !attempt->no_waits)
 		attempt->no_waits = true;

@@ -255,9 +255,10 @@ static int run(void *data, int socket)
 
 	(void)socket; /* it is standard input, too */
 	ss_confine_files(&worker->options.confinement);
-	if (!ss_confine(&worker->options.confinement, &refused))
-		return EXIT_FAILURE;
+	bool is_confined = ss_confine(&worker->options.confinement, &refused);
 	worker->board->refused = refused;
+	if (!is_confined)
+		return EXIT_FAILURE;
 	while (serve_one(worker, &inbox))
 		;
 	return EXIT_SUCCESS;
@@ -608,6 +609,8 @@ static void take_failure(struct ss_worker *worker, enum result result,
 	} else if (WIFSIGNALED(status)) {
 		ret->cause = SS_SANDBOX_SIGNAL;
 		ret->code = WTERMSIG(status);
+	} else if (worker->board->refused & SS_REFUSED_ALL) {
+		ret->cause = SS_SANDBOX_REFUSED;
 	} else if (WEXITSTATUS(status) == EXIT_SUCCESS) {
 		ret->cause = SS_SANDBOX_MEMORY;
 	} else {

@@ -32,6 +32,11 @@ def children(pid):
             for child in read_text("/proc/%d/task/%s/children" % (pid, tid)).split()]
 
 
+def start_of_nobody(test):
+    return test.start_command(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                               for_everyone(os.path.join(TARGETS, "threads")), "3", "2"])
+
+
 def can_inject():
     command = ["strace", "-f", "-o", "/dev/null", "-e", "trace=none", "true"]
     try:
@@ -181,6 +186,21 @@ class Failures(EndToEnd):
         self.assertIn("the kernel refused part of the sandbox", stderr)
         self.assertIsNone(json.loads(text)["problem"])
 
+    def test_nothing(self):
+        """Without a user of its own either, it does nothing for a process of another user."""
+        target = start_of_nobody(self)
+        calls = "setresuid,seccomp,landlock_create_ruleset:error=EPERM"
+        text, stderr = self.run_injected(calls, "-v", "-f", "json", target.pid)
+        problem = ("the analysis cannot be confined: the kernel refuses Landlock, seccomp and a user "
+                   "of its own; only the innermost frame of each thread is shown")
+        self.assertIn(problem, stderr)
+        document = json.loads(text)
+        self.assertEqual(document["problem"], problem)
+        self.assertGreater(len(document["threads"]), 3)
+        for thread in document["threads"]:
+            self.assertEqual([frame["symbol"] for frame in thread["frames"]], [None])
+        text, _ = self.run_injected(calls, "-f", "json", self.start_threads().pid, status=0)
+        self.assertIsNone(json.loads(text)["problem"])
 
     def test_hang(self):
         """The same retries as those of snap."""
@@ -285,14 +305,10 @@ class Rights(EndToEnd):
         out, err = process.communicate(timeout=LIMIT_S)
         return process.returncode, out.decode(), err.decode()
 
-    def start_of_nobody(self):
-        return self.start_command(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                                   for_everyone(os.path.join(TARGETS, "threads")), "3", "2"])
-
     @unittest.skipUnless(os.geteuid() == 0, "only root can capture a process of another user")
     def test_signals_of_the_user_of_the_process(self):
         """The user of the process cannot signal the child."""
-        target = self.start_of_nobody()
+        target = start_of_nobody(self)
         refused = []
 
         def kill(_, child):
