@@ -45,11 +45,6 @@ enum {
 	PIDFD_OPEN = 434, /* headers before Linux 5.3 lack it */
 };
 
-/* All handlers together may use about a quarter of the machine's memory, but each can read the
-   symbols of a large program, and a thousand goroutines: that takes more than 192 MiB. */
-enum { MEMORY_PART = 4 };
-#define MEMORY_MIN ((uint64_t)256 << 20)
-#define MEMORY_MAX ((uint64_t)512 << 20)
 #define COPY_MAX ((uint64_t)32 << 20) /* default of --max-total */
 
 /* A crash, and what is known about its process. */
@@ -224,7 +219,8 @@ static struct ss_error *interpret(struct crash *crash, struct ss_output *output)
 		.options = settings,
 		.run = &selection,
 		.output = output,
-		.max_output = output ? ss_core_reports_size_max(crash->handler->quota) : 0,
+		.max_output = output ? ss_core_reports_size_max(crash->handler->quota) :
+				       0,
 	};
 	const struct ss_analysis_owner owner = find_owner(crash);
 	struct ss_source source = { .data = crash, .count = 1, .load = load };
@@ -325,14 +321,17 @@ static struct ss_error *copy_process(struct crash *crash)
 	return error;
 }
 
-/* Of the memory of this process and its children, and of each file in memory. */
+static struct ss_core_limits limits(void)
+{
+	return ss_core_reports_limits((uint64_t)sysconf(_SC_PHYS_PAGES) *
+				      (uint64_t)sysconf(_SC_PAGESIZE));
+}
+
+/* What this process and its child allocate, each; and the size of each file, in memory or not. */
 static void limit_memory(void)
 {
-	uint64_t size = (uint64_t)sysconf(_SC_PHYS_PAGES) *
-			(uint64_t)sysconf(_SC_PAGESIZE) / MEMORY_PART /
-			SS_CORE_HANDLERS_MAX;
+	const uint64_t size = limits().process_memory;
 
-	size = SS_MIN(SS_MAX(size, MEMORY_MIN), MEMORY_MAX);
 	ss_child_limit(RLIMIT_DATA, size, size);
 	ss_child_limit(RLIMIT_FSIZE, size / 2, size / 2);
 	(void)signal(SIGXFSZ, SIG_IGN); /* EFBIG */
@@ -496,8 +495,9 @@ static struct ss_error *begin(struct crash *crash)
 		ss_core_reports_open(handler->directory, &crash->reports);
 
 	if (!error)
-		error = ss_core_reports_begin(
-			&crash->reports, crash->process.about.account, handler->rate);
+		error = ss_core_reports_begin(&crash->reports,
+					      crash->process.about.account, handler->rate,
+					      limits().handlers);
 	if (error && !handler->forward)
 		return error;
 	struct ss_error *failure = ss_dump_read_head(STDIN_FILENO, &crash->head);

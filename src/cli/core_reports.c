@@ -24,15 +24,25 @@ enum {
 	/* One half of each limit is for system users, the other one for all others. */
 	SYSTEM_UID_END = SS_DUMP_SYSTEM_UIDS,
 	HALVES = 2,
-	/* Handlers for one user at once; and the part of the quota that a user has. */
-	USER_HANDLERS = 4,
+	/* Slots, of which there are more on larger machines; those of one user. */
+	HANDLERS_MIN = 4,
+	USER_HANDLERS_MIN = 2,
+	USER_HANDLERS_MAX = 4,
+	/* The part of the quota that a user has. */
 	USER_PART = 8,
-	BLOCK = 4096, /* files occupy multiples of this */
+	/* That of the machine's memory which all handlers have. */
+	MEMORY_PART = 4,
+	PROCESSES = 2, /* of a handler, that read and interpret */
+	BLOCK = 4096,  /* files occupy multiples of this */
 	REPORT_MAX = 2 << 20,
 	/* Offsets of locks. */
 	STATE_LOCK = 0,
 	SLOT_LOCKS,
 };
+
+/* The symbols of a large program, or a thousand goroutines, fit into that. */
+#define MEMORY_MIN ((uint64_t)256 << 20)
+#define MEMORY_MAX ((uint64_t)512 << 20)
 
 /* Names of reports begin with this: other files are left alone. */
 static const char prefix[] = "crash-";
@@ -82,6 +92,21 @@ static bool is_system(uid_t uid)
 static unsigned first_for(uid_t uid, unsigned count)
 {
 	return is_system(uid) ? count / HALVES : 0;
+}
+
+struct ss_core_limits ss_core_reports_limits(uint64_t memory)
+{
+	const uint64_t all = memory / MEMORY_PART;
+	const uint64_t each =
+		SS_MIN(SS_MAX(all / SS_CORE_HANDLERS_MAX, MEMORY_MIN), MEMORY_MAX);
+	const uint64_t handlers =
+		SS_MIN(all / PROCESSES / each, (uint64_t)SS_CORE_HANDLERS_MAX);
+
+	return (struct ss_core_limits){
+		.handlers = SS_MAX((unsigned)handlers / HALVES * HALVES,
+				   (unsigned)HANDLERS_MIN),
+		.process_memory = each,
+	};
 }
 
 /* Directory --------------------------------------------------------------------- */
@@ -257,32 +282,35 @@ static struct user *find_user(struct state *state, uid_t uid, uint64_t now_ns)
 }
 
 static struct ss_error *take_slot(const struct ss_core_reports *reports,
-				  struct state *state, uid_t uid)
+				  struct state *state, uid_t uid, unsigned handlers)
 {
+	/* One is left for other users, if there are enough. */
+	const unsigned user_max =
+		SS_MAX(SS_MIN(handlers / HALVES - 1, (unsigned)USER_HANDLERS_MAX),
+		       (unsigned)USER_HANDLERS_MIN);
 	unsigned first = first_for(uid, SS_CORE_HANDLERS_MAX);
 	unsigned own = 0;
 	unsigned unused = SS_CORE_HANDLERS_MAX;
 
-	for (unsigned i = first; i < first + SS_CORE_HANDLERS_MAX / HALVES; i++) {
+	for (unsigned i = first; i < first + handlers / HALVES; i++) {
 		if (lock(reports->state, F_OFD_GETLK, F_WRLCK, SLOT_LOCKS + i) == 0)
 			unused = i;
 		else
 			own += state->slots[i] == uid;
 	}
-	if (own >= USER_HANDLERS)
+	if (own >= user_max)
 		return ss_error_new(SS_ERROR_SYSTEM,
-				    "%d reports of user %u are being written",
-				    USER_HANDLERS, uid);
+				    "%u reports of user %u are being written", own, uid);
 	if (unused == SS_CORE_HANDLERS_MAX)
-		return ss_error_new(SS_ERROR_SYSTEM, "%d reports are being written",
-				    SS_CORE_HANDLERS_MAX / HALVES);
+		return ss_error_new(SS_ERROR_SYSTEM, "%u reports are being written",
+				    handlers / HALVES);
 	state->slots[unused] = uid;
 	int error = lock(reports->state, F_OFD_SETLK, F_WRLCK, SLOT_LOCKS + unused);
 	return error ? ss_error_new_errno(-error, "locking '%s'", state_name) : NULL;
 }
 
 struct ss_error *ss_core_reports_begin(const struct ss_core_reports *reports, uid_t uid,
-				       unsigned rate)
+				       unsigned rate, unsigned handlers)
 {
 	struct state state;
 	struct ss_error *error = read_state(reports, &state);
@@ -300,7 +328,7 @@ struct ss_error *ss_core_reports_begin(const struct ss_core_reports *reports, ui
 				     "(--rate)",
 				     user->begun, uid);
 	else
-		error = take_slot(reports, &state, uid);
+		error = take_slot(reports, &state, uid, handlers);
 	if (error)
 		state.refused++;
 	else

@@ -17,6 +17,15 @@
 /* How many handlers write reports at once, at most. */
 enum { SS_CORE_HANDLERS_MAX = 16 };
 
+/* How many do on a machine with that much memory (bytes), and how much each of the two processes
+   of one may allocate: all together a quarter, or 2 GiB if that is more. */
+struct ss_core_limits {
+	unsigned handlers;
+	uint64_t process_memory;
+};
+
+struct ss_core_limits ss_core_reports_limits(uint64_t memory);
+
 /* The process that has crashed. */
 struct ss_core_process {
 	pid_t pid;
@@ -42,10 +51,10 @@ struct ss_error *ss_core_reports_open(const char *path, struct ss_core_reports *
 /* Gives the slot back, unless a child process has it too. */
 void ss_core_reports_close(struct ss_core_reports *reports);
 
-/* Takes a slot for a report that counts to the limits of that user, who may have rate of them in
-   a minute. Otherwise counts the crash as refused. Errors: SYSTEM. */
+/* Takes one of so many slots (handlers) for a report that counts to the limits of that user, who may
+   have rate of them in a minute. Otherwise counts the crash as refused. Errors: SYSTEM. */
 struct ss_error *ss_core_reports_begin(const struct ss_core_reports *reports, uid_t uid,
-				       unsigned rate);
+				       unsigned rate, unsigned handlers);
 
 /* How large one report may be. */
 uint64_t ss_core_reports_size_max(uint64_t quota);

@@ -677,7 +677,7 @@ def handler_files(lab, tries):
         yield None if os.path.exists(old) and len(crash.list()) == before + index + 1 else "a report is missing"
 
 
-@attack("crash handler: 60 at once: more than 4 of one user write, or one is refused and not counted", 3)
+@attack("crash handler: 60 at once, `--rate=10`: more than 10 write, or one is refused and not counted", 3)
 def handler_flood(lab, tries):
     for _ in range(tries):
         crash = Crash(lab, 65534)

@@ -51,12 +51,18 @@ static struct ss_core_reports open_reports(void)
 	return reports;
 }
 
-static bool begin(const struct ss_core_reports *reports, uid_t uid, unsigned rate)
+static bool begin_of(const struct ss_core_reports *reports, uid_t uid, unsigned rate,
+		     unsigned handlers)
 {
 	_cleanup_error_ struct ss_error *error =
-		ss_core_reports_begin(reports, uid, rate);
+		ss_core_reports_begin(reports, uid, rate, handlers);
 
 	return !error;
+}
+
+static bool begin(const struct ss_core_reports *reports, uid_t uid, unsigned rate)
+{
+	return begin_of(reports, uid, rate, SS_CORE_HANDLERS_MAX);
 }
 
 static uint64_t refused(void)
@@ -113,6 +119,49 @@ static void test_slots(void **state)
 	ss_core_reports_close(&reports);
 	for (size_t i = 1; i < count; i++)
 		ss_core_reports_close(&open[i]);
+}
+
+/* All handlers together have a quarter of the memory, but there are four in any case. */
+static void test_limits(void **state)
+{
+	static const struct {
+		uint64_t memory; /* MiB */
+		unsigned handlers;
+		uint64_t process_memory;
+	} machines[] = {
+		{ 0, 4, 256 },	   { 512, 4, 256 },    { 8192, 4, 256 },
+		{ 12288, 6, 256 }, { 14336, 6, 256 },  { 24576, 8, 384 },
+		{ 32768, 8, 512 }, { 65536, 16, 512 }, { 1 << 20, 16, 512 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(machines); i++) {
+		struct ss_core_limits limits =
+			ss_core_reports_limits(machines[i].memory * KIB * KIB);
+		assert_int_equal(limits.handlers, machines[i].handlers);
+		assert_int_equal(limits.process_memory,
+				 machines[i].process_memory * KIB * KIB);
+	}
+}
+
+/* A small machine has two slots for each kind of user. */
+static void test_few_slots(void **state)
+{
+	static const struct {
+		uid_t uid;
+		bool begun;
+	} crashes[] = { { USER, true },	  { USER, true },   { OTHER, false },
+			{ SYSTEM, true }, { SYSTEM, true }, { SYSTEM, false } };
+	struct ss_core_reports reports[SS_ARRAY_SIZE(crashes)];
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(crashes); i++) {
+		reports[i] = open_reports();
+		assert_int_equal(begin_of(&reports[i], crashes[i].uid, RATE, 4),
+				 crashes[i].begun);
+	}
+	for (size_t i = 0; i < SS_ARRAY_SIZE(crashes); i++)
+		ss_core_reports_close(&reports[i]);
 }
 
 static void add(const struct ss_core_reports *reports, uid_t uid, unsigned pid,
@@ -214,6 +263,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_rate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slots, setup, teardown),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test_setup_teardown(test_few_slots, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_users, setup, teardown),
 		cmocka_unit_test(test_names),
