@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/child.h"
@@ -41,7 +40,6 @@ enum {
 	SMALL = 4096,
 	SIGNAL_MAX = 64,
 	NOBODY = 65534,
-	PIDFD_OPEN = 434, /* headers before Linux 5.3 lack it */
 };
 
 /* All handlers together may use about a quarter of the machine's memory, but each can read the
