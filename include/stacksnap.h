@@ -87,15 +87,6 @@ SS_API const char *ss_version(void);
  */
 SS_API struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret);
 
-/*
- * Opens a process that ss_target_open() refuses with DENIED, or whose capture failed
- * with TRACED. A capture of it, in any mode, lists the threads with name and state, and
- * stops nothing; each stack ends with SS_END_DENIED. Errors: INVALID, NO_PROCESS,
- * KERNEL_THREAD, SELF, ZOMBIE, DENIED (not even threads and states may be read),
- * NO_MEMORY, SYSTEM.
- */
-SS_API struct ss_error *ss_target_open_listing(pid_t pid, struct ss_target **ret);
-
 /* Captures of the target stay valid. */
 SS_API void ss_target_close(struct ss_target *target);
 
@@ -252,9 +243,6 @@ struct ss_gather_plan {
 	struct ss_gather_root roots[SS_GATHER_ROOTS_MAX];
 };
 
-/* Checks an untrusted plan. Errors: INVALID. */
-SS_API struct ss_error *ss_gather_plan_check(const struct ss_gather_plan *plan);
-
 struct ss_capture_options {
 	size_t size; /* sizeof(struct ss_capture_options) */
 	enum ss_mode mode;
@@ -310,48 +298,11 @@ SS_API struct ss_error *ss_capture_complete(struct ss_capture *capture,
 					    const struct ss_capture_options *options,
 					    const pid_t *tids, size_t count);
 
-/*
- * For a copy of the capture that another process has, such as a sandboxed child: writes what
- * the last ss_capture_complete() has added to it, as bytes that ss_capture_apply_completion()
- * adds to the copy. Returns their number. 0: they do not fit, or it added more than registers
- * (stacks, files of modules), so a new copy is needed. The second function returns false if
- * the bytes are not valid; it believes them otherwise.
- */
-SS_API size_t ss_capture_copy_completion(const struct ss_capture *capture, void *ret,
-					 size_t max);
-SS_API bool ss_capture_apply_completion(struct ss_capture *capture, const void *bytes,
-					size_t size);
-
-/*
- * Executes a plan after the capture, without stopping a thread, and adds what it copies in
- * place of what an earlier plan has copied. Threads that run may have changed it
- * meanwhile. Steps cannot begin at a register or thread pointer. Call it before the capture
- * is shared. Errors: NO_PROCESS, INVALID, NO_MEMORY.
- */
-SS_API struct ss_error *ss_capture_gather(struct ss_capture *capture,
-					  struct ss_target *target,
-					  const struct ss_gather_plan *plan);
-
 /* Where a stack continues beyond its copy: the thread's tid and missing. */
 struct ss_stack_request {
 	pid_t tid;
 	uint64_t address;
 };
-
-/*
- * Copies more of stacks that end where their copy ends, in the same or in another mapping.
- * Stops no thread. Takes only stacks of threads that sleep, and that provably have not run
- * since (by the scheduler's counter); of a thread that was stopped, only if it is where it
- * was and its stack has the same bytes. ret: how many stacks have grown; unwind the
- * capture again if there are any. Ends at max_deep bytes of each stack. Pass the options of
- * the capture; call it before the capture is shared. Errors: NO_PROCESS, INVALID,
- * NO_MEMORY.
- */
-SS_API struct ss_error *ss_capture_extend(struct ss_capture *capture,
-					  struct ss_target *target,
-					  const struct ss_capture_options *options,
-					  const struct ss_stack_request *requests,
-					  size_t count, size_t *ret);
 
 /*
  * Reads memory of the target after the capture, without stopping a thread: what unwinding
@@ -371,15 +322,6 @@ SS_API bool ss_late_reader_check(void *reader, pid_t tid);
    are not read, which would bring them back into memory. */
 SS_API void ss_late_reader_set_limits(struct ss_late_reader *reader, uint64_t max_bytes,
 				      unsigned timeout_ms, bool no_swap);
-
-/*
- * Reads other processes that threads of the capture wait for: the holder of a file lock
- * or of a lock in shared memory, the only other end of a pipe or UNIX socket, the only
- * child. Reads at most four processes of the same user, directly or through one
- * another, and stops none. Omits processes that may not be read. A second call does
- * nothing. ss_snapshot_add_related() interprets them.
- */
-SS_API void ss_capture_add_related(struct ss_capture *capture, struct ss_target *target);
 
 /*
  * Reads copied memory: stacks, and what a gather plan copied. Returns how many of the size
@@ -420,9 +362,6 @@ struct ss_core_options {
 SS_API struct ss_error *ss_capture_read_core(int fd, struct ss_session *session,
 					     const struct ss_core_options *options,
 					     struct ss_capture **ret);
-
-/* How many bytes of memory its copies of the process take. */
-SS_API uint64_t ss_capture_size(const struct ss_capture *capture);
 
 /* Snapshots of the capture stay valid. */
 SS_API void ss_capture_free(struct ss_capture *capture);
@@ -498,18 +437,6 @@ SS_API struct ss_error *ss_cache_open(const struct ss_cache_options *options,
 				      struct ss_cache **ret);
 SS_API void ss_cache_close(struct ss_cache *cache);
 
-/* Finds in the cache what is known about the modules of a capture. Call it after the last
-   change of the capture, before ss_capture_unwind(). uid: the owner of the process, see
-   ss_target_owner(). What the files of one user's processes contain is never used for
-   those of another user. */
-SS_API void ss_cache_attach(struct ss_cache *cache, struct ss_capture *capture,
-			    uid_t uid);
-
-/* Adds to the cache what the session found in such modules. (ss_sandbox_run() does it for the
-   sessions of its attempts.) What cannot be written is not kept. Errors: SYSTEM. */
-SS_API struct ss_error *ss_cache_update(struct ss_cache *cache,
-					struct ss_session *session);
-
 /* Unwinding and symbolizing --------------------------------------------- */
 
 /*
@@ -575,29 +502,6 @@ SS_API struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 					  const struct ss_unwind_options *options,
 					  struct ss_snapshot **ret);
 
-/*
- * Writes the stacks of a snapshot to a file, before ss_snapshot_symbolize(), with the functions,
- * locks and tasks of runtimes, if the process has any; else nothing. With
- * ss_capture_add_stacks() the capture gets them, and ss_capture_unwind() takes them from
- * there: so a process in which functions of runtimes can be read only now (read of struct
- * ss_unwind_options) can be interpreted later. Unwind with native. The bytes are not
- * looked at before ss_capture_unwind(); they may be untrusted, but must be of the same build
- * of the library. *ret: whether there are any. Errors: SYSTEM, INVALID (more than 128 MiB),
- * NO_MEMORY.
- */
-SS_API struct ss_error *ss_snapshot_save_stacks(const struct ss_snapshot *snapshot,
-						int fd);
-SS_API struct ss_error *ss_capture_add_stacks(struct ss_capture *capture, int fd,
-					      bool *ret);
-
-/* Whether a capture has such stacks. One of a series, in which no thread has run since the one before
-   (previous of struct ss_capture_options), has those of that one. */
-SS_API bool ss_capture_has_stacks(const struct ss_capture *capture);
-
-/* Whether a capture of a series has other modules than the one before: there may be a runtime that
-   was not there. */
-SS_API bool ss_capture_has_other_modules(const struct ss_capture *capture);
-
 enum ss_symbolize_flags {
 	SS_NO_INLINES = 1 << 0,	 /* no frames for inlined functions */
 	SS_NO_SOURCE = 1 << 1,	 /* no file, line, column of native code */
@@ -625,17 +529,6 @@ SS_API bool ss_session_find_note(struct ss_session *session,
 SS_API void ss_session_add_note(struct ss_session *session,
 				const struct ss_snapshot *snapshot, size_t module,
 				uint64_t key, const char *text);
-
-/*
- * Unwinds and symbolizes the other processes that ss_capture_add_related() has read, so that
- * ss_snapshot_diagnose() can follow waits into them. Call it at most once, between
- * ss_snapshot_symbolize() and ss_snapshot_diagnose(), with the capture of the snapshot
- * and the flags of the former. Errors: NO_MEMORY, INVALID.
- */
-SS_API struct ss_error *ss_snapshot_add_related(struct ss_snapshot *snapshot,
-						const struct ss_capture *capture,
-						struct ss_session *session,
-						unsigned flags);
 
 /* A table of functions that are known to wait, and what they wait for. */
 struct ss_wait_table;
@@ -677,26 +570,6 @@ enum ss_jit_plan {
 	SS_JIT_LOOK,	/* ss_capture_gather() with the plan */
 	SS_JIT_CAPTURE, /* capture again with the plan, which has led to something */
 };
-
-/*
- * A plan that copies the unwind information which JIT compilers registered with libgcc
- * (__register_frame()), if the snapshot has frames of JIT code and libgcc is there. Unwind
- * the capture again after the plan was executed.
- */
-SS_API enum ss_jit_plan ss_snapshot_plan_jit(const struct ss_snapshot *snapshot,
-					     const struct ss_capture *capture,
-					     struct ss_gather_plan *ret);
-
-/*
- * A plan that copies the frames of runtimes together with the stacks, if threads of the
- * snapshot ran while they were captured: their frames cannot be read later. Capture again
- * with the plan. False: no plan is needed, or the capture was made with one. With many of
- * struct ss_unwind_options, it was made with the same one; threads that start and end all the
- * time make new ones, so the caller needs a limit.
- */
-SS_API bool ss_snapshot_plan_runtimes(const struct ss_snapshot *snapshot,
-				      const struct ss_capture *capture,
-				      struct ss_gather_plan *ret);
 
 /*
  * A plan that copies what describes the goroutines of a Go program, and their stacks. False:
@@ -1193,6 +1066,9 @@ struct ss_wait {
 	enum ss_wait_purpose purpose;
 	const char *purpose_function; /* name without parameters, or NULL */
 	const char *purpose_words;    /* its description in the table, or NULL */
+
+	/* Only threads of the process can end it: it waits on a private futex. */
+	bool within_process;
 };
 
 struct ss_thread {
@@ -1395,13 +1271,6 @@ ss_snapshot_goroutine_frame(const struct ss_snapshot *snapshot,
 			    const struct ss_goroutine *goroutine, size_t index);
 /* How many more there are that could not be read. */
 SS_API size_t ss_snapshot_goroutines_unread(const struct ss_snapshot *snapshot);
-/*
- * Marks as blocked the goroutines of last that wait for a lock, did so with the same stack
- * in first, an earlier snapshot of the process, and have not run in between. Call it after
- * ss_snapshot_diagnose() of last, and before ss_progress_new().
- */
-SS_API void ss_snapshot_compare_goroutines(struct ss_snapshot *last,
-					   const struct ss_snapshot *first);
 /* One line that says why the goroutines of a Go program are not known, or NULL. */
 SS_API const char *ss_snapshot_goroutine_problem(const struct ss_snapshot *snapshot);
 
@@ -1522,9 +1391,6 @@ enum ss_recording_end {
 	SS_RECORDING_LOST,	 /* the process became unreadable */
 	SS_RECORDING_SNAPSHOT,	 /* a single snapshot */
 };
-
-/* "cut", "stopped", ... Never NULL. */
-SS_API const char *ss_recording_end_name(enum ss_recording_end end);
 
 /* What the samples of a recording are. */
 enum ss_recording_scope {
@@ -1812,14 +1678,6 @@ SS_API struct ss_error *ss_recording_snapshot(struct ss_recording *recording,
 					      uint64_t tick, size_t process,
 					      struct ss_snapshot **ret);
 
-/*
- * Identifies the files of modules without a build-id, see struct ss_file_identity, so that
- * ss_snapshot_record() writes it. Reads their headers and symbol tables, like
- * ss_snapshot_symbolize(). Call it before the snapshot is shared between threads.
- */
-SS_API void ss_snapshot_identify_files(struct ss_snapshot *snapshot,
-				       struct ss_session *session);
-
 /* What a recording says besides samples. A zeroed struct says nothing. */
 struct ss_recording_about {
 	const char *wait_functions; /* see ss_wait_table_added(); or NULL */
@@ -2004,7 +1862,6 @@ SS_API struct ss_error *ss_sandbox_request(const struct ss_sandbox_attempt *atte
  * them, nothing is read.
  */
 SS_API size_t ss_sandbox_read(void *attempt, uint64_t address, void *bytes, size_t size);
-SS_API bool ss_sandbox_check(void *attempt, pid_t tid);
 
 /*
  * Requests something from the calling process, as ss_sandbox_request() does, but waits for the
@@ -2013,8 +1870,6 @@ SS_API bool ss_sandbox_check(void *attempt, pid_t tid);
  * SS_SANDBOX_ASK_MAX; ss_sandbox_request() may be possible. An attempt may ask several times.
  */
 enum { SS_SANDBOX_ASK_MAX = 128 << 10 };
-SS_API size_t ss_sandbox_ask(const struct ss_sandbox_attempt *attempt, const void *bytes,
-			     size_t size, void *ret, size_t max);
 
 /* Interprets. Runs in the child, which has a copy of the caller's memory. Its standard
    error is a file. ss_sandbox_run() returns its error, except NO_MEMORY, which is a
@@ -2085,6 +1940,237 @@ SS_API struct ss_error *ss_sandbox_run(const struct ss_sandbox_options *options,
 				       struct ss_sandbox_result **ret);
 
 SS_API void ss_sandbox_result_free(struct ss_sandbox_result *result);
+
+/* Interpreting ------------------------------------------------------------ */
+
+/*
+ * The way from captures to snapshots, whatever is looked at: a source has captures, which
+ * ss_interpret() unwinds, symbolizes and diagnoses in a confined process (ss_sandbox_run()).
+ * That process asks for what is missing, and the source provides it: with privileges, and
+ * without parsing anything.
+ */
+
+/* What is missing of the last capture of a source: memory according to a plan, or stacks. */
+struct ss_completion {
+	bool goroutines; /* the plan is for goroutines */
+	bool runtimes;	 /* capture again with the plan */
+	enum ss_jit_plan jit;
+	struct ss_gather_plan plan;	       /* of one of these three; unchecked */
+	const struct ss_stack_request *stacks; /* address 0: registers are missing */
+	size_t count;
+};
+
+/* Of struct ss_source, the functions that a source does not have are NULL. */
+struct ss_source {
+	void *data;
+	size_t count; /* of captures */
+	/* In the order of time, of one process; or of several. The source owns them, and may
+	   replace them when it completes the last one. NULL: see load. */
+	struct ss_capture **captures;
+	bool of_processes;
+	/* Makes the only capture in the confined process, from input that may not be parsed with
+	   privileges. count is 1 then. */
+	struct ss_error *(*load)(void *data, const struct ss_sandbox_attempt *attempt,
+				 struct ss_capture **ret);
+	/* Completes the last capture as far as possible. may_stop: threads whose registers are
+	   missing may be stopped. Returns whether anything has changed. */
+	bool (*complete)(void *data, const struct ss_completion *completion,
+			 bool may_stop);
+	/* For struct ss_unwind_options, of the capture with that index. */
+	size_t (*read)(void *data, size_t index, uint64_t address, void *bytes,
+		       size_t size);
+	bool (*check)(void *data, size_t index, pid_t tid);
+};
+
+/* For the times of struct ss_interpretation. */
+enum ss_interpret_step {
+	SS_STEP_CAPTURE, /* in the caller, to complete a capture */
+	SS_STEP_UNWIND,
+	SS_STEP_SYMBOLIZE,
+	SS_STEP_DIAGNOSE,
+	SS_STEP_FINISH,
+	SS_STEP_COUNT,
+};
+
+/* What write of struct ss_interpret_options gets, in the confined process. */
+struct ss_interpreted {
+	const struct ss_capture *const *captures;
+	const struct ss_snapshot *const *snapshots;
+	size_t count;
+	enum ss_sandbox_level level;
+	const char *problem; /* as in struct ss_interpretation */
+	int output;	     /* file for the result */
+};
+
+struct ss_interpret_options {
+	size_t size;	     /* sizeof(struct ss_interpret_options) */
+	unsigned max_frames; /* per thread; 0: no limit */
+	bool native;	     /* as in struct ss_unwind_options, also the next two */
+	bool tasks;	     /* of the last capture, or of each process */
+	bool many;
+	bool goroutines;    /* read those of the last capture */
+	bool raw;	    /* no symbols */
+	bool no_waits;	    /* no diagnosis */
+	bool last_waits;    /* diagnose the last capture only */
+	bool only_stacks;   /* neither symbols nor diagnosis */
+	bool for_recording; /* identify files; symbols only as diagnosis needs them */
+	unsigned symbolize_flags;	   /* enum ss_symbolize_flags */
+	const struct ss_wait_table *waits; /* NULL: the functions that are built in */
+	const char *debug_dir;		   /* as in struct ss_session_options */
+	const char *sysroot;
+	struct ss_cache *cache; /* or NULL */
+	/* Whose privileges the confined process has; see ss_target_owner(). */
+	bool owner_known;
+	bool owner_reads_sysroot;
+	uid_t uid;
+	gid_t gid;
+	enum ss_sandbox_level last_level; /* see struct ss_sandbox_options */
+	unsigned timeout_ms;		  /* likewise */
+	uint64_t more_memory;		  /* likewise */
+	unsigned stops;	    /* how often threads may be stopped to read their registers */
+	unsigned plans;	    /* for runtimes that were executed before */
+	unsigned max_plans; /* 0: no limit but that of all requests */
+	bool settled;	    /* nothing can be completed */
+	void *data;	    /* of the functions, each of which may be NULL */
+	/* In the confined process: writes the result in place of snapshots, which are not
+	   returned then. *ret_value: see struct ss_sandbox_result. */
+	struct ss_error *(*write)(void *data, const struct ss_interpreted *interpreted,
+				  uint64_t *ret_value);
+	/* In the confined process: a line about what is missing in the last snapshot. */
+	char *(*advise)(void *data, const struct ss_snapshot *snapshot,
+			struct ss_session *session);
+	/* Files that the confined process may not open. attach: sets find_file and open_file of
+	   its session, which note requests; request sends them (ss_sandbox_request()), *ret says
+	   whether there are any; answer gets their bytes in the caller: untrusted. */
+	void (*attach_files)(void *data, struct ss_session_options *session);
+	struct ss_error *(*request_files)(void *data,
+					  const struct ss_sandbox_attempt *attempt,
+					  bool *ret);
+	void (*answer_files)(void *data, const void *bytes, size_t size);
+	unsigned file_rounds;
+	/* As in struct ss_sandbox_options. */
+	bool (*stop)(void *data);
+	void (*slow)(void *data, enum ss_sandbox_step step);
+};
+
+struct ss_interpretation {
+	struct ss_snapshot **snapshots; /* one of each capture */
+	size_t count;			/* 0 with write */
+	char *problem; /* one line: what failed, and what is missing therefore; or NULL */
+	char *advice;  /* of the advise function; or NULL */
+	bool settled;  /* nothing more could be completed */
+	uint64_t spent_ns[SS_STEP_COUNT];
+	struct ss_sandbox_result
+		*sandbox; /* level, failures, messages; output with write */
+};
+
+/* Sets the owner of the process in options. */
+SS_API void ss_interpret_as_owner(const struct ss_target *target,
+				  struct ss_interpret_options *options);
+
+/* With only_stacks and without write, there are no snapshots: the source was completed. Errors:
+   those of ss_sandbox_run(); NO_PROCESS (there are no threads left), INVALID. */
+SS_API struct ss_error *ss_interpret(struct ss_source *source,
+				     const struct ss_interpret_options *options,
+				     struct ss_interpretation **ret);
+SS_API void ss_interpretation_free(struct ss_interpretation *interpretation);
+
+/* A line about failures of attempts, to be freed; NULL: there were none. path (or NULL) returns
+   the path of a module, or NULL, for those that were skipped. */
+typedef const char *ss_module_path_function(const void *data, size_t index);
+SS_API char *ss_interpret_problem(const struct ss_sandbox_failure *failures, size_t count,
+				  enum ss_sandbox_level level, bool no_waits, bool raw,
+				  ss_module_path_function *path, const void *data);
+
+/* Registers may be needed only after more of a stack was copied: default of stops. */
+enum { SS_INTERPRET_STOPS = 2 };
+
+/* A live process as a source: one capture of it, or several, one after the other. */
+struct ss_process_source;
+
+struct ss_process_source_options {
+	size_t size; /* sizeof(struct ss_process_source_options) */
+	const struct ss_capture_options *capture;
+	/* An open target, which must outlive this; NULL: it is opened by its pid. */
+	struct ss_target *target;
+	bool held;	 /* all threads of target stand still: see ss_supervisor_hold() */
+	bool list;	 /* if access is denied: list the threads, with name and state */
+	bool no_related; /* skip processes that threads wait for */
+	/* Called before and after what may never return, because memory of the process
+	   depends on a file system that does not answer; or NULL. */
+	void (*watch)(void *data, pid_t pid, bool begin);
+	/* Called if something could not be completed; or NULL. */
+	void (*warn)(void *data, const struct ss_error *error);
+	void *data;
+};
+
+/* Captures the process. Errors: those of ss_target_open() and ss_capture_take(). */
+SS_API struct ss_error *
+ss_process_source_new(pid_t pid, const struct ss_process_source_options *options,
+		      struct ss_process_source **ret);
+SS_API void ss_process_source_free(struct ss_process_source *source);
+/* The last capture, which can be completed; valid as long as it, as the next three. */
+SS_API struct ss_source *ss_process_source_last(struct ss_process_source *source);
+/* All captures. */
+SS_API struct ss_source *ss_process_source_all(struct ss_process_source *source);
+SS_API struct ss_target *ss_process_source_target(struct ss_process_source *source);
+/* Why threads are only listed; or NULL. */
+SS_API const struct ss_error *
+ss_process_source_refusal(const struct ss_process_source *source);
+
+/*
+ * For several captures: begin completes the first one and reads the functions of runtimes,
+ * which is possible only before the process goes on; take adds a capture, and does the same
+ * for it; end finds the processes that threads of the last capture wait for. options: of
+ * the interpretation that follows. Errors: those of ss_capture_take() and ss_interpret();
+ * INTERRUPTED: the capture was dropped.
+ */
+SS_API struct ss_error *
+ss_process_source_begin_series(struct ss_process_source *live,
+			       const struct ss_interpret_options *options);
+SS_API struct ss_error *
+ss_process_source_take(struct ss_process_source *live,
+		       const struct ss_interpret_options *options);
+/* Bytes of all captures, see ss_capture_size(). */
+SS_API uint64_t ss_process_source_size(const struct ss_process_source *source);
+SS_API void ss_process_source_end_series(struct ss_process_source *source);
+
+struct ss_progress;
+
+/*
+ * A process that is observed for a while: captures of all threads at the beginning and at the
+ * end, of running threads between, and the scheduler's counters. Of options, the members
+ * target, held and list are not used. Errors: those of ss_target_open(), ss_activity_take()
+ * and ss_capture_take().
+ */
+struct ss_observation;
+SS_API struct ss_error *
+ss_observation_new(pid_t pid, uint64_t time_ns,
+		   const struct ss_process_source_options *options,
+		   struct ss_observation **ret);
+SS_API void ss_observation_free(struct ss_observation *observation);
+/* Both are valid as long as the observation. */
+SS_API struct ss_source *ss_observation_source(struct ss_observation *observation);
+SS_API struct ss_target *ss_observation_target(struct ss_observation *observation);
+/* See ss_progress_new(); result: of the source. */
+SS_API struct ss_error *ss_observation_compare(const struct ss_observation *observation,
+					       const struct ss_interpretation *result,
+					       struct ss_progress **ret);
+
+struct ss_snapshot_options {
+	size_t size; /* sizeof(struct ss_snapshot_options) */
+	struct ss_capture_options capture;
+	struct ss_interpret_options interpret;
+};
+
+/*
+ * One snapshot of a process: captures, completes, unwinds, symbolizes and diagnoses it, in a
+ * confined process with the privileges of its owner. options: NULL for the defaults; sizes
+ * and owner are set. Errors: those of ss_process_source_new() and ss_interpret().
+ */
+SS_API struct ss_error *ss_snapshot_take(pid_t pid,
+					 const struct ss_snapshot_options *options,
+					 struct ss_snapshot **ret);
 
 /* Loading and unloading of modules ----------------------------------------- */
 

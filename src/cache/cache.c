@@ -16,6 +16,7 @@
 #include "base/new_file.h"
 #include "base/vector.h"
 #include "model/capture.h"
+#include "model/pipeline.h"
 #include "model/session.h"
 
 enum {
@@ -360,16 +361,4 @@ void ss_cache_store(struct ss_cache *cache, int fd)
 	}
 	if (at > 0)
 		prune(cache);
-}
-
-struct ss_error *ss_cache_update(struct ss_cache *cache, struct ss_session *session)
-{
-	_cleanup_close_ int fd = memfd_create("cache", MFD_CLOEXEC);
-	int errnum = errno;
-
-	if (fd < 0)
-		return ss_error_new_errno(errnum, "cannot create a file in memory");
-	ss_session_save(session, fd);
-	ss_cache_store(cache, fd);
-	return NULL;
 }

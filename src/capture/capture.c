@@ -9,6 +9,7 @@
 #include "capture/complete.h"
 #include "capture/extend.h"
 #include "capture/stop.h"
+#include "model/pipeline.h"
 #include "objects/objects.h"
 #include "target/files.h"
 #include "target/own_thread.h"

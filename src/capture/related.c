@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "capture/stop.h"
 #include "model/activity.h"
+#include "model/pipeline.h"
 #include "objects/holders.h"
 #include "objects/peers.h"
 

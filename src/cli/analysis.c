@@ -65,13 +65,6 @@ void ss_analysis_configure(struct ss_analysis *analysis,
 	analysis->verbose = options->common.verbose;
 }
 
-void ss_analysis_attach(const struct ss_options *options,
-			const struct ss_analysis_owner *owner, struct ss_capture *capture)
-{
-	if (options->cache && owner->known)
-		ss_cache_attach(options->cache, capture, owner->uid);
-}
-
 struct ss_error *ss_analysis_run(const struct ss_analysis *analysis,
 				 struct ss_sandbox_result **ret)
 {
@@ -108,7 +101,12 @@ struct ss_error *ss_analysis_copy(const struct ss_analysis *analysis,
 
 struct ss_error *ss_analysis_open(const struct ss_sandbox_attempt *attempt, FILE **ret)
 {
-	_cleanup_close_ int fd = fcntl(attempt->output, F_DUPFD_CLOEXEC, FIRST_FD);
+	return ss_analysis_open_fd(attempt->output, ret);
+}
+
+struct ss_error *ss_analysis_open_fd(int output, FILE **ret)
+{
+	_cleanup_close_ int fd = fcntl(output, F_DUPFD_CLOEXEC, FIRST_FD);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (!out)
@@ -128,78 +126,6 @@ struct ss_error *ss_analysis_close(FILE *out, struct ss_error *error)
 	if (error || (!failed && closed == 0))
 		return error;
 	return ss_error_new_errno(failed ? EIO : errnum, "cannot write the result");
-}
-
-const char *ss_analysis_snapshot_module(const void *data, size_t index)
-{
-	const struct ss_snapshot *snapshot = data;
-
-	return index < ss_snapshot_module_count(snapshot) ?
-		       ss_snapshot_module(snapshot, index)->path :
-		       NULL;
-}
-
-static void write_failure(const struct ss_sandbox_failure *failure, const char *path,
-			  FILE *out)
-{
-	char how[128];
-
-	ss_sandbox_failure_describe(failure, how, sizeof(how));
-	if (failure->module < 0)
-		(void)fprintf(out, "the analysis %s", how);
-	else
-		(void)fprintf(out, "the analysis of %s %s, module skipped",
-			      path ? ss_label_base(path) : "a module", how);
-}
-
-char *ss_analysis_problem(const struct ss_sandbox_attempt *attempt,
-			  ss_analysis_module_path *module_path, const void *data,
-			  bool raw)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = attempt->failure_count ? open_memstream(&text, &size) : NULL;
-
-	if (!out)
-		return NULL;
-	for (size_t i = 0; i < attempt->failure_count; i++) {
-		const struct ss_sandbox_failure *failure = &attempt->failures[i];
-		bool known = module_path && failure->module >= 0;
-		(void)fputs(i ? "; " : "", out);
-		write_failure(failure,
-			      known ? module_path(data, (size_t)failure->module) : NULL,
-			      out);
-	}
-	if (attempt->level == SS_SANDBOX_RAW && !raw)
-		(void)fputs("; names are missing", out);
-	if (attempt->level == SS_SANDBOX_PLACES)
-		(void)fputs("; only the innermost frame of each thread is shown", out);
-	else if (attempt->no_waits)
-		(void)fputs("; waits are missing", out);
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
-}
-
-struct ss_error *ss_analysis_diagnose(const struct ss_sandbox_attempt *attempt,
-				      const struct ss_options *options,
-				      const struct ss_capture *capture,
-				      struct ss_snapshot *snapshot)
-{
-	const struct ss_diagnose_options diagnose_options = {
-		.size = sizeof(diagnose_options),
-		.waits = options->waits,
-	};
-	struct ss_error *error = NULL;
-
-	if (attempt->level == SS_SANDBOX_PLACES || attempt->no_waits || options->no_waits)
-		return NULL;
-	ss_sandbox_enter(attempt, SS_SANDBOX_DIAGNOSE);
-	if (capture && attempt->level == SS_SANDBOX_NAMES)
-		error = ss_snapshot_add_related(snapshot, capture, attempt->session,
-						options->symbols.flags);
-	return error ? error : ss_snapshot_diagnose(snapshot, &diagnose_options);
 }
 
 char *ss_analysis_advice(const struct ss_sandbox_attempt *attempt,

@@ -43,11 +43,6 @@ void ss_analysis_configure(struct ss_analysis *analysis,
 			   const struct ss_analysis_owner *owner, size_t captures,
 			   struct ss_file_requests *requests);
 
-/* Finds names for a capture in the cache. Again after a change of the capture. */
-void ss_analysis_attach(const struct ss_options *options,
-			const struct ss_analysis_owner *owner,
-			struct ss_capture *capture);
-
 /* Runs the work. Errors: those of ss_sandbox_run(). */
 struct ss_error *ss_analysis_run(const struct ss_analysis *analysis,
 				 struct ss_sandbox_result **ret);
@@ -63,30 +58,15 @@ struct ss_error *ss_analysis_copy(const struct ss_analysis *analysis,
 /* For the work: the output of an attempt as a stream. Errors: NO_MEMORY. */
 struct ss_error *ss_analysis_open(const struct ss_sandbox_attempt *attempt, FILE **ret);
 
+struct ss_error *ss_analysis_open_fd(int output, FILE **ret);
+
 /* Closes the stream. Returns error if there is one. Errors: SYSTEM (writing failed). */
 struct ss_error *ss_analysis_close(FILE *out, struct ss_error *error);
-
-/* Returns one line about failures of earlier attempts and their consequences, to be freed;
-   NULL if there were none. module_path (or NULL) names the modules that were skipped. */
-typedef const char *ss_analysis_module_path(const void *data, size_t index);
-char *ss_analysis_problem(const struct ss_sandbox_attempt *attempt,
-			  ss_analysis_module_path *module_path, const void *data,
-			  bool raw);
-
-/* Finds what threads wait for, unless the attempt or the options skip it; with names also
-   those of the processes that threads wait for, if the capture (or NULL) has them. */
-struct ss_error *ss_analysis_diagnose(const struct ss_sandbox_attempt *attempt,
-				      const struct ss_options *options,
-				      const struct ss_capture *capture,
-				      struct ss_snapshot *snapshot);
 
 /* How to get what is missing in a snapshot of this attempt, for text: see ss_advice_new(). NULL
    also without names. privileged: the caller of the sandbox is root. */
 char *ss_analysis_advice(const struct ss_sandbox_attempt *attempt,
 			 const struct ss_snapshot *snapshot,
 			 const struct ss_options *options, bool privileged);
-
-/* A ss_analysis_module_path; data is a struct ss_snapshot. */
-const char *ss_analysis_snapshot_module(const void *data, size_t index);
 
 #endif

@@ -10,10 +10,9 @@
 #include "cli/command.h"
 #include "cli/core_handler.h"
 #include "cli/failure.h"
+#include "cli/interpret.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/phases.h"
-#include "cli/snap_analysis.h"
 #include "cli/usage.h"
 
 enum {
@@ -142,30 +141,29 @@ static struct ss_error *load(void *data, const struct ss_sandbox_attempt *attemp
 
 static struct ss_error *show(struct core *core, bool *ret)
 {
-	struct ss_phases phases = { .current = SS_PHASE_COUNT };
-	struct ss_snap_analysis analysis = {
+	__attribute__((cleanup(ss_reading_deinit))) struct ss_reading reading = {
 		.options = &core->options,
-		.load = load,
-		.load_data = core,
 		.run = &core->run,
-		.phases = &phases,
 		.color = ss_options_want_color(&core->options.common),
 	};
+	struct ss_source source = { .data = core, .count = 1, .load = load };
+	struct ss_interpret_options options;
 	struct ss_error *error = open_file(core);
 
 	if (!error)
 		error = ss_output_open(core->options.common.output, 0, &core->output);
 	if (!error && core->options.symbols.debuginfod)
 		error = ss_debuginfod_new(&core->debuginfod);
-	analysis.requests.debuginfod = core->debuginfod;
-	analysis.output = core->output;
+	if (error)
+		return error;
+	reading.requests.debuginfod = core->debuginfod;
+	reading.output = core->output;
+	ss_reading_configure(&reading, NULL, &options);
+	options.last_level = SS_SANDBOX_RAW; /* a file is not read with privileges */
 	ss_row_arguments_begin(&core->options.common.rows, 0);
-	ss_row_source_init(&analysis.rows, &core->options.common.rows);
-	analysis.rows.boot_id[0] = '\0'; /* it may be of another machine */
-	if (!error)
-		error = ss_snap_analysis_run(&analysis, ret);
-	ss_snap_analysis_deinit(&analysis);
-	return error;
+	ss_row_source_init(&reading.rows, &core->options.common.rows);
+	reading.rows.boot_id[0] = '\0'; /* it may be of another machine */
+	return ss_reading_show(&reading, &source, &options, ret);
 }
 
 static void take_argument(struct core *core, char *arg, const struct argp_state *state)

@@ -21,7 +21,7 @@
 #include "cli/failure.h"
 #include "cli/number.h"
 #include "cli/output.h"
-#include "cli/snap_analysis.h"
+#include "cli/interpret.h"
 
 enum {
 	/* The process is let go after this, even if it has not been read completely. */
@@ -40,6 +40,7 @@ enum {
 	SMALL = 4096,
 	SIGNAL_MAX = 64,
 	NOBODY = 65534,
+	FILE_MAX = 64 << 20,
 };
 
 /* All handlers together may use about a quarter of the machine's memory, but each can read the
@@ -192,17 +193,20 @@ static struct ss_analysis_owner find_owner(const struct crash *crash)
 	return owner;
 }
 
-static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+static size_t read_memory(void *data, size_t index, uint64_t address, void *bytes,
+			  size_t size)
 {
 	const struct crash *crash = data;
 
+	(void)index; /* there is one */
 	return ss_dump_read(crash->dump, address, bytes, size);
 }
 
 /* Threads of a process whose dump is being written do not run. */
-static bool check_thread(void *data, pid_t tid)
+static bool check_thread(void *data, size_t index, pid_t tid)
 {
 	(void)data;
+	(void)index;
 	(void)tid;
 	return true;
 }
@@ -210,33 +214,31 @@ static bool check_thread(void *data, pid_t tid)
 /* output: NULL to read only what the frames of runtimes need, into the dump. */
 static struct ss_error *interpret(struct crash *crash, struct ss_output *output)
 {
-	struct ss_phases phases = { .current = SS_PHASE_COUNT };
 	static const struct ss_target_argument any;
-	struct ss_options *options = crash->handler->settings;
-	struct ss_selection_run selection = { .selection = &options->selection,
-					      .argument = &any };
-	struct ss_snap_analysis analysis = {
-		.options = options,
-		.load = load,
-		.load_data = crash,
+	const struct ss_options *settings = crash->handler->settings;
+	const struct ss_selection_run selection = { .selection = &settings->selection,
+						    .argument = &any };
+	__attribute__((cleanup(ss_reading_deinit))) struct ss_reading reading = {
+		.options = settings,
 		.run = &selection,
-		.phases = &phases,
 		.output = output,
-		.max_output = ss_core_reports_size_max(crash->handler->quota),
-		.owner = find_owner(crash),
+		.max_output = output ? ss_core_reports_size_max(crash->handler->quota) : 0,
 	};
+	const struct ss_analysis_owner owner = find_owner(crash);
+	struct ss_source source = { .data = crash, .count = 1, .load = load };
+	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
+	struct ss_interpret_options options;
 	bool missing = false;
 
-	if (!output) {
-		analysis.max_output = 0;
-		analysis.probe = true;
-		analysis.read = read_memory;
-		analysis.check = check_thread;
-		analysis.complete_data = crash;
-	}
-	struct ss_error *error = ss_snap_analysis_run(&analysis, &missing);
-	ss_snap_analysis_deinit(&analysis);
-	return error;
+	ss_reading_configure(&reading, &owner, &options);
+	options.last_level = output ? SS_SANDBOX_RAW : SS_SANDBOX_NAMES;
+	if (output)
+		return ss_reading_show(&reading, &source, &options, &missing);
+	options.only_stacks = true;
+	options.write = NULL;
+	source.read = read_memory;
+	source.check = check_thread;
+	return ss_reading_interpret(&reading, &source, &options, &result);
 }
 
 /* Reads the memory that describes goroutines, and the functions of interpreters and of JIT
@@ -344,8 +346,8 @@ static struct ss_error *report_copy(struct crash *crash, struct ss_error **ret_p
 	if (error)
 		return error;
 	(void)setpriority(PRIO_PROCESS, 0, PRIORITY); /* the process is gone */
-	const uint64_t size_max = ss_core_reports_size_max(crash->handler->quota);
-	ss_child_limit(RLIMIT_FSIZE, size_max, size_max);
+	/* Of what is between; max_output limits the report. */
+	ss_child_limit(RLIMIT_FSIZE, FILE_MAX, FILE_MAX);
 	error = write_report(crash);
 	if (!error)
 		return NULL;

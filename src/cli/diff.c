@@ -11,11 +11,14 @@
 #include "cli/command.h"
 #include "cli/diff_analysis.h"
 #include "cli/failure.h"
-#include "cli/series_capture.h"
+#include "cli/interpret.h"
+#include "output/diff.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
 
 enum key { KEY_AFTER = 0x680 };
+
+SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
 
 #define AFTER_DEFAULT (2 * SS_NS_PER_SECOND)
 
@@ -45,68 +48,100 @@ static const struct argp_option table[] = {
 	{},
 };
 
-static struct ss_error *run_analysis(struct diff *diff, struct ss_diff_analysis *analysis,
-				     bool *missing)
-{
-	struct ss_error *error = NULL;
-	pid_t pid = analysis->captures ? ss_target_options_pid(&diff->target) : 0;
-
-	if (diff->options.symbols.debuginfod)
-		error = ss_debuginfod_new(&diff->debuginfod);
-	if (!error)
-		error = ss_output_open(diff->options.common.output, pid, &diff->output);
-	if (error)
-		return error;
-	analysis->options = &diff->options;
-	analysis->output = diff->output;
-	analysis->requests.debuginfod = diff->debuginfod;
-	return ss_diff_analysis_run(analysis, missing);
-}
-
-static struct ss_error *capture_both(struct diff *diff, struct ss_series_capture *series,
+static struct ss_error *capture_both(struct diff *diff, struct ss_reading *reading,
+				     struct ss_interpret_options *options,
+				     struct ss_process_source **ret,
 				     struct ss_activity **before,
 				     struct ss_activity **after)
 {
-	struct ss_error *error = ss_series_capture_take(series);
+	static const struct ss_selection all;
+	struct ss_selection_run run = { .selection = &all,
+					.argument = &diff->target.targets.items[0] };
+	struct ss_error *error = ss_reading_begin_series(reading, &run, options, ret);
 
 	if (!error)
-		error = ss_activity_take(series->job.target, before);
+		error = ss_activity_take(ss_process_source_target(*ret), before);
 	if (error)
 		return error;
 	ss_sleep_ns(diff->after_ns ? diff->after_ns : AFTER_DEFAULT);
-	error = ss_activity_take(series->job.target, after);
+	error = ss_activity_take(ss_process_source_target(*ret), after);
 	if (!error)
-		error = ss_series_capture_take(series);
+		error = ss_process_source_take(*ret, options);
 	if (!error)
-		ss_capture_add_related(series->captures.items[1], series->job.target);
+		ss_process_source_end_series(*ret);
 	return error;
+}
+
+static struct ss_error *compare_snapshots(struct ss_reading *reading,
+					  struct ss_process_source *source,
+					  const struct ss_interpret_options *options,
+					  const struct ss_activity *before,
+					  const struct ss_activity *after, bool *missing)
+{
+	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
+	_cleanup_(progress_cleanup) struct ss_progress *progress = NULL;
+	FILE *out = NULL;
+	struct ss_error *error = ss_reading_interpret(
+		reading, ss_process_source_all(source), options, &result);
+
+	if (!error)
+		error = ss_progress_new(
+			before, after,
+			(const struct ss_snapshot *const *)result->snapshots,
+			result->count, &progress);
+	if (!error)
+		error = ss_reading_open(&out);
+	if (error)
+		return error;
+	const struct ss_format_options format_options =
+		ss_reading_format_options(reading, result);
+	const struct ss_diff_input input = {
+		.before.snapshot = result->snapshots[0],
+		.after.snapshot = result->snapshots[1],
+		.progress = progress,
+	};
+	error = reading->options->common.format->write_diff(&input, &format_options, out);
+	error = ss_reading_close(reading, out, error);
+	if (!error)
+		*missing = ss_reading_report(
+			reading, (const struct ss_snapshot *const *)result->snapshots,
+			result->count, result->problem, NULL);
+	return error;
+}
+
+static struct ss_error *open_output(struct diff *diff, pid_t pid)
+{
+	struct ss_error *error = NULL;
+
+	if (diff->options.symbols.debuginfod)
+		error = ss_debuginfod_new(&diff->debuginfod);
+	return error ? error :
+		       ss_output_open(diff->options.common.output, pid, &diff->output);
 }
 
 static struct ss_error *compare_process(struct diff *diff, bool *missing)
 {
-	static const struct ss_selection all;
-	const struct ss_selection_run run = {
-		.selection = &all, .argument = &diff->target.targets.items[0]
-	};
-	__attribute__((
-		cleanup(ss_series_capture_deinit))) struct ss_series_capture series = {
+	__attribute__((cleanup(ss_reading_deinit))) struct ss_reading reading = {
 		.options = &diff->options,
-		.selection = &run,
-		.tasks = diff->options.tasks > 0,
+		.color = ss_options_want_color(&diff->options.common),
 	};
+	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
+	struct ss_interpret_options options;
 	struct ss_activity *before = NULL;
 	struct ss_activity *after = NULL;
-	struct ss_error *error = capture_both(diff, &series, &before, &after);
-	struct ss_diff_analysis analysis = {
-		.captures = series.captures.items,
-		.before = before,
-		.after = after,
-		.owner = series.job.analysis.owner,
-	};
 
+	ss_reading_configure(&reading, NULL, &options);
+	struct ss_error *error =
+		capture_both(diff, &reading, &options, &source, &before, &after);
 	if (!error)
-		error = run_analysis(diff, &analysis, missing);
-	ss_diff_analysis_deinit(&analysis);
+		error = open_output(diff, ss_target_options_pid(&diff->target));
+	reading.output = diff->output;
+	reading.requests.debuginfod = diff->debuginfod;
+	options.more_memory *= 2;
+	options.tasks = options.goroutines = false; /* they were read */
+	if (!error)
+		error = compare_snapshots(&reading, source, &options, before, after,
+					  missing);
 	ss_activity_free(before);
 	ss_activity_free(after);
 	return error;
@@ -120,7 +155,12 @@ static struct ss_error *compare_files(struct diff *diff, bool *missing)
 	for (size_t i = 0; i < diff->arguments.count && !error; i++)
 		error = ss_report_files_open(&analysis.files, diff->arguments.items[i]);
 	if (!error)
-		error = run_analysis(diff, &analysis, missing);
+		error = open_output(diff, 0);
+	analysis.options = &diff->options;
+	analysis.output = diff->output;
+	analysis.requests.debuginfod = diff->debuginfod;
+	if (!error)
+		error = ss_diff_analysis_run(&analysis, missing);
 	ss_diff_analysis_deinit(&analysis);
 	return error;
 }

@@ -10,8 +10,6 @@
 
 enum { SIDES = 2 };
 
-SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
-
 /* An attempt. */
 struct attempt {
 	const struct ss_diff_analysis *analysis;
@@ -30,36 +28,6 @@ static void attempt_deinit(struct attempt *attempt)
 		ss_recording_close(attempt->recordings[i]);
 		free(attempt->waits[i]);
 	}
-}
-
-/* Captures ----------------------------------------------------------------- */
-
-static struct ss_error *interpret(struct attempt *attempt, size_t side)
-{
-	const struct ss_sandbox_attempt *sandbox = attempt->sandbox;
-	const struct ss_options *options = attempt->analysis->options;
-	struct ss_snapshot **snapshot = &attempt->snapshots[side];
-	struct ss_unwind_options unwind_options = {
-		.size = sizeof(unwind_options),
-		.max_frames = options->common.max_frames,
-		.native = options->native,
-		.no_runtimes = sandbox->level != SS_SANDBOX_NAMES,
-	};
-
-	ss_sandbox_enter(sandbox, SS_SANDBOX_UNWIND);
-	struct ss_error *error = ss_capture_unwind(attempt->analysis->captures[side],
-						   sandbox->session, &unwind_options,
-						   snapshot);
-	if (!error && sandbox->level == SS_SANDBOX_NAMES) {
-		ss_sandbox_enter(sandbox, SS_SANDBOX_SYMBOLIZE);
-		error = ss_snapshot_symbolize(*snapshot, sandbox->session,
-					      options->symbols.flags);
-	}
-	return error ? error :
-		       ss_analysis_diagnose(sandbox, options,
-					    side > 0 ? attempt->analysis->captures[side] :
-						       NULL,
-					    *snapshot);
 }
 
 /* Recordings --------------------------------------------------------------- */
@@ -177,8 +145,7 @@ static struct ss_diff_side side_of(const struct attempt *attempt, size_t side)
 	};
 }
 
-static struct ss_error *print(const struct attempt *attempt,
-			      const struct ss_progress *progress, const char *problem)
+static struct ss_error *print(const struct attempt *attempt, const char *problem)
 {
 	const struct ss_options *options = attempt->analysis->options;
 	bool names = attempt->sandbox->level == SS_SANDBOX_NAMES;
@@ -186,7 +153,6 @@ static struct ss_error *print(const struct attempt *attempt,
 	const struct ss_diff_input input = {
 		.before = side_of(attempt, 0),
 		.after = side_of(attempt, 1),
-		.progress = progress,
 	};
 	_cleanup_free_ char *advice =
 		text && names ?
@@ -216,20 +182,6 @@ static struct ss_error *print(const struct attempt *attempt,
 	return ss_analysis_close(out, error);
 }
 
-static struct ss_error *compare(const struct attempt *attempt, const char *problem)
-{
-	const struct ss_diff_analysis *analysis = attempt->analysis;
-	_cleanup_(progress_cleanup) struct ss_progress *progress = NULL;
-	struct ss_error *error = NULL;
-
-	if (analysis->captures)
-		error = ss_progress_new(
-			analysis->before, analysis->after,
-			(const struct ss_snapshot *const *)attempt->snapshots, SIDES,
-			&progress);
-	return error ? error : print(attempt, progress, problem);
-}
-
 static bool report_missing(const struct attempt *attempt, const char *problem)
 {
 	size_t incomplete = 0;
@@ -243,8 +195,6 @@ static bool report_missing(const struct attempt *attempt, const char *problem)
 				attempt->analysis->options->common.verbose ?
 					"" :
 					" (-v shows them)");
-	if (attempt->analysis->captures && !attempt->analysis->options->symbols.raw)
-		ss_incomplete_print_modules(attempt->snapshots[1]);
 	return incomplete > 0 || problem || attempt->missing;
 }
 
@@ -258,16 +208,15 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *sandbo
 	bool requested = false;
 
 	for (size_t i = 0; i < SIDES && !error; i++)
-		error = analysis->captures ? interpret(&attempt, i) :
-					     read_side(&attempt, i);
+		error = read_side(&attempt, i);
 	if (!error)
 		error = ss_file_requests_send(&analysis->requests, sandbox, &requested);
 	if (error || requested)
 		return error;
-	_cleanup_free_ char *problem =
-		ss_analysis_problem(sandbox, ss_analysis_snapshot_module,
-				    attempt.snapshots[1], analysis->options->symbols.raw);
-	error = compare(&attempt, problem);
+	_cleanup_free_ char *problem = ss_interpret_problem(
+		sandbox->failures, sandbox->failure_count, sandbox->level,
+		sandbox->no_waits, analysis->options->symbols.raw, NULL, NULL);
+	error = print(&attempt, problem);
 	if (!error)
 		ss_sandbox_set_value(sandbox, report_missing(&attempt, problem));
 	return error;
@@ -285,6 +234,7 @@ static void answer(void *data, const void *bytes, size_t size)
 struct ss_error *ss_diff_analysis_run(struct ss_diff_analysis *analysis, bool *ret)
 {
 	const struct ss_options *options = analysis->options;
+	const struct ss_analysis_owner unknown = {};
 	struct ss_session_options session;
 	struct ss_analysis sandboxed = {
 		.work = work,
@@ -294,14 +244,10 @@ struct ss_error *ss_diff_analysis_run(struct ss_diff_analysis *analysis, bool *r
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 
 	analysis->privileged = geteuid() == 0;
-	ss_analysis_configure(&sandboxed, &session, options, &analysis->owner, SIDES,
+	ss_analysis_configure(&sandboxed, &session, options, &unknown, SIDES,
 			      &analysis->requests);
-	for (size_t i = 0; analysis->captures && i < SIDES; i++)
-		ss_analysis_attach(options, &analysis->owner, analysis->captures[i]);
-	if (!analysis->captures) {
-		/* Module indexes are those of one recording. */
-		sandboxed.options.keep_modules = true;
-	}
+	/* Module indexes are those of one recording. */
+	sandboxed.options.keep_modules = true;
 	sandboxed.options.first_level = options->symbols.raw ? SS_SANDBOX_RAW :
 							       SS_SANDBOX_NAMES;
 	sandboxed.options.last_level = SS_SANDBOX_RAW;

@@ -1,5 +1,5 @@
 /*
- * From two captures, or from recordings, to what "stacksnap diff" prints, in the sandbox.
+ * From recordings to what "stacksnap diff" prints, in the sandbox.
  */
 #ifndef SS_CLI_DIFF_ANALYSIS_H
 #define SS_CLI_DIFF_ANALYSIS_H
@@ -9,12 +9,7 @@
 
 struct ss_diff_analysis {
 	const struct ss_options *options;
-	/* Of a process: */
-	struct ss_capture *const *captures; /* two; or NULL */
-	const struct ss_activity *before;
-	const struct ss_activity *after;
-	struct ss_analysis_owner owner;
-	/* Or recordings: one, whose first and last tick are compared, or two. */
+	/* One, whose first and last tick are compared, or two. */
 	struct ss_report_files files;
 	struct ss_file_requests requests;
 	struct ss_output *output;

@@ -8,7 +8,8 @@
 #include "cli/command.h"
 #include "cli/each_process.h"
 #include "cli/failure.h"
-#include "cli/hang_analysis.h"
+#include "cli/incomplete.h"
+#include "cli/interpret.h"
 #include "cli/hang_watch.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
@@ -31,6 +32,9 @@ struct hang {
 	struct ss_output *output;
 	struct ss_debuginfod *debuginfod; /* or NULL */
 };
+
+SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
+SS_DEFINE_CLEANUP(struct ss_observation, observation, ss_observation_free)
 
 static void hang_deinit(struct hang *hang)
 {
@@ -55,32 +59,81 @@ static const struct argp_option table[] = {
 	{},
 };
 
-/* *ret_died: an error is due to the children that interpret. */
+static struct ss_error *write_report(const struct ss_reading *reading,
+				     const struct ss_interpretation *result,
+				     const struct ss_progress *progress)
+{
+	const struct ss_snapshot *last = result->snapshots[result->count - 1];
+	const struct ss_format_options options =
+		ss_reading_format_options(reading, result);
+	FILE *out = NULL;
+	struct ss_error *error = ss_reading_open(&out);
+
+	if (error)
+		return error;
+	error = reading->options->common.format->write_hang(last, progress, &options,
+							    out);
+	error = ss_reading_close(reading, out, error);
+	if (!error && result->problem)
+		ss_failure_warn("%d: %s", ss_snapshot_process(last)->pid,
+				result->problem);
+	if (!error)
+		ss_incomplete_print_modules(last);
+	return error;
+}
+
+/* *ret_died: an error is due to the confined processes, which may have been killed. */
+static struct ss_error *interpret(struct ss_reading *reading, struct hang *hang,
+				  struct ss_observation *observation,
+				  enum ss_verdict quiet_below, enum ss_verdict *ret,
+				  bool *ret_died)
+{
+	struct ss_source *source = ss_observation_source(observation);
+	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
+	_cleanup_(progress_cleanup) struct ss_progress *progress = NULL;
+	struct ss_interpret_options options;
+
+	ss_reading_configure(reading, NULL, &options);
+	ss_interpret_as_owner(ss_observation_target(observation), &options);
+	options.more_memory *= source->count;
+	options.last_level = SS_SANDBOX_RAW;
+	options.last_waits = true;
+	options.max_plans = 1;
+	options.stops = hang->options.mode == SS_MODE_AUTO ? 1 : 0;
+	struct ss_error *error = ss_reading_interpret(reading, source, &options, &result);
+	*ret_died = error && ss_error_code(error) == SS_ERROR_SYSTEM;
+	if (!error && result->sandbox->no_waits) /* without waits there is no verdict */
+		error = ss_error_new(SS_ERROR_SYSTEM, "%s", result->problem);
+	if (!error)
+		error = ss_observation_compare(observation, result, &progress);
+	if (error)
+		return error;
+	*ret = ss_progress_verdict(progress);
+	return *ret < quiet_below ? NULL : write_report(reading, result, progress);
+}
+
 static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict quiet_below,
 				enum ss_verdict *ret, bool *ret_died)
 {
 	const struct ss_row_arguments *rows = &hang->options.common.rows;
-	_cleanup_(ss_hang_observation_deinit) struct ss_hang_observation observation = {};
-	struct ss_hang_analysis analysis = {
+	__attribute__((cleanup(ss_reading_deinit))) struct ss_reading reading = {
 		.options = &hang->options,
-		.observation = &observation,
 		.output = hang->output,
 		.color = hang->color,
-		.quiet_below = quiet_below,
 		.requests.debuginfod = hang->debuginfod,
 	};
+	const struct ss_capture_options capture = ss_options_capture(&hang->options);
+	const struct ss_process_source_options options =
+		ss_reading_source(&reading, &capture);
+	_cleanup_(observation_cleanup) struct ss_observation *observation = NULL;
 	struct ss_error *error =
-		ss_hang_observe(pid, hang->for_ns, &hang->options, &observation);
+		ss_observation_new(pid, hang->for_ns, &options, &observation);
 
-	ss_row_source_init(&analysis.rows, rows);
-	if (!error) {
-		ss_row_source_add(&analysis.rows, rows, observation.target);
-		error = ss_hang_analysis_run(&analysis, ret);
-	}
-	*ret_died = analysis.died;
-	ss_row_source_deinit(&analysis.rows);
-	ss_file_requests_deinit(&analysis.requests);
-	return error;
+	if (error)
+		return error;
+	ss_row_source_init(&reading.rows, rows);
+	ss_row_source_add(&reading.rows, rows, ss_observation_target(observation));
+	return interpret(&reading, hang, observation, quiet_below, ret, ret_died);
 }
 
 static struct ss_error *find_pid(const struct hang *hang, pid_t *ret)
@@ -130,7 +183,6 @@ static struct ss_error *poll_once(struct hang *hang, struct current_hang *curren
 	/* Report each hang once: no verdict reaches DEADLOCK + 1. */
 	error = analyze(hang, pid, known ? SS_VERDICT_DEADLOCK + 1 : SS_VERDICT_BLOCKED,
 			&verdict, &died);
-	/* They may have been killed: the next poll may succeed. */
 	if (error && died) {
 		ss_failure_warn("%d: %s; trying again after the interval", pid,
 				ss_error_message(error));

@@ -59,7 +59,9 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 		error = ss_heap_symbolize(heap, attempt->session);
 	if (error)
 		return error;
-	_cleanup_free_ char *problem = ss_analysis_problem(attempt, NULL, NULL, false);
+	_cleanup_free_ char *problem = ss_interpret_problem(
+		attempt->failures, attempt->failure_count, attempt->level,
+		attempt->no_waits, false, NULL, NULL);
 	const struct ss_heap_input input = { .before = before,
 					     .heap = heap,
 					     .read_ns = read_ns,

@@ -373,8 +373,10 @@ static const char *module_path(const void *data, size_t index)
 
 static struct ss_error *note_failures(struct report *report)
 {
-	_cleanup_free_ char *problem = ss_analysis_problem(
-		report->attempt, module_path, report, report->arguments->symbols.raw);
+	_cleanup_free_ char *problem = ss_interpret_problem(
+		report->attempt->failures, report->attempt->failure_count,
+		report->attempt->level, report->attempt->no_waits,
+		report->arguments->symbols.raw, module_path, report);
 
 	return !problem || ss_profile_note(report->profile, "%s", problem) ?
 		       NULL :

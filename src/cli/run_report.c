@@ -7,22 +7,20 @@
 #include "base/child.h"
 #include "base/vector.h"
 #include "cli/failure.h"
+#include "cli/interpret.h"
 #include "cli/output.h"
-#include "cli/snap_analysis.h"
 
 struct report {
 	pid_t pid;
 	bool traced;
 	pid_t writer; /* 0: it is not being written yet */
 	struct ss_target *target;
-	struct ss_capture *capture;
-	struct ss_late_reader *reader; /* of the child that writes; NULL: not open */
+	struct ss_process_source *source;
 };
 
 static void report_deinit(struct report *report)
 {
-	ss_late_reader_free(report->reader);
-	ss_capture_free(report->capture);
+	ss_process_source_free(report->source);
 	ss_target_close(report->target);
 }
 
@@ -66,22 +64,25 @@ void ss_run_reports_free(struct ss_run_reports *reports)
 static struct ss_error *capture(struct ss_run_reports *reports,
 				struct ss_supervisor *supervisor, struct report *report)
 {
+	struct ss_reading reading = { .options = reports->options };
 	struct ss_capture_options options = ss_options_capture(reports->options);
+	struct ss_process_source_options source = ss_reading_source(&reading, &options);
 	struct ss_error *error =
 		report->traced ?
 			ss_supervisor_hold(supervisor, report->pid, &report->target) :
 			ss_target_open(report->pid, &report->target);
 
+	if (error)
+		return error;
 	if (ss_selection_run_is_active(&reports->selection)) {
 		options.filter = ss_selection_run_filter;
 		options.filter_data = &reports->selection;
 	}
-	if (!error)
-		error = ss_capture_take(report->target, &options, &report->capture);
-	if (!error && !reports->options->common.format->unsymbolized &&
-	    !reports->options->no_waits)
-		ss_capture_add_related(report->capture, report->target);
-	return error;
+	source.target = report->target;
+	source.held = report->traced;
+	source.watch = NULL;
+	source.warn = NULL;
+	return ss_process_source_new(report->pid, &source, &report->source);
 }
 
 struct ss_error *ss_run_reports_add(struct ss_run_reports *reports,
@@ -114,74 +115,27 @@ bool ss_run_reports_has(const struct ss_run_reports *reports, pid_t pid)
 
 /* Writing, in a child -------------------------------------------------------- */
 
-/* All threads stand still, so that what is missing can still be read. */
-static bool complete(void *data, const struct ss_snap_request *request)
-{
-	struct report *report = data;
-	struct ss_capture_options options = { .size = sizeof(options) };
-	struct ss_error *error;
-	size_t grown = 1;
-
-	if (request->jit != SS_JIT_NONE || request->goroutines)
-		error = ss_capture_gather(report->capture, report->target,
-					  &request->plan);
-	else
-		error = ss_capture_extend(report->capture, report->target, &options,
-					  request->stacks, request->count, &grown);
-	bool done = !error && grown > 0;
-	ss_error_free(error); /* it stays incomplete */
-	return done;
-}
-
-static struct ss_late_reader *get_reader(struct report *report)
-{
-	if (!report->reader) {
-		ss_error_free(ss_late_reader_new(report->capture, report->target,
-						 &report->reader));
-	}
-	return report->reader;
-}
-
-/* What describes the functions of runtimes. */
-static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
-{
-	struct ss_late_reader *reader = get_reader(data);
-
-	return reader ? ss_late_reader_read(reader, address, bytes, size) : 0;
-}
-
-/* Threads of a process that is held do not run. */
-static bool check_thread(void *data, pid_t tid)
-{
-	struct report *report = data;
-	struct ss_late_reader *reader = get_reader(report);
-
-	return reader && (report->traced || ss_late_reader_check(reader, tid));
-}
-
 static bool write_report(struct ss_run_reports *reports, struct report *report)
 {
-	struct ss_phases phases = { .current = SS_PHASE_COUNT };
 	const struct ss_options *options = reports->options;
-	struct ss_snap_analysis analysis = {
+	__attribute__((cleanup(ss_reading_deinit))) struct ss_reading reading = {
 		.options = options,
-		.capture = report->capture,
 		.run = &reports->selection,
-		.phases = &phases,
 		.output = reports->output,
 		.separate = reports->separate,
 		.color = !options->common.output && isatty(STDERR_FILENO) == 1 &&
 			 ss_options_want_color(&options->common),
-		.owner = ss_analysis_owner_of(report->target),
-		.complete = complete,
-		.complete_data = report,
-		.read = read_memory,
-		.check = check_thread,
 	};
+	struct ss_interpret_options interpret;
 	bool missing = false;
-	ss_row_source_init(&analysis.rows, &options->common.rows);
-	_cleanup_error_ struct ss_error *error =
-		ss_snap_analysis_run(&analysis, &missing);
+
+	ss_reading_configure(&reading, NULL, &interpret);
+	ss_interpret_as_owner(report->target, &interpret);
+	interpret.cache = NULL;
+	interpret.stops = 0;
+	ss_row_source_init(&reading.rows, &options->common.rows);
+	_cleanup_error_ struct ss_error *error = ss_reading_show(
+		&reading, ss_process_source_last(report->source), &interpret, &missing);
 
 	if (error)
 		ss_failure_print(error);

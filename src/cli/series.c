@@ -4,12 +4,14 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "cli/failure.h"
-#include "cli/series_analysis.h"
-#include "cli/series_capture.h"
+#include "cli/interpret.h"
+#include "cli/report_analysis.h"
 #include "cli/usage.h"
 
 enum { COUNT_MAX = 10000 };
@@ -99,34 +101,46 @@ static bool wait_until(const sigset_t *set, uint64_t time_ns)
 
 struct collection {
 	const struct ss_series *series;
-	struct ss_series_capture captured;
-	sigset_t signals; /* that end it */
+	struct ss_reading reading;
+	struct ss_selection_run run;
+	struct ss_interpret_options options;
+	struct ss_process_source *source; /* NULL: nothing was captured */
+	sigset_t signals;		  /* that end it */
+	size_t empty;	       /* captures without a thread that is selected: dropped */
+	uint64_t first_cpu_ns; /* of the first capture */
+	uint64_t later_cpu_ns; /* of all others */
 };
 
 static void collection_deinit(struct collection *collection)
 {
-	ss_series_capture_deinit(&collection->captured);
+	ss_process_source_free(collection->source);
+	ss_reading_deinit(&collection->reading);
+}
+
+static size_t count_captures(const struct collection *collection)
+{
+	return collection->source ? ss_process_source_all(collection->source)->count : 0;
 }
 
 static bool is_full(const struct collection *collection)
 {
-	const struct ss_options *options = collection->captured.options;
+	const struct ss_options *options = collection->series->options;
 	uint64_t max = options->max_total ? options->max_total : TOTAL_DEFAULT;
+	size_t count = count_captures(collection);
+	uint64_t bytes = count ? ss_process_source_size(collection->source) : 0;
 
-	if (collection->captured.captures.count < COUNT_MAX &&
-	    collection->captured.bytes < max)
+	if (count < COUNT_MAX && bytes < max)
 		return false;
 	ss_failure_warn("the series ends after %zu snapshots, which take %" PRIu64
 			" MiB of memory (--max-total)",
-			collection->captured.captures.count,
-			collection->captured.bytes >> 20);
+			count, bytes >> 20);
 	return true;
 }
 
 /* The series ends with an error: returns it, unless there is something to print. */
 static struct ss_error *end(const struct collection *collection, struct ss_error *error)
 {
-	const size_t count = collection->captured.captures.count;
+	const size_t count = count_captures(collection);
 	_cleanup_error_ struct ss_error *owned = error;
 	bool interrupted = ss_error_code(error) == SS_ERROR_INTERRUPTED;
 
@@ -141,6 +155,46 @@ static struct ss_error *end(const struct collection *collection, struct ss_error
 	return NULL;
 }
 
+static uint64_t to_ns(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * SS_NS_PER_SECOND + (uint64_t)time->tv_usec * 1000;
+}
+
+/* CPU time of this process and of the children that it has waited for. */
+static uint64_t cpu_time(void)
+{
+	struct rusage own;
+	struct rusage children;
+
+	/* Neither can fail. */
+	(void)getrusage(RUSAGE_SELF, &own);
+	(void)getrusage(RUSAGE_CHILDREN, &children);
+	return to_ns(&own.ru_utime) + to_ns(&own.ru_stime) + to_ns(&children.ru_utime) +
+	       to_ns(&children.ru_stime);
+}
+
+/* Adds a capture, unless no thread is selected. */
+static struct ss_error *capture(struct collection *collection)
+{
+	bool first = !collection->source;
+	uint64_t before_ns = cpu_time();
+
+	collection->run = *collection->series->run;
+	struct ss_error *error =
+		first ? ss_reading_begin_series(&collection->reading, &collection->run,
+						&collection->options,
+						&collection->source) :
+			ss_process_source_take(collection->source, &collection->options);
+	if (error && ss_selection_run_is_empty(&collection->run)) {
+		ss_error_free(error);
+		collection->empty++;
+		return NULL;
+	}
+	*(first ? &collection->first_cpu_ns : &collection->later_cpu_ns) +=
+		cpu_time() - before_ns;
+	return error;
+}
+
 /* Snapshots are due at fixed times. Those that are missed are not made up for. */
 static struct ss_error *collect(struct collection *collection)
 {
@@ -151,9 +205,8 @@ static struct ss_error *collect(struct collection *collection)
 	struct ss_error *error = NULL;
 
 	block_signals(&collection->signals, &before);
-	collection->captured.end_signals = set;
 	for (size_t taken = 1;; taken++) {
-		error = ss_series_capture_take(&collection->captured);
+		error = capture(collection);
 		if (error || taken == options->count || is_full(collection))
 			break;
 		uint64_t now = ss_now_ns();
@@ -165,75 +218,156 @@ static struct ss_error *collect(struct collection *collection)
 	}
 	(void)wait_until(set, 0); /* a signal that came too late: the end is near */
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	collection->reading.until = NULL;
 	return error ? end(collection, error) : NULL;
 }
 
-static void print_times(const struct collection *collection,
-			const struct ss_series_times *times)
+/* Writing ------------------------------------------------------------------- */
+
+/* Formats of profiles get the series as a recording. */
+static bool is_recorded(const struct ss_series *series)
 {
-	size_t later = collection->captured.captures.count - 1;
-	double first_ms =
-		(double)(collection->captured.first_cpu_ns + times->first_ns) / 1e6;
-	double later_ms =
-		later ? (double)(collection->captured.later_cpu_ns + times->later_ns) /
-				1e6 / (double)later :
-			0;
+	return !series->series->each && !series->options->common.format->write_series;
+}
+
+static void print_times(const struct collection *collection, uint64_t interpret_ns)
+{
+	size_t later = count_captures(collection) - 1;
 
 	ss_failure_warn(
-		"CPU time: %.2f ms for the first snapshot (capture %.2f), %.2f "
-		"ms for each later one (capture %.2f)",
-		first_ms, (double)collection->captured.first_cpu_ns / 1e6, later_ms,
-		later ? (double)collection->captured.later_cpu_ns / 1e6 / (double)later :
-			0);
+		"CPU time: %.2f ms for the first capture, %.2f ms for each later one; "
+		"%.2f ms for their interpretation",
+		(double)collection->first_cpu_ns / 1e6,
+		later ? (double)collection->later_cpu_ns / 1e6 / (double)later : 0,
+		(double)interpret_ns / 1e6);
 }
 
 static struct ss_error *nothing(const struct collection *collection)
 {
+	pid_t pid = collection->run.argument->pid;
+
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_INVALID,
 			     "the selection matched no thread of process %d in %zu "
 			     "snapshots",
-			     collection->captured.run.argument->pid,
-			     collection->captured.empty),
-		"stacksnap %d shows all threads", collection->captured.run.argument->pid);
+			     pid, collection->empty),
+		"stacksnap %d shows all threads", pid);
+}
+
+static struct ss_error *write_all(const struct collection *collection,
+				  const struct ss_interpretation *result, FILE *out)
+{
+	const struct ss_series *series = collection->series;
+	const struct ss_format *format = series->options->common.format;
+	const struct ss_format_options options =
+		ss_reading_format_options(&collection->reading, result);
+	const struct ss_snapshots snapshots = {
+		.items = (const struct ss_snapshot *const *)result->snapshots,
+		.count = result->count,
+		.period_ns = series->series->period_ns,
+	};
+	struct ss_error *error = NULL;
+
+	if (!series->series->each)
+		return format->write_series(&snapshots, &options, out);
+	for (size_t i = 0; i < result->count && !error; i++) {
+		if (i > 0 && format->separator)
+			(void)fputs(format->separator, out);
+		error = format->write_snapshot(result->snapshots[i], &options, out);
+	}
+	return error;
+}
+
+/* Converts the recording that was written. It is opened anew because the next confined
+   process keeps only files that are open for reading. */
+static struct ss_error *convert(const struct ss_series *series, int recording,
+				bool *missing)
+{
+	_cleanup_(ss_report_arguments_deinit) struct ss_report_arguments arguments;
+	int status = 0;
+
+	ss_report_arguments_init(&arguments);
+	arguments.common = series->options->common;
+	arguments.labels.batch = series->options->common.rows.batch;
+	arguments.symbols = series->options->symbols;
+	struct ss_report_analysis report = {
+		.arguments = &arguments,
+		.requests.debuginfod = series->debuginfod,
+		.output = series->output,
+	};
+	struct ss_error *error = ss_report_files_add(
+		&report.files, ss_io_reopen(recording), "the snapshots");
+	if (!error)
+		error = ss_report_analysis_run(&report, &status);
+	ss_report_analysis_deinit(&report);
+	*missing = *missing || status != 0;
+	return error;
+}
+
+static struct ss_error *show(struct collection *collection, bool *ret)
+{
+	struct ss_reading *reading = &collection->reading;
+	const struct ss_series *series = collection->series;
+	struct ss_source *source = ss_process_source_all(collection->source);
+	struct ss_interpret_options options = collection->options;
+	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
+	FILE *out = NULL;
+
+	options.more_memory *= source->count;
+	options.tasks = options.goroutines = false; /* they were read */
+	struct ss_error *error = ss_reading_interpret(reading, source, &options, &result);
+	if (!error && options.write) {
+		*ret = result->sandbox->value != 0;
+		return is_recorded(series) ?
+			       convert(series, result->sandbox->output, ret) :
+			       ss_reading_copy(reading, result);
+	}
+	if (!error)
+		error = ss_reading_open(&out);
+	if (error)
+		return error;
+	error = ss_reading_close(reading, out, write_all(collection, result, out));
+	if (!error)
+		*ret = ss_reading_report(
+			reading, (const struct ss_snapshot *const *)result->snapshots,
+			result->count, result->problem, NULL);
+	return error;
 }
 
 struct ss_error *ss_series_run(const struct ss_series *series, bool *ret)
 {
-	__attribute__((cleanup(collection_deinit))) struct collection collection = {
+	const struct ss_options *options = series->options;
+	_cleanup_(collection_deinit) struct collection collection = {
 		.series = series,
-		.captured = { .options = series->options,
-			      .selection = series->run,
-			      /* Reading them takes long: only if they were asked for. */
-			      .tasks = series->options->tasks_given &&
-				       series->options->tasks > 0 },
+		.reading = {
+			.options = options,
+			.run = series->run,
+			.output = series->output,
+			.requests.debuginfod = series->debuginfod,
+			.color = ss_options_want_color(&options->common),
+			.until = &collection.signals,
+			.period_ns = series->series->period_ns,
+			.format = is_recorded(series) ? &ss_format_recording : NULL,
+		},
 	};
-	struct ss_series_times times = {};
-	struct ss_error *error = collect(&collection);
+	struct ss_error *error;
 
+	ss_reading_configure(&collection.reading, NULL, &collection.options);
+	/* Reading them takes long: only if they were asked for. */
+	collection.options.tasks = options->tasks_given && options->tasks > 0;
+	error = collect(&collection);
 	if (error)
 		return error;
-	if (collection.captured.captures.count == 0)
+	if (!collection.source)
 		return nothing(&collection);
-	if (collection.captured.empty)
+	if (collection.empty)
 		ss_failure_warn("%zu snapshots are not counted: they have no selected "
 				"thread",
-				collection.captured.empty);
-	ss_capture_add_related(collection.captured.captures
-				       .items[collection.captured.captures.count - 1],
-			       collection.captured.job.target);
-	/* Its files would have to be closed in each sandboxed child, too. */
-	ss_target_close(take_ptr(collection.captured.job.target));
-	struct ss_series_analysis analysis = {
-		.series = series,
-		.captures = collection.captured.captures.items,
-		.count = collection.captured.captures.count,
-		.owner = collection.captured.job.analysis.owner,
-		.requests.debuginfod = series->debuginfod,
-	};
-	error = ss_series_analysis_run(&analysis, ret, &times);
-	ss_series_analysis_deinit(&analysis);
-	if (!error && series->options->common.verbose)
-		print_times(&collection, &times);
+				collection.empty);
+	ss_process_source_end_series(collection.source);
+	uint64_t before_ns = cpu_time();
+	error = show(&collection, ret);
+	if (!error && options->common.verbose)
+		print_times(&collection, cpu_time() - before_ns);
 	return error;
 }

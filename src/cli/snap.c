@@ -8,11 +8,10 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/failure.h"
+#include "cli/interpret.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/phases.h"
 #include "cli/series.h"
-#include "cli/snap_job.h"
 #include "cli/snap_processes.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
@@ -38,28 +37,30 @@ static void snap_deinit(struct snap *snap)
 
 static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 {
-	struct ss_phases phases = { .current = SS_PHASE_COUNT };
-	_cleanup_(ss_snap_job_deinit) struct ss_snap_job job = {
-		.analysis = {
-			.options = &snap->options,
-			.requests.debuginfod = snap->debuginfod,
-			.run = run,
-			.phases = &phases,
-			.output = snap->output,
-			.separate = snap->printed > 0 &&
-				    !ss_output_is_per_target(snap->options.common.output),
-			.color = ss_options_want_color(&snap->options.common),
-		},
+	__attribute__((cleanup(ss_reading_deinit))) struct ss_reading reading = {
+		.options = &snap->options,
+		.requests.debuginfod = snap->debuginfod,
+		.run = run,
+		.output = snap->output,
+		.separate = snap->printed > 0 &&
+			    !ss_output_is_per_target(snap->options.common.output),
+		.color = ss_options_want_color(&snap->options.common),
 	};
+	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
+	struct ss_interpret_options options;
 	bool missing = false;
 
-	struct ss_error *error = ss_snap_job_take(&job, run);
-	if (!error)
-		error = ss_snap_analysis_run(&job.analysis, &missing);
+	ss_reading_configure(&reading, NULL, &options);
+	struct ss_error *error = ss_reading_capture(&reading, run, true, &source);
+	if (error)
+		return error;
+	ss_interpret_as_owner(ss_process_source_target(source), &options);
+	error = ss_reading_show(&reading, ss_process_source_last(source), &options,
+				&missing);
 	if (error)
 		return error;
 	snap->printed++;
-	snap->shown += !job.listing;
+	snap->shown += !ss_process_source_refusal(source);
 	snap->missing += missing;
 	return NULL;
 }

@@ -2,13 +2,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli/failure.h"
 #include "cli/incomplete.h"
-#include "cli/snap_job.h"
+#include "cli/interpret.h"
 
 /* So many are merged at a time: each keeps the files of its modules open. */
 enum { MERGED_MAX = 256, MERGED_MIN = 8, FILES_EACH = 64 };
@@ -17,195 +16,84 @@ enum { MERGED_MAX = 256, MERGED_MIN = 8, FILES_EACH = 64 };
 #define BYTES_MAX ((uint64_t)1 << 30)
 
 struct entry {
-	struct ss_snap_job job;
+	struct ss_process_source *source;
 	struct ss_selection_run run;
-	struct ss_phases phases;
+	struct ss_reading reading;
+	struct ss_interpret_options options;
 	const char *command_line;
 };
 
-/* Processes of one owner, in the sandbox and outside of it. */
+/* Processes of one owner, as a source. */
 struct merge {
 	struct ss_snap_processes *processes;
 	struct entry **entries;
+	struct ss_capture **captures; /* of the entries */
 	size_t count;
 	bool *separate; /* another text was printed before */
-	bool color;
-	bool privileged;
-	struct ss_file_requests requests;
-	/* Shared with the sandbox, which may write anything: whose memory it reads. */
-	volatile uint32_t *current;
 };
 
-/* In the sandbox ------------------------------------------------------------ */
-
-struct attempt {
-	const struct merge *merge;
-	const struct ss_sandbox_attempt *sandbox;
-	struct ss_snapshot **snapshots; /* owned */
-	size_t count;
-};
-
-static void attempt_deinit(struct attempt *attempt)
+static size_t read_memory(void *data, size_t index, uint64_t address, void *bytes,
+			  size_t size)
 {
-	for (size_t i = 0; i < attempt->count; i++)
-		ss_snapshot_free(attempt->snapshots[i]);
-	free(attempt->snapshots);
+	const struct merge *merge = data;
+	const struct ss_source *source =
+		ss_process_source_last(merge->entries[index]->source);
+
+	return source->read(source->data, 0, address, bytes, size);
 }
 
-static struct ss_error *unwind(struct attempt *attempt, const struct entry *entry)
+static bool check_thread(void *data, size_t index, pid_t tid)
 {
-	const struct ss_options *options = attempt->merge->processes->options;
-	const struct ss_unwind_options unwind_options = {
-		.size = sizeof(unwind_options),
-		.max_frames = options->common.max_frames,
-		.read = ss_sandbox_read,
-		.check = ss_sandbox_check,
-		.read_data = ss_drop_const(attempt->sandbox),
-		.native = options->native,
-		.no_runtimes = attempt->sandbox->level != SS_SANDBOX_NAMES,
-		.tasks = options->tasks > 0,
-	};
-	struct ss_snapshot **slot = &attempt->snapshots[attempt->count];
+	const struct merge *merge = data;
+	const struct ss_source *source =
+		ss_process_source_last(merge->entries[index]->source);
 
-	ss_sandbox_enter(attempt->sandbox, SS_SANDBOX_UNWIND);
-	*attempt->merge->current = (uint32_t)attempt->count;
-	struct ss_error *error = ss_capture_unwind(entry->job.analysis.capture,
-						   attempt->sandbox->session,
-						   &unwind_options, slot);
-	attempt->count += !error;
-	return error;
+	return source->check(source->data, 0, tid);
 }
 
-static struct ss_error *interpret(struct attempt *attempt, const struct entry *entry)
+static struct ss_error *write_merged(const struct merge *merge,
+				     const struct ss_interpretation *result)
 {
-	const struct ss_options *options = attempt->merge->processes->options;
-	const struct ss_sandbox_attempt *sandbox = attempt->sandbox;
-	bool names = sandbox->level == SS_SANDBOX_NAMES;
-	struct ss_error *error = unwind(attempt, entry);
-
-	if (error)
-		return error;
-	struct ss_snapshot *snapshot = attempt->snapshots[attempt->count - 1];
-	ss_sandbox_enter(sandbox, SS_SANDBOX_SYMBOLIZE);
-	if (names)
-		error = ss_snapshot_symbolize(snapshot, sandbox->session,
-					      options->symbols.flags);
-	return error ? error :
-		       ss_analysis_diagnose(sandbox, options, entry->job.analysis.capture,
-					    snapshot);
-}
-
-static struct ss_error *print(const struct attempt *attempt)
-{
-	const struct merge *merge = attempt->merge;
-	const struct ss_options *options = merge->processes->options;
-	const struct ss_snapshot *last = attempt->snapshots[attempt->count - 1];
-	_cleanup_free_ const char **commands = calloc(attempt->count, sizeof(*commands));
-	_cleanup_free_ char *advice =
-		ss_analysis_advice(attempt->sandbox, last, options, merge->privileged);
+	const struct ss_reading *reading = &merge->entries[0]->reading;
+	const struct ss_format *format = reading->options->common.format;
+	const struct ss_format_options options =
+		ss_reading_format_options(reading, result);
+	_cleanup_free_ const char **commands = calloc(merge->count, sizeof(*commands));
 	const struct ss_snapshots snapshots = {
-		.items = (const struct ss_snapshot *const *)attempt->snapshots,
-		.count = attempt->count,
+		.items = (const struct ss_snapshot *const *)result->snapshots,
+		.count = result->count,
 		.of_processes = true,
 		.command_lines = commands,
 	};
-	const struct ss_format_options format_options = {
-		.size = sizeof(format_options),
-		.raw = attempt->sandbox->level != SS_SANDBOX_NAMES,
-		.all = options->all ||
-		       ss_selection_run_is_active(&merge->entries[0]->run),
-		.verbose = options->common.verbose,
-		.color = merge->color,
-		.max_stack = options->common.max_stack,
-		.advice = advice,
-	};
 	FILE *out = NULL;
+	struct ss_error *error = commands ? ss_reading_open(&out) : ss_error_no_memory();
 
-	for (size_t i = 0; commands && i < attempt->count; i++)
-		commands[i] = merge->entries[i]->command_line;
-	ss_sandbox_enter(attempt->sandbox, SS_SANDBOX_OUTPUT);
-	struct ss_error *error = commands ? ss_analysis_open(attempt->sandbox, &out) :
-					    ss_error_no_memory();
 	if (error)
 		return error;
+	for (size_t i = 0; i < merge->count; i++)
+		commands[i] = merge->entries[i]->command_line;
 	if (*merge->separate)
-		(void)fputs(options->common.format->separator, out);
-	error = options->common.format->write_processes(&snapshots, &format_options, out);
-	/* cppcheck-suppress returnDanglingLifetime; the error does not refer to the options */
-	return ss_analysis_close(out, error);
+		(void)fputs(format->separator, out);
+	error = format->write_processes(&snapshots, &options, out);
+	return ss_reading_close(reading, out, error);
 }
 
-/* Returns how many of the snapshots have anything missing. */
-static size_t report_missing(const struct attempt *attempt)
+static void count_missing(const struct merge *merge,
+			  const struct ss_interpretation *result)
 {
-	size_t missing = 0;
+	struct ss_snap_processes *processes = merge->processes;
 
-	for (size_t i = 0; i < attempt->count; i++) {
-		const struct ss_snapshot *snapshot = attempt->snapshots[i];
-		missing += ss_incomplete_count(snapshot) +
-				   ss_selection_run_report(
-					   &attempt->merge->entries[i]->run, snapshot) >
-			   0;
+	for (size_t i = 0; i < merge->count; i++) {
+		const struct ss_snapshot *snapshot = result->snapshots[i];
+		const struct entry *entry = merge->entries[i];
+		processes->shown += !ss_process_source_refusal(entry->source);
+		processes->missing +=
+			ss_incomplete_count(snapshot) +
+				ss_selection_run_report(&entry->run, snapshot) >
+			0;
 	}
-	if (!attempt->merge->processes->options->symbols.raw)
-		ss_incomplete_print_modules(attempt->snapshots[attempt->count - 1]);
-	return missing;
-}
-
-static struct ss_error *work(void *data, const struct ss_sandbox_attempt *sandbox)
-{
-	const struct merge *merge = data;
-	__attribute__((cleanup(attempt_deinit))) struct attempt attempt = {
-		.merge = merge,
-		.sandbox = sandbox,
-		.snapshots = calloc(merge->count, sizeof(struct ss_snapshot *)),
-	};
-	bool requested = false;
-	struct ss_error *error = attempt.snapshots ? NULL : ss_error_no_memory();
-
-	for (size_t i = 0; i < merge->count && !error; i++)
-		error = interpret(&attempt, merge->entries[i]);
-	if (!error)
-		error = ss_file_requests_send(&merge->requests, sandbox, &requested);
-	if (error || requested)
-		return error;
-	error = print(&attempt);
-	if (!error)
-		ss_sandbox_set_value(sandbox, report_missing(&attempt));
-	return error;
-}
-
-/* In the caller ------------------------------------------------------------- */
-
-static void answer(void *data, const void *bytes, size_t size)
-{
-	struct merge *merge = data;
-
-	ss_file_requests_answer(&merge->requests, bytes, size);
-}
-
-static struct ss_snap_analysis *current_analysis(const struct merge *merge)
-{
-	uint32_t current = *merge->current;
-
-	return current < merge->count ? &merge->entries[current]->job.analysis : NULL;
-}
-
-static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
-{
-	const struct ss_snap_analysis *analysis = current_analysis(data);
-
-	return analysis && analysis->read ?
-		       analysis->read(analysis->complete_data, address, bytes, size) :
-		       0;
-}
-
-static bool check_thread(void *data, pid_t tid)
-{
-	const struct ss_snap_analysis *analysis = current_analysis(data);
-
-	return analysis && analysis->check &&
-	       analysis->check(analysis->complete_data, tid);
+	if (!processes->options->symbols.raw)
+		ss_incomplete_print_modules(result->snapshots[merge->count - 1]);
 }
 
 /* Each apart, so that what is wrong with one does not concern the others. */
@@ -214,78 +102,64 @@ static struct ss_error *print_apart(const struct merge *merge)
 	struct ss_snap_processes *processes = merge->processes;
 
 	for (size_t i = 0; i < merge->count; i++) {
-		struct ss_snap_analysis *analysis = &merge->entries[i]->job.analysis;
+		struct entry *entry = merge->entries[i];
 		bool missing = false;
-		analysis->probe = false;
-		analysis->settled = true;
-		analysis->separate = *merge->separate;
-		_cleanup_error_ struct ss_error *error =
-			ss_snap_analysis_run(analysis, &missing);
+		entry->options.settled = true; /* it was completed */
+		entry->reading.separate = *merge->separate;
+		_cleanup_error_ struct ss_error *error = ss_reading_show(
+			&entry->reading, ss_process_source_last(entry->source),
+			&entry->options, &missing);
 		if (error && ss_error_code(error) == SS_ERROR_SYSTEM)
 			return take_ptr(error);
 		if (error)
 			ss_failure_print(error);
 		else
 			*merge->separate = true;
-		processes->shown += !error && !merge->entries[i]->job.listing;
+		processes->shown += !error && !ss_process_source_refusal(entry->source);
 		processes->missing += error || missing;
 	}
 	return NULL;
 }
 
+/* *ret: whether they were printed; otherwise each is to be printed apart. */
 static struct ss_error *print_merged(struct merge *merge, bool *ret)
 {
-	struct ss_snap_processes *processes = merge->processes;
-	const struct ss_options *options = processes->options;
-	const struct ss_analysis_owner *owner = &merge->entries[0]->job.analysis.owner;
-	struct ss_session_options session;
-	struct ss_analysis sandboxed = {
-		.work = work,
+	struct entry *first = merge->entries[0];
+	struct ss_interpret_options options = first->options;
+	struct ss_source source = {
 		.data = merge,
-		.color = merge->color,
+		.count = merge->count,
+		.captures = merge->captures,
+		.of_processes = true,
+		.read = read_memory,
+		.check = check_thread,
 	};
-	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
+	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
 
-	ss_analysis_configure(&sandboxed, &session, options, owner, merge->count,
-			      &merge->requests);
-	sandboxed.options.first_level = options->symbols.raw ? SS_SANDBOX_RAW :
-							       SS_SANDBOX_NAMES;
-	sandboxed.options.last_level = SS_SANDBOX_RAW;
-	sandboxed.options.keep_modules = true;
-	sandboxed.options.answer = answer;
-	sandboxed.options.read = read_memory;
-	sandboxed.options.check = check_thread;
 	for (size_t i = 0; i < merge->count; i++)
-		ss_analysis_attach(options, owner,
-				   merge->entries[i]->job.analysis.capture);
-	_cleanup_error_ struct ss_error *error = ss_analysis_run(&sandboxed, &result);
-	*ret = !error && result->failure_count == 0;
-	if (!*ret)
+		merge->captures[i] =
+			ss_process_source_last(merge->entries[i]->source)->captures[0];
+	options.more_memory *= merge->count;
+	options.last_level = SS_SANDBOX_RAW;
+	options.goroutines = false; /* each process has its own */
+	_cleanup_error_ struct ss_error *failed =
+		ss_reading_interpret(&first->reading, &source, &options, &result);
+	if (failed || result->sandbox->failure_count)
 		return NULL;
-	error = ss_analysis_copy(&sandboxed, result, processes->output);
+	struct ss_error *error = write_merged(merge, result);
 	if (error)
-		return take_ptr(error);
+		return error;
+	*ret = true;
 	*merge->separate = true;
-	for (size_t i = 0; i < merge->count; i++)
-		processes->shown += !merge->entries[i]->job.listing;
-	processes->missing += (size_t)SS_MIN(result->value, (uint64_t)merge->count);
+	count_missing(merge, result);
 	return NULL;
 }
 
 static struct ss_error *show(struct merge *merge)
 {
-	void *shared = mmap(NULL, sizeof(*merge->current), PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	bool merged = false;
-	struct ss_error *error = NULL;
+	struct ss_error *error = merge->count > 1 ? print_merged(merge, &merged) : NULL;
 
-	if (merge->count > 1 && shared != MAP_FAILED) {
-		merge->current = shared;
-		error = print_merged(merge, &merged);
-	}
-	if (shared != MAP_FAILED)
-		(void)munmap(shared, sizeof(*merge->current));
-	ss_file_requests_deinit(&merge->requests);
 	return merged || error ? error : print_apart(merge);
 }
 
@@ -302,8 +176,10 @@ struct batch {
 
 static void batch_deinit(struct batch *batch)
 {
-	for (size_t i = 0; i < batch->count; i++)
-		ss_snap_job_deinit(&batch->entries[i].job);
+	for (size_t i = 0; i < batch->count; i++) {
+		ss_process_source_free(batch->entries[i].source);
+		ss_reading_deinit(&batch->entries[i].reading);
+	}
 	free(batch->entries);
 	ss_process_list_free(batch->commands);
 	batch->entries = NULL;
@@ -329,25 +205,23 @@ static bool capture(struct batch *batch, const struct ss_target_argument *target
 	*entry = (struct entry){
 		.run = { .selection = &processes->options->selection,
 			 .argument = target },
-		.phases = { .current = SS_PHASE_COUNT },
+		.reading = { .options = processes->options,
+			     .run = &entry->run,
+			     .output = processes->output,
+			     .requests.debuginfod = processes->debuginfod,
+			     .color = batch->color },
 	};
-	entry->job.analysis = (struct ss_snap_analysis){
-		.options = processes->options,
-		.requests.debuginfod = processes->debuginfod,
-		.run = &entry->run,
-		.phases = &entry->phases,
-		.output = processes->output,
-		.color = batch->color,
-		.probe = true,
-	};
+	ss_reading_configure(&entry->reading, NULL, &entry->options);
 	_cleanup_error_ struct ss_error *error =
-		ss_snap_job_take(&entry->job, &entry->run);
+		ss_reading_capture(&entry->reading, &entry->run, true, &entry->source);
 	if (!error) {
+		ss_interpret_as_owner(ss_process_source_target(entry->source),
+				      &entry->options);
 		batch->count++;
 		return true;
 	}
 	ss_failure_print(error);
-	ss_snap_job_deinit(&entry->job);
+	ss_reading_deinit(&entry->reading);
 	processes->missing++;
 	return false;
 }
@@ -362,20 +236,26 @@ static size_t capture_all(struct batch *batch, size_t first, size_t most)
 	for (; next < processes->count && batch->count < most && bytes < BYTES_MAX;
 	     next++) {
 		if (capture(batch, &processes->targets[next]))
-			bytes += ss_capture_size(
-				batch->entries[batch->count - 1].job.analysis.capture);
+			bytes += ss_process_source_size(
+				batch->entries[batch->count - 1].source);
 	}
 	return next;
 }
 
-/* What the stacks lack is read in the order of the captures. */
+/* What the stacks lack is read in the order of the captures. After an error a stack stays
+   incomplete, which is said when it is shown. */
 static void complete(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->count; i++) {
-		bool missing = false;
-		/* After an error the stack stays incomplete, which is said when it is shown. */
-		ss_error_free(
-			ss_snap_analysis_run(&batch->entries[i].job.analysis, &missing));
+		struct entry *entry = &batch->entries[i];
+		struct ss_interpret_options options = entry->options;
+		struct ss_interpretation *result = NULL;
+		options.only_stacks = true;
+		options.last_level = SS_SANDBOX_RAW;
+		ss_error_free(ss_reading_interpret(&entry->reading,
+						   ss_process_source_last(entry->source),
+						   &options, &result));
+		ss_interpretation_free(result);
 	}
 }
 
@@ -409,10 +289,10 @@ static void read_commands(struct batch *batch)
 
 static bool have_one_owner(const struct entry *a, const struct entry *b)
 {
-	const struct ss_analysis_owner *x = &a->job.analysis.owner;
-	const struct ss_analysis_owner *y = &b->job.analysis.owner;
+	const struct ss_interpret_options *x = &a->options;
+	const struct ss_interpret_options *y = &b->options;
 
-	return x->known && y->known && x->uid == y->uid && x->gid == y->gid;
+	return x->owner_known && y->owner_known && x->uid == y->uid && x->gid == y->gid;
 }
 
 /* Shows the processes of each owner. */
@@ -420,17 +300,18 @@ static struct ss_error *show_all(struct batch *batch)
 {
 	_cleanup_free_ struct entry **entries =
 		calloc(batch->count + 1, sizeof(struct entry *));
+	_cleanup_free_ struct ss_capture **captures =
+		calloc(batch->count + 1, sizeof(struct ss_capture *));
 	_cleanup_free_ bool *done = calloc(batch->count + 1, sizeof(*done));
-	struct ss_error *error = entries && done ? NULL : ss_error_no_memory();
+	struct ss_error *error = entries && captures && done ? NULL :
+							       ss_error_no_memory();
 
 	for (size_t i = 0; i < batch->count && !error; i++) {
 		struct merge merge = {
 			.processes = batch->processes,
 			.entries = entries,
+			.captures = captures,
 			.separate = &batch->separate,
-			.color = batch->color,
-			.privileged = geteuid() == 0,
-			.requests.debuginfod = batch->processes->debuginfod,
 		};
 		if (done[i])
 			continue;

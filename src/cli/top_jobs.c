@@ -12,7 +12,7 @@
 #include "base/io.h"
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/snap_job.h"
+#include "cli/interpret.h"
 #include "cli/wait_functions.h"
 #include "cli/watchdog.h"
 
@@ -166,19 +166,22 @@ int ss_top_guard_terminal(void *data, int channel)
 static struct ss_error *find_waits(const struct ss_options *options,
 				   struct ss_selection_run *run, struct ss_output *output)
 {
-	struct ss_phases phases = { .current = SS_PHASE_COUNT };
-	_cleanup_(ss_snap_job_deinit) struct ss_snap_job job = {
-		.analysis = {
-			.options = options,
-			.run = run,
-			.phases = &phases,
-			.output = output,
-		},
+	__attribute__((cleanup(ss_reading_deinit))) struct ss_reading reading = {
+		.options = options,
+		.run = run,
+		.output = output,
 	};
+	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
+	struct ss_interpret_options interpret;
 	bool missing = false;
-	struct ss_error *error = ss_snap_job_take(&job, run);
 
-	return error ? error : ss_snap_analysis_run(&job.analysis, &missing);
+	ss_reading_configure(&reading, NULL, &interpret);
+	struct ss_error *error = ss_reading_capture(&reading, run, true, &source);
+	if (error)
+		return error;
+	ss_interpret_as_owner(ss_process_source_target(source), &interpret);
+	return ss_reading_show(&reading, ss_process_source_last(source), &interpret,
+			       &missing);
 }
 
 int ss_top_find_waits(void *data, int channel)

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/graph.h"
 #include "model/capture.h"
+#include "model/pipeline.h"
 #include "model/session.h"
 #include "model/snapshot.h"
 

@@ -697,6 +697,16 @@ static void fill_tracer(struct ss_diagnosis *d)
 	d->wait->owner_process = d->facts->tracer.name;
 }
 
+/* Whether the call waits for threads of the process only. glibc joins with a call that is not
+   private. */
+static bool is_within_process(const struct ss_diagnosis *d)
+{
+	struct ss_futex futex;
+
+	return ss_futex_parse(&d->facts->call, &futex) &&
+	       (futex.private || d->wait->kind == SS_WAIT_JOIN);
+}
+
 /* Fills in the wait of a thread. False: it does not wait, or its wait is unknown. */
 static bool fill(struct ss_diagnosis *d)
 {
@@ -720,6 +730,7 @@ static bool fill(struct ss_diagnosis *d)
 	}
 	if (d->facts->call.number >= 0) {
 		call_fill(d);
+		d->wait->within_process = is_within_process(d);
 		return true;
 	}
 	d->wait->kind = SS_WAIT_PAGE_FAULT;

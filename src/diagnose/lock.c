@@ -5,6 +5,7 @@
 #include "base/search.h"
 #include "diagnose/diagnose.h"
 #include "diagnose/wait_function.h"
+#include "model/pipeline.h"
 
 /* A lock and the memory around it, while it is read. */
 struct reader {

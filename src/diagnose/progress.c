@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "diagnose/purpose.h"
-#include "model/futex.h"
 #include "model/snapshot.h"
 
 /*
@@ -432,20 +431,10 @@ static bool is_blocked(const struct ss_progress *progress, const struct ss_threa
 }
 
 /* Whether only other threads of the process can end the wait. */
-static bool is_internal(const struct ss_progress *progress,
-			const struct ss_thread *thread)
+static bool is_internal(const struct ss_thread *thread)
 {
-	const struct ss_thread_facts *facts =
-		ss_facts_find_thread(progress->last->facts, thread->tid);
-	struct ss_futex futex;
-
-	if (thread->state == 'Z')
-		return true;
-	if (!thread->wait || thread->wait->timed || !facts ||
-	    !ss_futex_parse(&facts->call, &futex))
-		return false;
-	/* glibc joins with a call that is not private. */
-	return futex.private || thread->wait->kind == SS_WAIT_JOIN;
+	return thread->state == 'Z' ||
+	       (thread->wait && !thread->wait->timed && thread->wait->within_process);
 }
 
 /* Whether the program handles a signal that someone would send to it to make it go on or
@@ -485,7 +474,7 @@ static bool is_closed(const struct ss_progress *progress)
 			continue;
 		}
 		if (progress->threads[i].movement != SS_MOVEMENT_NONE ||
-		    !is_internal(progress, thread))
+		    !is_internal(thread))
 			return false;
 		waiting += !thread->wait || thread->wait->kind != SS_WAIT_JOIN;
 	}

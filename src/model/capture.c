@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/search.h"
+#include "model/pipeline.h"
 
 /* Of processes that can be captured, which are those of x86-64. */
 enum { PAGE = 4096, SAVED_MAX = 128 << 20 };

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "model/pipeline.h"
 
 /* NULL, or the problem with the part of a step that refers to its parent. */
 static const char *check_parent(const struct ss_gather_plan *plan, size_t index)

@@ -7,6 +7,7 @@
 #include "base/search.h"
 #include "model/capture.h"
 #include "model/gather.h"
+#include "model/pipeline.h"
 
 struct ss_snapshot *ss_snapshot_new(void)
 {

@@ -91,6 +91,7 @@ const struct ss_format ss_format_apport = {
 	.name = "apport",
 	.description = "StacktraceAddressSignature of Ubuntu's apport",
 	.single = true,
+	.confined = true,
 	.unsymbolized = true,
 	.write_snapshot = write_snapshot,
 };

@@ -122,6 +122,7 @@ struct ss_format {
 	bool single;		 /* one snapshot per file */
 	bool unsymbolized;	 /* snapshots need no names of functions */
 	bool native;		 /* of native frames only: none may be left out */
+	bool confined;		 /* needs the capture, or files of its modules */
 	bool explains;		 /* contains the reasons why something is missing */
 	/* NULL if the format does not support this input. */
 	ss_format_write_snapshot *write_snapshot;

@@ -23,6 +23,7 @@ const struct ss_format ss_format_minidump = {
 	.description = "registers, stacks and modules, for lldb and crash collectors",
 	.binary = true,
 	.single = true,
+	.confined = true,
 	.unsymbolized = true,
 	.write_snapshot = write_snapshot,
 };

@@ -40,6 +40,7 @@ const struct ss_format ss_format_recording = {
 	.description = "for stacksnap report; without names, see stacksnap-recording(5)",
 	.binary = true,
 	.single = true,
+	.confined = true,
 	.unsymbolized = true,
 	.write_snapshot = write_snapshot,
 	.write_series = write_series,

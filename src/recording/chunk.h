@@ -6,7 +6,7 @@
 #define SS_RECORDING_CHUNK_H
 
 #include "base/error.h"
-#include "recording/encode.h"
+#include "base/encode.h"
 #include "recording/format.h"
 
 /* Replaces out with the chunk: its header and the compressed contents. False: no

@@ -18,20 +18,6 @@ struct scan {
 	bool finished; /* a summary was read, and nothing follows it */
 };
 
-const char *ss_recording_end_name(enum ss_recording_end end)
-{
-	static const char *const names[] = {
-		[SS_RECORDING_CUT] = "cut",
-		[SS_RECORDING_STOPPED] = "stopped",
-		[SS_RECORDING_DURATION] = "duration",
-		[SS_RECORDING_TARGET_END] = "target-end",
-		[SS_RECORDING_LOST] = "lost",
-		[SS_RECORDING_SNAPSHOT] = "snapshot",
-	};
-
-	return (size_t)end < SS_ARRAY_SIZE(names) ? names[end] : "unknown";
-}
-
 bool ss_recording_is(int fd)
 {
 	uint8_t magic[SS_MAGIC_SIZE];

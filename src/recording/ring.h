@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/vector.h"
-#include "recording/encode.h"
+#include "base/encode.h"
 
 struct ss_segment_place {
 	uint64_t offset;

@@ -6,7 +6,7 @@
 #define SS_RECORDING_TICKS_H
 
 #include "base/vector.h"
-#include "recording/encode.h"
+#include "base/encode.h"
 #include "recording/format.h"
 #include "recording/writer.h"
 

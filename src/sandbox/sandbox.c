@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "cache/cache.h"
+#include "model/pipeline.h"
 #include "model/session.h"
 #include "sandbox/child.h"
 

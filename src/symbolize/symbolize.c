@@ -14,6 +14,7 @@
 #include "elf/debugfile.h"
 #include "elf/image.h"
 #include "model/heap.h"
+#include "model/pipeline.h"
 #include "model/session.h"
 #include "model/snapshot.h"
 #include "stacksnap.h"

@@ -11,6 +11,7 @@
 #include "arch/arch.h"
 #include "base/clock.h"
 #include "base/scan.h"
+#include "model/pipeline.h"
 #include "proc/auxv.h"
 #include "target/denial.h"
 #include "target/kept_files.h"

@@ -8,6 +8,7 @@
 #include "elf/elffile.h"
 #include "elf/image.h"
 #include "model/capture_memory.h"
+#include "model/pipeline.h"
 #include "model/snapshot.h"
 #include "unwind/cfi.h"
 

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "fuzz.h"
-#include "recording/encode.h"
+#include "base/encode.h"
 #include "recording/format.h"
 
 enum { FUZZ_FILE_MAX = 1 << 16 };

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "fuzz.h"
 #include "model/capture.h"
+#include "model/pipeline.h"
 #include "model/session.h"
 #include "model/snapshot.h"
 

@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/snap_analysis.h"
 #include "sandbox/child.h"
 #include "sandbox/confine.h"
+#include "stacksnap.h"
 
 enum { MAPPINGS_MAX = 64, MESSAGE_MAX = 70000, FILES = 1024 };
 

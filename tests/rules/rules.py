@@ -7,7 +7,7 @@ import subprocess
 
 LIBRARY = {"base", "arch", "proc", "elf", "model", "target", "objects", "capture", "sampling",
            "recording", "unwind", "runtime", "symbolize", "diagnose", "recorder", "cache",
-           "sandbox", "core", "supervise", "minidump", "trace"}
+           "sandbox", "core", "supervise", "minidump", "trace", "data", "interpret"}
 TOOL = {"profile", "output", "cli"}
 
 # What a room may include besides itself and system headers.
@@ -23,7 +23,10 @@ MAY_USE = {
     "sampling": {"base", "arch", "proc", "model", "target", "objects", "capture"},
     "core": {"base", "arch", "proc", "model", "elf"},
     "supervise": {"base", "arch", "proc", "model", "target", "core"},
-    "recording": {"base", "model"},
+    "data": {"base", "arch", "model"},
+    "interpret": {"base", "arch", "model", "data", "sandbox", "target", "capture", "unwind",
+                  "symbolize", "diagnose", "cache"},
+    "recording": {"base", "model", "data"},
     "minidump": {"base", "arch", "model"},
     "unwind": {"base", "arch", "model", "elf", "runtime"},
     "runtime": {"base", "arch", "model", "elf"},

@@ -17,6 +17,7 @@
 #include "base/io.h"
 #include "cache/cache.h"
 #include "model/capture.h"
+#include "model/pipeline.h"
 #include "model/session.h"
 
 struct fixture {

@@ -1,4 +1,5 @@
 #include "capture_child.h"
+#include "model/pipeline.h"
 
 #include <errno.h>
 #include <linux/filter.h>

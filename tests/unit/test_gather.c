@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "model/capture_memory.h"
 #include "model/gather.h"
+#include "model/pipeline.h"
 
 enum { BASE = 0x10000, SIZE = 4096 };
 

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "model/pipeline.h"
 #include "model/session.h"
 #include "sandbox/child.h"
 

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "model/capture.h"
 #include "model/futex.h"
+#include "model/pipeline.h"
 #include "model/session.h"
 #include "model/snapshot.h"
 #include "unwind/saved_stacks.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "recording/encode.h"
+#include "base/encode.h"
 #include "recording/wait_record.h"
 
 enum { MANY = 100 };

@@ -1,9 +1,9 @@
 /*
- * The integers and strings of the recording format: encoders that append to a buffer,
+ * The integers and strings of recordings and messages: encoders that append to a buffer,
  * and the decoders that base/cursor.h does not have.
  */
-#ifndef SS_RECORDING_ENCODE_H
-#define SS_RECORDING_ENCODE_H
+#ifndef SS_BASE_ENCODE_H
+#define SS_BASE_ENCODE_H
 
 #include "base/buffer.h"
 #include "base/cursor.h"

@@ -1,4 +1,4 @@
-#include "recording/encode.h"
+#include "base/encode.h"
 
 #include <string.h>
 

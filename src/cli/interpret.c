@@ -1,0 +1,433 @@
+#include "cli/interpret.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "cli/advice.h"
+#include "cli/escaped_copy.h"
+#include "cli/failure.h"
+#include "cli/incomplete.h"
+#include "cli/sanitizer.h"
+#include "cli/signals.h"
+#include "cli/watchdog.h"
+
+/* Default of --max-total, in bytes. */
+#define STACKS_DEFAULT ((uint64_t)256 << 20)
+
+void ss_reading_deinit(struct ss_reading *reading)
+{
+	ss_file_requests_deinit(&reading->requests);
+	ss_row_source_deinit(&reading->rows);
+}
+
+static const struct ss_format *format_of(const struct ss_reading *reading)
+{
+	return reading->format ? reading->format : reading->options->common.format;
+}
+
+/* Options --------------------------------------------------------------------- */
+
+static bool is_interrupted(void *data)
+{
+	const struct ss_reading *reading = data;
+
+	return ss_signals_are_pending(reading->until);
+}
+
+static void print_slow(void *data, enum ss_sandbox_step step)
+{
+	(void)data;
+	if (isatty(STDERR_FILENO) == 1)
+		ss_failure_warn("%s...", ss_sandbox_step_name(step));
+}
+
+static void attach_files(void *data, struct ss_session_options *session)
+{
+	struct ss_reading *reading = data;
+
+	ss_file_requests_attach(&reading->requests, session);
+	if (reading->owner_reads_sysroot) /* not with more rights than the child has */
+		reading->requests.sysroot = NULL;
+}
+
+static struct ss_error *request_files(void *data,
+				      const struct ss_sandbox_attempt *attempt, bool *ret)
+{
+	const struct ss_reading *reading = data;
+
+	return ss_file_requests_send(&reading->requests, attempt, ret);
+}
+
+static void answer_files(void *data, const void *bytes, size_t size)
+{
+	struct ss_reading *reading = data;
+
+	ss_file_requests_answer(&reading->requests, bytes, size);
+}
+
+/* For people only, and not where no names were wanted. */
+static char *advise(void *data, const struct ss_snapshot *snapshot,
+		    struct ss_session *session)
+{
+	const struct ss_reading *reading = data;
+	const struct ss_options *options = reading->options;
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+	const struct ss_advice_options advice = {
+		.privileged = reading->privileged,
+		.debuginfod = options->symbols.debuginfod,
+		/* The files of a container are those of its own packages. */
+		.packages = !options->symbols.sysroot &&
+			    (!process->inner_pid || process->inner_pid == process->pid),
+		.session = session,
+	};
+
+	return ss_advice_new(snapshot, &advice);
+}
+
+/* Formats that need the capture, or files of its modules, are written where those are read. */
+static struct ss_error *
+write_confined(void *data, const struct ss_interpreted *interpreted, uint64_t *ret_value);
+
+void ss_reading_configure(struct ss_reading *reading,
+			  const struct ss_analysis_owner *owner,
+			  struct ss_interpret_options *ret)
+{
+	const struct ss_options *options = reading->options;
+	const struct ss_format *format = format_of(reading);
+
+	reading->privileged = geteuid() == 0;
+	reading->phases.current = SS_PHASE_COUNT;
+	*ret = (struct ss_interpret_options){
+		.size = sizeof(*ret),
+		.max_frames = options->common.max_frames,
+		/* A report decides whether it shows them. */
+		.native = options->native || format->unsymbolized || format->native,
+		.tasks = options->tasks > 0,
+		.goroutines = options->goroutines > 0 &&
+			      !(reading->run && ss_selection_run_is_active(reading->run)),
+		.raw = options->symbols.raw,
+		.no_waits = options->no_waits,
+		.for_recording = format->unsymbolized,
+		.symbolize_flags = options->symbols.flags,
+		.waits = options->waits,
+		.debug_dir = options->symbols.debug_dir,
+		.sysroot = options->symbols.sysroot,
+		.cache = options->cache,
+		.timeout_ms = options->interpret_ms,
+		.more_memory = options->max_total ? options->max_total : STACKS_DEFAULT,
+		.stops = options->mode == SS_MODE_AUTO ? SS_INTERPRET_STOPS : 0,
+		.data = reading,
+		.write = format->confined ? write_confined : NULL,
+		.advise = format == &ss_format_text && !options->symbols.raw ? advise :
+									       NULL,
+		.attach_files = attach_files,
+		.file_rounds = SS_FILE_REQUEST_ROUNDS,
+		.request_files = request_files,
+		.answer_files = answer_files,
+		.stop = reading->until ? is_interrupted : NULL,
+		.slow = print_slow,
+	};
+	if (owner && owner->known) {
+		ret->owner_known = true;
+		ret->owner_reads_sysroot = owner->may_read;
+		reading->owner_reads_sysroot = owner->may_read;
+		ret->uid = owner->uid;
+		ret->gid = owner->gid;
+	}
+}
+
+/* Capturing -------------------------------------------------------------------- */
+
+static void watch(void *data, pid_t pid, bool begin)
+{
+	const struct ss_reading *reading = data;
+
+	if (begin)
+		ss_watchdog_begin(pid, reading->options->timeout_ms);
+	else
+		ss_watchdog_end();
+}
+
+static void warn(void *data, const struct ss_error *error)
+{
+	const struct ss_reading *reading = data;
+
+	if (reading->options->common.verbose)
+		ss_failure_warn("%s", ss_error_message(error));
+}
+
+struct ss_process_source_options
+ss_reading_source(struct ss_reading *reading, const struct ss_capture_options *capture)
+{
+	return (struct ss_process_source_options){
+		.size = sizeof(struct ss_process_source_options),
+		.capture = capture,
+		.no_related = format_of(reading)->unsymbolized ||
+			      reading->options->no_waits,
+		.watch = watch,
+		.warn = warn,
+		.data = reading,
+	};
+}
+
+struct ss_error *ss_reading_capture(struct ss_reading *reading,
+				    struct ss_selection_run *selection, bool list,
+				    struct ss_process_source **ret)
+{
+	pid_t pid = selection->argument->pid;
+	struct ss_capture_options capture = ss_options_capture(reading->options);
+	struct ss_process_source_options options = ss_reading_source(reading, &capture);
+	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
+
+	if (ss_selection_run_is_active(selection)) {
+		capture.filter = ss_selection_run_filter;
+		capture.filter_data = selection;
+	}
+	options.list = list;
+	ss_phases_enter(&reading->phases, SS_PHASE_CAPTURE);
+	_cleanup_error_ struct ss_error *error =
+		ss_process_source_new(pid, &options, &source);
+	ss_phases_enter(&reading->phases, SS_PHASE_COUNT);
+	if (ss_selection_run_is_empty(selection))
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_INVALID,
+				     "the selection matches no thread of process %d",
+				     pid),
+			"stacksnap %d shows all threads", pid);
+	if (error)
+		return take_ptr(error);
+	if (ss_process_source_refusal(source))
+		ss_failure_print(ss_process_source_refusal(source));
+	ss_row_source_init(&reading->rows, &reading->options->common.rows);
+	ss_row_source_add(&reading->rows, &reading->options->common.rows,
+			  ss_process_source_target(source));
+	*ret = take_ptr(source);
+	return NULL;
+}
+
+struct ss_error *ss_reading_begin_series(struct ss_reading *reading,
+					 struct ss_selection_run *selection,
+					 struct ss_interpret_options *options,
+					 struct ss_process_source **ret)
+{
+	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
+	struct ss_error *error = ss_reading_capture(reading, selection, false, &source);
+
+	if (error)
+		return error;
+	ss_interpret_as_owner(ss_process_source_target(source), options);
+	error = ss_process_source_begin_series(source, options);
+	if (!error)
+		*ret = take_ptr(source);
+	return error;
+}
+
+/* Writing ----------------------------------------------------------------------- */
+
+static struct ss_format_options format_options(const struct ss_reading *reading, bool raw,
+					       const char *problem, const char *advice,
+					       const struct ss_capture *capture)
+{
+	const struct ss_options *options = reading->options;
+
+	return (struct ss_format_options){
+		.size = sizeof(struct ss_format_options),
+		.raw = raw,
+		.no_group = options->no_group,
+		/* Threads that the user selected are shown, whatever they do. */
+		.all = options->all ||
+		       (reading->run && ss_selection_run_is_active(reading->run)),
+		.verbose = options->common.verbose,
+		.color = reading->color,
+		.goroutine_groups = options->goroutines,
+		.task_groups = options->tasks,
+		.max_stack = options->common.max_stack,
+		.environment = options->environment,
+		.row_options = &reading->rows.options,
+		.capture = capture,
+		.max_size = reading->max_output / 4 * 3, /* room for the rest */
+		.problem = problem,
+		.advice = advice,
+	};
+}
+
+struct ss_format_options ss_reading_format_options(const struct ss_reading *reading,
+						   const struct ss_interpretation *result)
+{
+	return format_options(reading, result->sandbox->level != SS_SANDBOX_NAMES,
+			      result->problem, result->advice, NULL);
+}
+
+static struct ss_error *
+write_confined(void *data, const struct ss_interpreted *interpreted, uint64_t *ret_value)
+{
+	const struct ss_reading *reading = data;
+	const struct ss_format *format = format_of(reading);
+	const struct ss_snapshot *last = interpreted->snapshots[interpreted->count - 1];
+	_cleanup_free_ char *wait_functions = NULL;
+	struct ss_format_options options = format_options(
+		reading, interpreted->level != SS_SANDBOX_NAMES, interpreted->problem,
+		NULL, interpreted->captures[interpreted->count - 1]);
+	const struct ss_snapshots snapshots = {
+		.items = interpreted->snapshots,
+		.count = interpreted->count,
+		.period_ns = reading->period_ns,
+	};
+	FILE *out = NULL;
+	struct ss_error *error =
+		ss_wait_table_added(reading->options->waits, &wait_functions);
+
+	options.wait_functions = wait_functions;
+	if (!error)
+		error = ss_analysis_open_fd(interpreted->output, &out);
+	if (error)
+		return error;
+	error = snapshots.count > 1 || reading->period_ns ?
+			format->write_series(&snapshots, &options, out) :
+			format->write_snapshot(last, &options, out);
+	*ret_value = ss_reading_report(reading, interpreted->snapshots,
+				       interpreted->count, interpreted->problem, NULL);
+	return ss_analysis_close(out, error);
+}
+
+struct ss_error *ss_reading_open(FILE **ret)
+{
+	int fd = ss_io_create_unnamed();
+	int errnum = errno;
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w+");
+
+	if (!out) {
+		close_cleanup(&fd);
+		return ss_error_new_errno(errnum, "cannot create a file for the output");
+	}
+	*ret = out;
+	return NULL;
+}
+
+struct ss_error *ss_reading_close(const struct ss_reading *reading, FILE *out,
+				  struct ss_error *error)
+{
+	if (!error && (fflush(out) != 0 || ferror(out)))
+		error = ss_error_new_errno(errno, "cannot write the result");
+	if (!error && reading->max_output && (uint64_t)ftello(out) > reading->max_output)
+		error = ss_error_new(SS_ERROR_SYSTEM,
+				     "the result is larger than %" PRIu64 " KiB",
+				     reading->max_output >> 10);
+	if (!error)
+		error = ss_escaped_copy(fileno(out), reading->color,
+					ss_output_file(reading->output));
+	(void)fclose(out);
+	return error ? error : ss_output_flush(reading->output);
+}
+
+struct ss_error *ss_reading_interpret(const struct ss_reading *reading,
+				      struct ss_source *source,
+				      const struct ss_interpret_options *options,
+				      struct ss_interpretation **ret)
+{
+	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
+	struct ss_error *error = ss_interpret(source, options, &result);
+
+	if (error)
+		return error;
+	ss_sanitizer_exit(result->sandbox);
+	error = ss_escaped_copy(result->sandbox->messages, false, stderr);
+	if (error)
+		return error;
+	if (reading->options->common.verbose && result->sandbox->partial)
+		ss_failure_warn("the kernel refused part of the sandbox");
+	*ret = take_ptr(result);
+	return NULL;
+}
+
+static void add_times(struct ss_phases *phases, const uint64_t *spent_ns)
+{
+	phases->spent_ns[SS_PHASE_CAPTURE] += spent_ns[SS_STEP_CAPTURE];
+	phases->spent_ns[SS_PHASE_UNWIND] += spent_ns[SS_STEP_UNWIND];
+	phases->spent_ns[SS_PHASE_SYMBOLIZE] += spent_ns[SS_STEP_SYMBOLIZE];
+	phases->spent_ns[SS_PHASE_DIAGNOSE] += spent_ns[SS_STEP_DIAGNOSE];
+	phases->spent_ns[SS_PHASE_RENDER] += spent_ns[SS_STEP_FINISH];
+}
+
+bool ss_reading_report(const struct ss_reading *reading,
+		       const struct ss_snapshot *const *snapshots, size_t count,
+		       const char *problem, const struct ss_phases *phases)
+{
+	const struct ss_options *options = reading->options;
+	const struct ss_format *format = format_of(reading);
+	const struct ss_snapshot *last = snapshots[count - 1];
+	pid_t pid = ss_snapshot_process(last)->pid;
+	size_t missing = reading->run ? ss_selection_run_report(reading->run, last) : 0;
+	size_t incomplete = 0;
+
+	for (size_t i = 0; i < count; i++)
+		incomplete += ss_incomplete_count(snapshots[i]) > 0;
+	if (problem)
+		ss_failure_warn("%d: %s", pid, problem);
+	if (count > 1 && incomplete)
+		ss_failure_warn("%d: %zu of %zu snapshots have incomplete stacks", pid,
+				incomplete, count);
+	else if (count == 1 && !format->explains)
+		ss_incomplete_print(last, options->common.max_stack);
+	if (!options->symbols.raw && !format->unsymbolized)
+		ss_incomplete_print_modules(last);
+	if (options->common.verbose && phases)
+		ss_phases_print(phases, last);
+	return missing + incomplete > 0 || problem;
+}
+
+static struct ss_error *write_snapshot(struct ss_reading *reading,
+				       const struct ss_interpretation *result)
+{
+	const struct ss_format *format = format_of(reading);
+	const struct ss_format_options options =
+		ss_reading_format_options(reading, result);
+	FILE *out = NULL;
+	struct ss_error *error = ss_reading_open(&out);
+
+	if (error)
+		return error;
+	if (reading->separate && format->separator)
+		(void)fputs(format->separator, out);
+	error = format->write_snapshot(result->snapshots[0], &options, out);
+	return ss_reading_close(reading, out, error);
+}
+
+struct ss_error *ss_reading_copy(const struct ss_reading *reading,
+				 const struct ss_interpretation *result)
+{
+	FILE *out = ss_output_file(reading->output);
+	struct ss_error *error =
+		format_of(reading)->binary ?
+			ss_plain_copy(result->sandbox->output, out) :
+			ss_escaped_copy(result->sandbox->output, reading->color, out);
+
+	return error ? error : ss_output_flush(reading->output);
+}
+
+struct ss_error *ss_reading_show(struct ss_reading *reading, struct ss_source *source,
+				 struct ss_interpret_options *options, bool *ret)
+{
+	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
+	struct ss_error *error = ss_reading_interpret(reading, source, options, &result);
+
+	if (error)
+		return error;
+	add_times(&reading->phases, result->spent_ns);
+	if (options->write) {
+		*ret = result->sandbox->value != 0;
+		return ss_reading_copy(reading, result);
+	}
+	ss_phases_enter(&reading->phases, SS_PHASE_RENDER);
+	error = write_snapshot(reading, result);
+	ss_phases_enter(&reading->phases, SS_PHASE_COUNT);
+	if (error)
+		return error;
+	*ret = ss_reading_report(reading,
+				 (const struct ss_snapshot *const *)result->snapshots, 1,
+				 result->problem, &reading->phases);
+	return NULL;
+}

@@ -1,0 +1,92 @@
+/*
+ * The library's interpretation of captures (ss_interpret()) with the options of the command
+ * line, and how its result is written.
+ */
+#ifndef SS_CLI_INTERPRET_H
+#define SS_CLI_INTERPRET_H
+
+#include <signal.h>
+
+#include "cli/analysis.h"
+#include "cli/phases.h"
+#include "output/format.h"
+
+/* What a command interprets. Zeroed but for what is set by the caller. */
+struct ss_reading {
+	const struct ss_options *options;
+	const struct ss_selection_run *run; /* or NULL: all threads */
+	struct ss_output *output;
+	bool color;
+	bool separate;	       /* another document precedes it */
+	const sigset_t *until; /* a signal of these ends it; or NULL */
+	struct ss_file_requests requests;
+	struct ss_row_source rows;
+	struct ss_phases phases;
+	uint64_t max_output; /* bytes; 0: no limit */
+	uint64_t period_ns; /* of several captures that a confined format writes */
+	const struct ss_format *format; /* in place of that of options; or NULL */
+	bool privileged;		/* set: root would see no more */
+	bool owner_reads_sysroot;	/* set */
+};
+
+void ss_reading_deinit(struct ss_reading *reading);
+
+/* The options of the command line, for the library. The reading must outlive *ret. owner: of
+   the process; NULL: not known. */
+void ss_reading_configure(struct ss_reading *reading,
+			  const struct ss_analysis_owner *owner,
+			  struct ss_interpret_options *ret);
+
+/* Options to capture a process. The reading must outlive them. */
+struct ss_process_source_options
+ss_reading_source(struct ss_reading *reading, const struct ss_capture_options *capture);
+
+/* Captures a process. If the selection of threads (or NULL) matches none, that is the error, even after
+   another failure. A refusal, if threads are only listed, is printed. */
+struct ss_error *ss_reading_capture(struct ss_reading *reading,
+				    struct ss_selection_run *selection, bool list,
+				    struct ss_process_source **ret);
+
+/* The same for the first of several captures, whose stacks are completed. */
+struct ss_error *ss_reading_begin_series(struct ss_reading *reading,
+					 struct ss_selection_run *selection,
+					 struct ss_interpret_options *options,
+					 struct ss_process_source **ret);
+
+/* Interprets; prints messages of the confined process. */
+struct ss_error *ss_reading_interpret(const struct ss_reading *reading,
+				      struct ss_source *source,
+				      const struct ss_interpret_options *options,
+				      struct ss_interpretation **ret);
+
+/* What a format gets besides the data. */
+struct ss_format_options
+ss_reading_format_options(const struct ss_reading *reading,
+			  const struct ss_interpretation *result);
+
+/* Writes to standard error what is missing in snapshots of one process, and with --verbose the
+   times of phases (or NULL). Returns whether anything is. */
+bool ss_reading_report(const struct ss_reading *reading,
+		       const struct ss_snapshot *const *snapshots, size_t count,
+		       const char *problem, const struct ss_phases *phases);
+
+/* A stream to write a document to, whose control characters are escaped. */
+struct ss_error *ss_reading_open(FILE **ret);
+/* Closes it, and copies the document to the output. Returns error if there is one. */
+struct ss_error *ss_reading_close(const struct ss_reading *reading, FILE *out,
+				  struct ss_error *error);
+
+/* Copies what the confined process has written to the output. */
+struct ss_error *ss_reading_copy(const struct ss_reading *reading,
+				 const struct ss_interpretation *result);
+
+/* Interprets the one capture of a source, writes it in the format of the options and, to standard
+   error, what is missing; *ret says whether anything is. Errors: NO_PROCESS (no threads),
+   SYSTEM (the output cannot be written), INTERRUPTED, NO_MEMORY. */
+struct ss_error *ss_reading_show(struct ss_reading *reading, struct ss_source *source,
+				 struct ss_interpret_options *options, bool *ret);
+
+SS_DEFINE_CLEANUP(struct ss_interpretation, ss_interpretation, ss_interpretation_free)
+SS_DEFINE_CLEANUP(struct ss_process_source, ss_process_source, ss_process_source_free)
+
+#endif

@@ -1,0 +1,127 @@
+/*
+ * The fields of structs as tables, and their encoding: for recordings and for messages of a
+ * confined process. A struct is a sequence of numbered fields; those that have their default
+ * are omitted, and a reader skips fields that it does not know.
+ *
+ * A field begins with its number and a bit (ULEB128, number << 1 | bit): 0: a number follows
+ * (ULEB128; signed ones as zigzag); 1: a size and so many bytes follow (a text, a nested
+ * struct). An element of a list is a field of its own.
+ *
+ * To add a field to a struct: a row in its table, with a number that was never used. Fields of
+ * recordings are specified in stacksnap-recording(5).
+ */
+#ifndef SS_DATA_SCHEMA_H
+#define SS_DATA_SCHEMA_H
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+
+enum ss_field_type {
+	SS_FIELD_UNSIGNED,
+	SS_FIELD_SIGNED,
+	SS_FIELD_TEXT,	 /* const char *, or NULL */
+	SS_FIELD_BYTES,	 /* an array in the struct, and its length (unsigned) */
+	SS_FIELD_WORDS,	 /* an array of uint64_t in the struct; max of them */
+	SS_FIELD_STRUCT, /* a struct in the struct */
+	SS_FIELD_ARRAY,	 /* an array of max structs in the struct, and a count (size_t) */
+	SS_FIELD_POINTER, /* a pointer to a struct, or NULL */
+	SS_FIELD_LIST,	  /* a pointer to structs, and a count (size_t) */
+	SS_FIELD_OWNED,	  /* the same, freed with free() by the owner of the struct */
+	SS_FIELD_VECTOR,  /* SS_VECTOR() of structs */
+	SS_FIELD_INDEXES, /* a pointer to size_t, and a count (size_t) */
+};
+
+struct ss_schema;
+
+struct ss_field {
+	uint8_t number; /* from 1 */
+	uint8_t type;	/* enum ss_field_type */
+	uint16_t size;	/* of the member */
+	uint16_t offset;
+	uint16_t count; /* offset of the count */
+	/* Limit of a number (-max - 1 for negative ones); 0: any that fits. A number below the
+	   count of a table, if table is set. */
+	uint64_t max;
+	uint8_t table; /* whose elements the number is an index of; 0: none */
+	const struct ss_schema *schema; /* of nested structs */
+};
+
+struct ss_schema {
+	const struct ss_field *fields;
+	size_t count;
+	size_t size;	  /* of the struct */
+	const void *none; /* the struct with all defaults; NULL: zeros */
+};
+
+#define SS_FIELD(n, t, structure, member, limit)                                         \
+	{                                                                                \
+		.number = (n), .type = SS_FIELD_##t,                                     \
+		.size = sizeof(((struct structure *)NULL)->member),                      \
+		.offset = offsetof(struct structure, member), .max = (limit)             \
+	}
+/* An index of a table. */
+#define SS_FIELD_INDEX(n, t, structure, member, of)                                      \
+	{                                                                                \
+		.number = (n), .type = SS_FIELD_##t,                                     \
+		.size = sizeof(((struct structure *)NULL)->member),                      \
+		.offset = offsetof(struct structure, member), .table = (of)              \
+	}
+/* A list with its count; nested is NULL for INDEXES of the table. */
+#define SS_FIELD_OF(n, t, structure, member, counted, nested, of, limit)                 \
+	{                                                                                \
+		.number = (n), .type = SS_FIELD_##t,                                     \
+		.size = sizeof(((struct structure *)NULL)->member),                      \
+		.offset = offsetof(struct structure, member),                            \
+		.count = offsetof(struct structure, counted), .schema = (nested),        \
+		.table = (of), .max = (limit)                                            \
+	}
+/* A nested struct, or a pointer to one, which may be an element of a table. */
+#define SS_FIELD_NESTED(n, t, structure, member, nested, of)                             \
+	{                                                                                \
+		.number = (n), .type = SS_FIELD_##t,                                     \
+		.size = sizeof(((struct structure *)NULL)->member),                      \
+		.offset = offsetof(struct structure, member), .schema = (nested),        \
+		.table = (of)                                                            \
+	}
+#define SS_SCHEMA(table, structure, defaults)                                            \
+	{                                                                                \
+		.fields = (table), .count = sizeof(table) / sizeof(*(table)),            \
+		.size = sizeof(struct structure), .none = (defaults)                     \
+	}
+
+struct ss_schema_writer {
+	struct ss_buffer *out; /* failed without memory */
+	size_t list_max;       /* longer lists are cut; 0: no limit */
+	/* The number of a text; NULL: texts are written in place. */
+	uint64_t (*text)(void *data, const char *text);
+	/* The number of an element of a table that a POINTER refers to. NULL: it is nested. */
+	uint64_t (*element)(void *data, unsigned table, const void *element);
+	void *data;
+};
+
+/* Appends the fields of a struct. */
+void ss_schema_write(const struct ss_schema_writer *writer,
+		     const struct ss_schema *schema, const void *structure);
+
+struct ss_schema_reader {
+	struct ss_cursor cursor; /* failed: what was read is invalid */
+	size_t list_max;	 /* longer lists are invalid; 0: no limit */
+	/* The text of these bytes, which lives as long as the structs. NULL: invalid. */
+	const char *(*text)(void *data, const uint8_t *bytes, size_t size);
+	/* The text of a number; or NULL, as above. */
+	const char *(*numbered)(void *data, uint64_t number);
+	/* Zeroed memory that lives as long as the structs, for LIST, POINTER and INDEXES;
+	   owned: for the others, to be freed with free(). NULL: invalid. */
+	void *(*allocate)(void *data, size_t size, bool owned);
+	/* The element of a table; or NULL. */
+	const void *(*element)(void *data, unsigned table, uint64_t number);
+	/* The count of a table; or NULL. */
+	uint64_t (*limit)(void *data, unsigned table);
+	void *data;
+};
+
+/* Reads fields until the cursor ends into a struct, which is set to its defaults first. */
+void ss_schema_read(struct ss_schema_reader *reader, const struct ss_schema *schema,
+		    void *structure);
+
+#endif

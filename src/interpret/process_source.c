@@ -1,0 +1,499 @@
+/*
+ * A live process as a source: one capture of it, or several, one after the other.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/io.h"
+#include "base/vector.h"
+#include "model/capture.h"
+#include "model/pipeline.h"
+
+enum {
+	PLANS_MAX = 3, /* of runtimes, for the captures of a series */
+};
+
+SS_DEFINE_CLEANUP(struct ss_process_source, ss_process_source, ss_process_source_free)
+SS_DEFINE_CLEANUP(struct ss_interpretation, ss_interpretation, ss_interpretation_free)
+
+struct ss_process_source {
+	struct ss_process_source_options options;
+	struct ss_capture_options capture_options;
+	struct ss_target *target;
+	struct ss_error *refusal; /* threads are only listed; or NULL */
+	SS_VECTOR(struct ss_capture *) captures;
+	struct ss_source last; /* the last capture */
+	struct ss_source all;
+	struct ss_late_reader *reader; /* of the last capture; or NULL */
+	struct ss_gather_plan plan;    /* that is being executed */
+	struct ss_gather_plan goroutine_plan;
+	struct ss_gather_plan runtime_plan;
+	bool has_goroutines;
+	bool has_runtimes;
+	unsigned plans; /* for runtimes, that were executed for the last capture */
+	SS_VECTOR(pid_t) stopped; /* threads that needed it; ascending */
+	bool saved; /* there have been stacks to be saved: the process has a runtime */
+	bool whole; /* the last ones that were saved lack nothing; untrusted */
+};
+
+static struct ss_capture **last_capture(struct ss_process_source *source)
+{
+	return &source->captures.items[source->captures.count - 1];
+}
+
+static void watch(const struct ss_process_source *source, bool begin)
+{
+	if (source->options.watch)
+		source->options.watch(source->options.data, ss_target_pid(source->target),
+				      begin);
+}
+
+/* After a failure, for instance because threads have ended, their stacks stay incomplete. */
+static bool warn(const struct ss_process_source *source, struct ss_error *error)
+{
+	_cleanup_error_ struct ss_error *owned = error;
+
+	if (error && source->options.warn)
+		source->options.warn(source->options.data, error);
+	return error != NULL;
+}
+
+static void set_sources(struct ss_process_source *source)
+{
+	source->last.captures = last_capture(source);
+	source->all.captures = source->captures.items;
+	source->all.count = source->captures.count;
+}
+
+/* Takes over a capture. */
+static struct ss_error *keep(struct ss_process_source *source, struct ss_capture *capture)
+{
+	struct ss_capture **slot = ss_vector_push(&source->captures);
+
+	if (!slot) {
+		ss_capture_free(capture);
+		return ss_error_no_memory();
+	}
+	*slot = capture;
+	set_sources(source);
+	return NULL;
+}
+
+/* Completing ---------------------------------------------------------------- */
+
+static int compare_tids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a;
+	pid_t y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Stops the threads whose registers are missing. Those are stopped at once in later captures;
+   without memory their stacks stay incomplete there. */
+static bool read_registers(struct ss_process_source *source,
+			   const struct ss_completion *completion)
+{
+	_cleanup_free_ pid_t *tids = calloc(completion->count + 1, sizeof(*tids));
+	size_t count = 0;
+
+	for (size_t i = 0; tids && i < completion->count; i++) {
+		if (completion->stacks[i].address == 0)
+			tids[count++] = completion->stacks[i].tid;
+	}
+	if (count == 0)
+		return false;
+	watch(source, true);
+	(void)warn(source, ss_capture_complete(*last_capture(source), source->target,
+					       &source->capture_options, tids, count));
+	watch(source, false);
+	for (size_t i = 0; i < count; i++) {
+		pid_t *slot = ss_vector_push(&source->stopped);
+		if (slot)
+			*slot = tids[i];
+	}
+	qsort(source->stopped.items, source->stopped.count,
+	      sizeof(*source->stopped.items), compare_tids);
+	return true;
+}
+
+static bool extend_stacks(struct ss_process_source *source,
+			  const struct ss_completion *completion)
+{
+	size_t grown = 0;
+
+	(void)warn(source, ss_capture_extend(*last_capture(source), source->target,
+					     &source->capture_options, completion->stacks,
+					     completion->count, &grown));
+	return grown > 0;
+}
+
+static void add_related(struct ss_process_source *source)
+{
+	if (!source->options.no_related)
+		ss_capture_add_related(*last_capture(source), source->target);
+}
+
+/* Captures again, with the plan. If that fails, the first capture stays. */
+static bool capture_again(struct ss_process_source *source)
+{
+	struct ss_capture *capture = NULL;
+
+	source->capture_options.plan = &source->plan;
+	source->capture_options.previous = NULL; /* all that run are stopped */
+	source->capture_options.modules = *last_capture(source);
+	watch(source, true);
+	struct ss_error *error =
+		ss_capture_take(source->target, &source->capture_options, &capture);
+	watch(source, false);
+	source->capture_options.plan = NULL;
+	source->capture_options.modules = NULL;
+	if (warn(source, error))
+		return false;
+	ss_late_reader_free(take_ptr(source->reader));
+	ss_capture_free(*last_capture(source));
+	*last_capture(source) = capture;
+	add_related(source);
+	return true;
+}
+
+/* What JIT compilers registered is read without a stop first: it is needed together with
+   the stacks only if there is something. The memory of a process that is held does not
+   change. */
+static bool use_plan(struct ss_process_source *source,
+		     const struct ss_completion *completion)
+{
+	source->plan = completion->plan;
+	if (completion->goroutines) {
+		source->goroutine_plan = completion->plan;
+		source->has_goroutines = true;
+	}
+	if (completion->runtimes) {
+		source->runtime_plan = completion->plan;
+		source->has_runtimes = true;
+		source->plans++;
+	}
+	if (!source->options.held &&
+	    (completion->jit == SS_JIT_CAPTURE || completion->runtimes))
+		return source->capture_options.mode != SS_MODE_NO_STOP &&
+		       capture_again(source);
+	return !warn(source, ss_capture_gather(*last_capture(source), source->target,
+					       &source->plan));
+}
+
+static bool complete(void *data, const struct ss_completion *completion, bool may_stop)
+{
+	struct ss_process_source *source = data;
+
+	if (completion->goroutines || completion->runtimes ||
+	    completion->jit != SS_JIT_NONE)
+		return use_plan(source, completion);
+	bool stopped = may_stop && read_registers(source, completion);
+	return extend_stacks(source, completion) || stopped;
+}
+
+/* For the frames of runtimes, while the stacks are interpreted. */
+static struct ss_late_reader *get_reader(struct ss_process_source *source)
+{
+	if (!source->reader)
+		(void)warn(source, ss_late_reader_new(*last_capture(source),
+						      source->target, &source->reader));
+	return source->reader;
+}
+
+static size_t read_memory(void *data, size_t index, uint64_t address, void *bytes,
+			  size_t size)
+{
+	struct ss_late_reader *reader = get_reader(data);
+
+	(void)index; /* there is one */
+	return reader ? ss_late_reader_read(reader, address, bytes, size) : 0;
+}
+
+/* Threads of a process that is held do not run. */
+static bool check_thread(void *data, size_t index, pid_t tid)
+{
+	struct ss_process_source *source = data;
+	struct ss_late_reader *reader = get_reader(source);
+
+	(void)index;
+	return reader && (source->options.held || ss_late_reader_check(reader, tid));
+}
+
+/* Taking --------------------------------------------------------------------- */
+
+/* If access to the process was refused, captures names and states of its threads instead. */
+static struct ss_error *list_threads(struct ss_process_source *source, pid_t pid,
+				     struct ss_error *refusal)
+{
+	_cleanup_error_ struct ss_error *owned = refusal;
+	enum ss_error_code code = ss_error_code(refusal);
+	struct ss_capture *capture = NULL;
+
+	if (!source->options.list || (code != SS_ERROR_DENIED && code != SS_ERROR_TRACED))
+		return take_ptr(owned);
+	ss_target_close(take_ptr(source->target));
+	_cleanup_error_ struct ss_error *error =
+		ss_target_open_listing(pid, &source->target);
+	if (!error)
+		error = ss_capture_take(source->target, &source->capture_options,
+					&capture);
+	if (error)
+		return take_ptr(owned);
+	source->refusal = take_ptr(owned);
+	return keep(source, capture);
+}
+
+static struct ss_error *take_first(struct ss_process_source *source, pid_t pid)
+{
+	struct ss_capture *capture = NULL;
+	struct ss_error *error = source->target ? NULL :
+						  ss_target_open(pid, &source->target);
+
+	if (!error)
+		error = ss_capture_take(source->target, &source->capture_options,
+					&capture);
+	if (error)
+		return list_threads(source, pid, error);
+	error = keep(source, capture);
+	if (!error)
+		add_related(source);
+	return error;
+}
+
+static void set_source(struct ss_process_source *source)
+{
+	source->last = (struct ss_source){
+		.data = source,
+		.count = 1,
+		.complete = complete,
+		.read = read_memory,
+		.check = check_thread,
+	};
+	source->all = (struct ss_source){ .data = source };
+}
+
+struct ss_error *ss_process_source_new(pid_t pid,
+				       const struct ss_process_source_options *options,
+				       struct ss_process_source **ret)
+{
+	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source =
+		calloc(1, sizeof(*source));
+
+	if (!source)
+		return ss_error_no_memory();
+	memcpy(&source->options, options, SS_MIN(options->size, sizeof(source->options)));
+	source->capture_options = *options->capture;
+	source->target = options->target;
+	set_source(source);
+	if (options->watch)
+		options->watch(options->data, pid, true);
+	struct ss_error *error = take_first(source, pid);
+	if (options->watch)
+		options->watch(options->data, pid, false);
+	if (error)
+		return error;
+	if (source->refusal)
+		source->last.complete = NULL;
+	*ret = take_ptr(source);
+	return NULL;
+}
+
+void ss_process_source_free(struct ss_process_source *source)
+{
+	if (!source)
+		return;
+	ss_late_reader_free(source->reader);
+	for (size_t i = 0; i < source->captures.count; i++)
+		ss_capture_free(source->captures.items[i]);
+	ss_vector_free(&source->captures);
+	ss_vector_free(&source->stopped);
+	if (!source->options.target)
+		ss_target_close(source->target);
+	ss_error_free(source->refusal);
+	free(source);
+}
+
+struct ss_source *ss_process_source_last(struct ss_process_source *source)
+{
+	return &source->last;
+}
+
+struct ss_source *ss_process_source_all(struct ss_process_source *source)
+{
+	return &source->all;
+}
+
+struct ss_target *ss_process_source_target(struct ss_process_source *source)
+{
+	return source->target;
+}
+
+const struct ss_error *ss_process_source_refusal(const struct ss_process_source *source)
+{
+	return source->refusal;
+}
+
+/* Several captures ------------------------------------------------------------ */
+
+/* Whether nothing more of the stacks could be had by another attempt, as long as no thread
+   runs. */
+static bool is_whole(const struct ss_snapshot *snapshot)
+{
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
+		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+		if (thread->native_reason || thread->missing ||
+		    thread->end == SS_END_UNREADABLE)
+			return false;
+	}
+	return true;
+}
+
+static struct ss_error *save(void *data, const struct ss_interpreted *interpreted,
+			     uint64_t *ret_value)
+{
+	(void)data;
+	*ret_value = is_whole(interpreted->snapshots[0]);
+	return ss_snapshot_save_stacks(interpreted->snapshots[0], interpreted->output);
+}
+
+/* Reads the functions of runtimes before the process goes on, and completes the stacks of the
+   first capture. At worst there are native frames only; once there were stacks, that is a
+   problem of one of many captures. */
+static struct ss_error *save_stacks(struct ss_process_source *source,
+				    const struct ss_interpret_options *options,
+				    bool first)
+{
+	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
+	struct ss_interpret_options given = *options;
+	bool any = false;
+
+	given.only_stacks = true;
+	given.many = true;
+	given.native = true;
+	given.write = save;
+	given.max_plans = PLANS_MAX;
+	given.plans = first ? 0 : source->has_runtimes;
+	given.goroutines = first && options->goroutines;
+	given.stops = first ? options->stops : 0;
+	struct ss_error *error = ss_interpret(&source->last, &given, &result);
+	ss_late_reader_free(take_ptr(source->reader));
+	if (error)
+		return error;
+	error = ss_capture_add_stacks(*last_capture(source), result->sandbox->output,
+				      &any);
+	(void)warn(source, error);
+	source->saved |= any;
+	source->whole = result->sandbox->value != 0;
+	return NULL;
+}
+
+/* A runtime that is not initialised yet counts as one. Of a process that has not run since,
+   the stacks are known. */
+static bool must_save(const struct ss_process_source *source)
+{
+	const struct ss_capture *capture =
+		source->captures.items[source->captures.count - 1];
+
+	if (!source->saved)
+		return ss_capture_has_other_modules(capture);
+	return !source->whole || !ss_capture_has_stacks(capture);
+}
+
+struct ss_error *
+ss_process_source_begin_series(struct ss_process_source *source,
+			       const struct ss_interpret_options *options)
+{
+	return save_stacks(source, options, true);
+}
+
+/* The threads whose registers were needed the first time are stopped together with those that
+   run. */
+struct ss_error *ss_process_source_take(struct ss_process_source *source,
+					const struct ss_interpret_options *options)
+{
+	struct ss_capture_options *capture_options = &source->capture_options;
+	struct ss_capture *capture = NULL;
+
+	capture_options->previous = *last_capture(source);
+	capture_options->stop = source->stopped.items;
+	capture_options->stop_count = source->stopped.count;
+	capture_options->plan = source->has_runtimes ? &source->runtime_plan : NULL;
+	watch(source, true);
+	struct ss_error *error =
+		ss_capture_take(source->target, capture_options, &capture);
+	if (!error && source->has_goroutines)
+		(void)warn(source, ss_capture_gather(capture, source->target,
+						     &source->goroutine_plan));
+	watch(source, false);
+	capture_options->plan = NULL;
+	if (!error)
+		error = keep(source, capture);
+	if (error || !must_save(source))
+		return error;
+	error = save_stacks(source, options, false);
+	if (error && ss_error_code(error) != SS_ERROR_INTERRUPTED) {
+		(void)warn(source, error);
+		error = NULL;
+	}
+	if (error)
+		ss_capture_free(source->captures.items[--source->captures.count]);
+	set_sources(source);
+	return error;
+}
+
+uint64_t ss_process_source_size(const struct ss_process_source *source)
+{
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < source->captures.count; i++)
+		size += ss_capture_size(source->captures.items[i]);
+	return size;
+}
+
+void ss_process_source_end_series(struct ss_process_source *source)
+{
+	add_related(source);
+}
+
+/* One snapshot ---------------------------------------------------------------- */
+
+void ss_interpret_as_owner(const struct ss_target *target,
+			   struct ss_interpret_options *options)
+{
+	_cleanup_error_ struct ss_error *error =
+		ss_target_owner(target, &options->uid, &options->gid);
+
+	options->owner_known = !error;
+}
+
+struct ss_error *ss_snapshot_take(pid_t pid, const struct ss_snapshot_options *options,
+				  struct ss_snapshot **ret)
+{
+	struct ss_snapshot_options given = { .interpret = { .goroutines = true,
+							    .tasks = true } };
+	struct ss_process_source_options source_options = {
+		.size = sizeof(source_options), .capture = &given.capture
+	};
+	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
+	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
+
+	if (options)
+		memcpy(&given, options, SS_MIN(options->size, sizeof(given)));
+	given.capture.size = sizeof(given.capture);
+	given.interpret.size = sizeof(given.interpret);
+	given.interpret.stops = SS_INTERPRET_STOPS;
+	source_options.no_related = given.interpret.no_waits;
+	struct ss_error *error = ss_process_source_new(pid, &source_options, &source);
+	if (error)
+		return error;
+	ss_interpret_as_owner(source->target, &given.interpret);
+	error = ss_interpret(&source->last, &given.interpret, &result);
+	if (error)
+		return error;
+	if (result->count == 0)
+		return ss_error_new(SS_ERROR_SYSTEM, "the analysis has no result");
+	*ret = take_ptr(result->snapshots[0]);
+	return NULL;
+}
