@@ -10,7 +10,7 @@
 
 #include "output/escape.h"
 #include "output/format.h"
-#include "output/goroutine_group.h"
+#include "output/group.h"
 #include "profile/label.h"
 
 enum { NS_PER_US = 1000 };

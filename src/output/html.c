@@ -6,9 +6,9 @@
 #include <time.h>
 
 #include "output/format.h"
-#include "output/gzip.h"
-#include "output/json_document.h"
+#include "output/json.h"
 #include "output/page.h"
+#include "output/pprof.h"
 #include "profile/waiting_function.h"
 
 enum { US = 1000 };
