@@ -9,7 +9,7 @@
 #include "output/escape.h"
 #include "output/format.h"
 #include "output/stack_cache.h"
-#include "profile/label.h"
+#include "profile/profile.h"
 
 /*
  * The layout of eu-stack without options: frames of inlined functions are neither shown nor

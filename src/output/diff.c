@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/idtable.h"
-#include "profile/weights.h"
+#include "profile/condense.h"
 
 const char *ss_change_name(enum ss_change change)
 {

@@ -11,7 +11,7 @@
 #include "output/escape.h"
 #include "output/format.h"
 #include "output/group.h"
-#include "profile/label.h"
+#include "profile/profile.h"
 
 enum { NS_PER_US = 1000 };
 

@@ -13,7 +13,7 @@
 #include "output/pprof.h"
 #include "output/quantity.h"
 #include "output/trace.h"
-#include "profile/label.h"
+#include "profile/profile.h"
 
 enum { SAMPLES_MAX = 16 << 20 };
 

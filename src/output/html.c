@@ -9,7 +9,7 @@
 #include "output/json.h"
 #include "output/page.h"
 #include "output/pprof.h"
-#include "profile/waiting_function.h"
+#include "profile/waits.h"
 
 enum { US = 1000 };
 

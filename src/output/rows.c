@@ -13,7 +13,7 @@
 #include "output/format.h"
 #include "output/json.h"
 #include "output/wait_text.h"
-#include "profile/label.h"
+#include "profile/profile.h"
 
 enum { HASH_SIZE = 33 };
 

@@ -13,7 +13,7 @@
 #include "output/text.h"
 #include "output/text_frames.h"
 #include "output/wait_text.h"
-#include "profile/label.h"
+#include "profile/profile.h"
 
 enum { THREADS_MAX = 20 }; /* of each part, without -v */
 

@@ -10,7 +10,7 @@
 #include "output/quantity.h"
 #include "output/style.h"
 #include "output/text.h"
-#include "profile/label.h"
+#include "profile/profile.h"
 #include "stacksnap.h"
 
 /*

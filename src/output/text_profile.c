@@ -13,8 +13,8 @@
 #include "output/style.h"
 #include "output/text.h"
 #include "output/trace.h"
-#include "profile/hottest.h"
-#include "profile/label.h"
+#include "profile/condense.h"
+#include "profile/profile.h"
 
 /* What the parts of a profile as text share. */
 

@@ -6,9 +6,8 @@
 #define SS_OUTPUT_TEXT_PROFILE_H
 
 #include "output/format.h"
-#include "profile/chains.h"
 #include "profile/condense.h"
-#include "profile/weights.h"
+#include "profile/waits.h"
 
 /* Writes "name (module)"; a long name is truncated unless options are verbose. */
 void ss_text_profile_name(const struct ss_profile *profile, uint64_t function,

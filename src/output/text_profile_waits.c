@@ -12,8 +12,8 @@
 #include "output/style.h"
 #include "output/text_profile.h"
 #include "output/wait_text.h"
-#include "profile/label.h"
-#include "profile/waiting_function.h"
+#include "profile/profile.h"
+#include "profile/waits.h"
 
 enum { NAMES_SHOWN = 3 };
 

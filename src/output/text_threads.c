@@ -11,7 +11,7 @@
 #include "output/style.h"
 #include "output/text.h"
 #include "output/wait_text.h"
-#include "profile/label.h"
+#include "profile/profile.h"
 
 enum { ITEMS_MAX = 12 }; /* ids and ranges of a group without -v */
 

@@ -11,8 +11,6 @@
 #include "output/text_profile.h"
 #include "output/wait_text.h"
 #include "profile/condense.h"
-#include "profile/hottest.h"
-#include "profile/weights.h"
 
 enum {
 	PARTS = SS_TOP_WAITS + 1,
