@@ -19,7 +19,7 @@
  *     each list, and detect cycles
  *     In recordings, too, frames of runtimes come from walk(): they travel as kind,
  *     function, file and line, and the native frame for which they stand is marked
- *     (recording/frame_record.c); nothing is to be done for that but the kind's number in
+ *     (recording/writer.c); nothing is to be done for that but the kind's number in
  *     stacksnap-recording(5) and in tests/e2e/recording.py
  *  5. step(): if it has code without unwind tables that does not keep frame pointers
  *  6. plan(): what must be copied together with the stacks of threads that run
