@@ -10,10 +10,9 @@
 #include <stdatomic.h>
 
 #include "arch/arch.h"
-#include "proc/fdinfo.h"
-#include "proc/net.h"
 #include "base/intern.h"
 #include "base/vector.h"
+#include "proc/files.h"
 #include "stacksnap.h"
 
 /* Bytes of target memory. */

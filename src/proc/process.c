@@ -1,6 +1,8 @@
-#include "proc/task.h"
+#include "proc/process.h"
 
+#include <linux/auxvec.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/cleanup.h"
 #include "base/scan.h"
@@ -258,4 +260,230 @@ bool ss_syscall_parse(const char *text, size_t size, struct ss_syscall_text *ret
 	ret->kind = SS_SYSCALL_BLOCKED;
 	ret->number = (long)number;
 	return scan_hex(&s, &ret->sp) && scan_hex(&s, &ret->pc);
+}
+
+bool ss_auxv_find(const void *bytes, size_t size, uint64_t type, uint64_t *ret)
+{
+	uint64_t entry[2]; /* type and value */
+
+	for (size_t at = 0; size - at >= sizeof(entry); at += sizeof(entry)) {
+		memcpy(entry, (const char *)bytes + at, sizeof(entry));
+		if (entry[0] == type) {
+			*ret = entry[1];
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool has_page_size_64(const char *bytes, size_t size)
+{
+	uint64_t page;
+
+	return ss_auxv_find(bytes, size, AT_PAGESZ, &page) && page != 0;
+}
+
+static bool has_page_size_32(const char *bytes, size_t size)
+{
+	uint32_t entry[2];
+
+	for (size_t at = 0; size - at >= sizeof(entry); at += sizeof(entry)) {
+		memcpy(entry, bytes + at, sizeof(entry));
+		if (entry[0] == AT_PAGESZ)
+			return entry[1] != 0;
+	}
+	return false;
+}
+
+unsigned ss_auxv_word_bits(const void *bytes, size_t size)
+{
+	/* In a vector of 32-bit words no pair looks like a 64-bit type: the upper half
+	   would be the page size. */
+	if (has_page_size_64(bytes, size))
+		return 64;
+	return has_page_size_32(bytes, size) ? 32 : 0;
+}
+
+static const char deleted_suffix[] = " (deleted)";
+
+static bool scan_permissions(struct ss_scan *s, struct ss_maps_entry *e)
+{
+	if (s->end - s->at < 4)
+		return false;
+	e->prot = (s->at[0] == 'r' ? PROT_READ : 0u) |
+		  (s->at[1] == 'w' ? PROT_WRITE : 0u) |
+		  (s->at[2] == 'x' ? PROT_EXEC : 0u);
+	e->shared = s->at[3] == 's';
+	s->at += 4;
+	return true;
+}
+
+static bool scan_device(struct ss_scan *s, uint64_t *ret)
+{
+	uint64_t major;
+	uint64_t minor;
+
+	if (!ss_scan_number(s, 16, &major) || !ss_scan_char(s, ':') ||
+	    !ss_scan_number(s, 16, &minor))
+		return false;
+	*ret = major << 32 | (minor & UINT32_MAX);
+	return true;
+}
+
+/* A file whose name really ends in " (deleted)" is ambiguous here; device and inode are
+   compared when the file is opened. */
+static void strip_deleted(struct ss_maps_entry *entry)
+{
+	size_t suffix = sizeof(deleted_suffix) - 1;
+
+	if (entry->inode == 0 || entry->name_size <= suffix ||
+	    memcmp(entry->name + entry->name_size - suffix, deleted_suffix, suffix) != 0)
+		return;
+	entry->name_size -= suffix;
+	entry->deleted = true;
+}
+
+static bool parse_line(struct ss_scan *s, struct ss_maps_entry *e)
+{
+	*e = (struct ss_maps_entry){};
+	if (!ss_scan_number(s, 16, &e->start) || !ss_scan_char(s, '-') ||
+	    !ss_scan_number(s, 16, &e->end) || !ss_scan_char(s, ' ') ||
+	    !scan_permissions(s, e) || !ss_scan_char(s, ' ') ||
+	    !ss_scan_number(s, 16, &e->offset) || !ss_scan_char(s, ' ') ||
+	    !scan_device(s, &e->device) || !ss_scan_char(s, ' ') ||
+	    !ss_scan_number(s, 10, &e->inode))
+		return false;
+	if (e->start >= e->end)
+		return false;
+	ss_scan_spaces(s);
+	e->name = s->at;
+	e->name_size = (size_t)(s->end - s->at);
+	strip_deleted(e);
+	return true;
+}
+
+bool ss_maps_next(const char **cursor, const char *end, struct ss_maps_entry *ret)
+{
+	while (*cursor < end) {
+		const char *newline = memchr(*cursor, '\n', (size_t)(end - *cursor));
+		struct ss_scan line = { .at = *cursor, .end = newline ? newline : end };
+		*cursor = newline ? newline + 1 : end;
+		if (parse_line(&line, ret))
+			return true;
+	}
+	return false;
+}
+
+size_t ss_maps_unescape(const char *name, size_t size, char *ret, size_t capacity)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < size && used + 1 < capacity; i++) {
+		if (size - i >= 4 && memcmp(name + i, "\\012", 4) == 0) {
+			ret[used++] = '\n';
+			i += 3;
+		} else {
+			ret[used++] = name[i];
+		}
+	}
+	if (capacity)
+		ret[used] = '\0';
+	return used;
+}
+
+static bool next_line(struct ss_scan *rest, struct ss_scan *ret)
+{
+	if (rest->at == rest->end)
+		return false;
+	const char *end = memchr(rest->at, '\n', (size_t)(rest->end - rest->at));
+	*ret = (struct ss_scan){ rest->at, end ? end : rest->end };
+	rest->at = end ? end + 1 : rest->end;
+	return true;
+}
+
+/* Absolute, without "..". */
+static bool is_inside(const char *path, size_t size)
+{
+	struct ss_scan s = { path, path + size };
+
+	if (size == 0 || *path != '/' || memchr(path, '\0', size))
+		return false;
+	while (ss_scan_char(&s, '/')) {
+		const char *name = s.at;
+		while (s.at < s.end && *s.at != '/')
+			s.at++;
+		if (s.at - name == 2 && name[0] == '.' && name[1] == '.')
+			return false;
+	}
+	return true;
+}
+
+bool ss_cgroup_find_path(const char *text, size_t size, const char **ret,
+			 size_t *ret_size)
+{
+	struct ss_scan rest = { text, text + size };
+	struct ss_scan line;
+
+	while (next_line(&rest, &line)) {
+		if (!ss_scan_text(&line, "0::"))
+			continue;
+		*ret = line.at;
+		*ret_size = (size_t)(line.end - line.at);
+		return is_inside(*ret, *ret_size);
+	}
+	return false;
+}
+
+/* Moves to the path of a line such as "4:memory:/a". */
+static bool skip_to_path(struct ss_scan *line)
+{
+	for (int colons = 0; colons < 2 && line->at < line->end; line->at++)
+		colons += *line->at == ':';
+	return line->at < line->end && *line->at == '/';
+}
+
+bool ss_cgroup_is_below(const char *text, size_t size, const char *path)
+{
+	struct ss_scan rest = { text, text + size };
+	struct ss_scan line;
+	size_t length = strlen(path);
+
+	while (length > 0 && path[length - 1] == '/')
+		length--;
+	while (next_line(&rest, &line)) {
+		if (!skip_to_path(&line))
+			continue;
+		size_t left = (size_t)(line.end - line.at);
+		if (left >= length && memcmp(line.at, path, length) == 0 &&
+		    (left == length || line.at[length] == '/') &&
+		    is_inside(line.at, left))
+			return true;
+	}
+	return false;
+}
+
+bool ss_cgroup_is_frozen(const char *text, size_t size)
+{
+	struct ss_scan rest = { text, text + size };
+	struct ss_scan line;
+
+	while (next_line(&rest, &line)) {
+		if (ss_scan_text(&line, "frozen 1") && line.at == line.end)
+			return true;
+	}
+	return false;
+}
+
+bool ss_cgroup_has_thread(const char *text, size_t size, pid_t tid)
+{
+	struct ss_scan rest = { text, text + size };
+	struct ss_scan line;
+	uint64_t number;
+
+	while (next_line(&rest, &line)) {
+		if (ss_scan_number(&line, 10, &number) && line.at == line.end &&
+		    number == (uint64_t)tid)
+			return true;
+	}
+	return false;
 }

@@ -1,15 +1,19 @@
 /*
- * Parsers for /proc/PID/task/TID/{stat,status,syscall,schedstat}. Formats:
- * proc_pid_stat(5), proc_pid_status(5), proc_pid_syscall(5),
- * Documentation/scheduler/sched-stats.rst.
+ * Parsers for files that describe a process or thread: text to structs. They open no file.
  */
-#ifndef SS_PROC_TASK_H
-#define SS_PROC_TASK_H
+#ifndef SS_PROC_PROCESS_H
+#define SS_PROC_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/*
+ * Parsers for /proc/PID/task/TID/{stat,status,syscall,schedstat}. Formats:
+ * proc_pid_stat(5), proc_pid_status(5), proc_pid_syscall(5),
+ * Documentation/scheduler/sched-stats.rst.
+ */
 
 struct ss_stat {
 	pid_t pid;
@@ -87,5 +91,65 @@ struct ss_schedstat {
 bool ss_schedstat_parse(const char *text, size_t size, struct ss_schedstat *ret);
 
 bool ss_syscall_parse(const char *text, size_t size, struct ss_syscall_text *ret);
+
+/*
+ * /proc/PID/auxv (proc_pid_auxv(5)): what the kernel told the program when it started it.
+ */
+
+/*
+ * How many bits the words of an auxiliary vector have, in this byte order: 32 or 64, which
+ * is also the class of the program; 0: unknown. It is found by the entry of the page size,
+ * which every kernel writes.
+ */
+unsigned ss_auxv_word_bits(const void *bytes, size_t size);
+
+/* The value of an entry (AT_...) of a vector with words of 64 bits. False: there is none. */
+bool ss_auxv_find(const void *bytes, size_t size, uint64_t type, uint64_t *ret);
+
+/*
+ * Parser for /proc/PID/maps, one line at a time. Format: proc_pid_maps(5),
+ * fs/proc/task_mmu.c show_map_vma().
+ */
+
+struct ss_maps_entry {
+	uint64_t start;
+	uint64_t end;
+	uint64_t offset;
+	uint64_t device;  /* major << 32 | minor */
+	uint64_t inode;	  /* 0: no file */
+	unsigned prot;	  /* PROT_READ | PROT_WRITE | PROT_EXEC */
+	bool shared;	  /* MAP_SHARED: writes are visible to other processes */
+	bool deleted;	  /* " (deleted)" was removed from the name */
+	const char *name; /* points into the text, not terminated, newlines as \012 */
+	size_t name_size; /* 0: anonymous */
+};
+
+/* Parses the line at *cursor and advances *cursor. Skips invalid lines. Returns false at
+   the end. */
+bool ss_maps_next(const char **cursor, const char *end, struct ss_maps_entry *ret);
+
+/* Copies a name to ret (capacity bytes, NUL-terminated, truncated if necessary) and
+   converts \012 to newlines. Returns its length. */
+size_t ss_maps_unescape(const char *name, size_t size, char *ret, size_t capacity);
+
+/*
+ * Parsers for cgroups, mostly of version 2: /proc/PID/cgroup (cgroups(7)) and the files of a cgroup
+ * (cgroup-v2.rst).
+ */
+
+/* The path in the line "0::" of text. Returns false if there is no such line, or if the
+   cgroup is outside of our cgroup namespace (its path contains ".."). */
+bool ss_cgroup_find_path(const char *text, size_t size, const char **ret,
+			 size_t *ret_size);
+
+/* Whether a line of text, for any hierarchy, has the cgroup path or one below it. "/" is above
+   all. */
+bool ss_cgroup_is_below(const char *text, size_t size, const char *path);
+
+/* Whether the cgroup is frozen, according to cgroup.events. */
+bool ss_cgroup_is_frozen(const char *text, size_t size);
+
+/* Whether cgroup.threads lists tid. */
+bool ss_cgroup_has_thread(const char *text, size_t size, pid_t tid);
 
 #endif
