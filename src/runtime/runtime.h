@@ -8,7 +8,7 @@
  * moment than the thread's native stack, ends in native frames and a reason.
  *
  * To add one (Ruby, PHP, .NET, BEAM):
- *  1. a value of enum ss_frame_kind in stacksnap.h, its name in model/end.c and in
+ *  1. a value of enum ss_frame_kind in stacksnap.h, its name in model/snapshot.c and in
  *     stacksnap-json(5), its colour in output/html.c
  *  2. a folder NAME here, with its struct ss_runtime in NAME/NAME.c, and a line in the table of
  *     runtimes.c. It uses no other runtime's folder
