@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/child.h"
@@ -42,7 +41,6 @@ enum {
 	SIGNAL_MAX = 64,
 	NOBODY = 65534,
 	FILE_MAX = 64 << 20,
-	PIDFD_OPEN = 434, /* headers before Linux 5.3 lack it */
 };
 
 #define COPY_MAX ((uint64_t)32 << 20) /* default of --max-total */

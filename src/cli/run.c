@@ -220,12 +220,13 @@ static void trace(const struct run *run)
 static struct ss_error *start(struct run *run)
 {
 	const struct ss_child_options options = { .channel = SS_CHILD_WRITES };
-	struct start start = { .run = run };
+	int ends[2];
 
-	if (pipe2(start.ready, O_CLOEXEC) != 0)
+	if (pipe2(ends, O_CLOEXEC) != 0)
 		return ss_error_new_errno(errno, "starting the command");
-	_cleanup_close_ int reading = start.ready[0];
-	_cleanup_close_ int writing = start.ready[1];
+	_cleanup_close_ int reading = ends[0];
+	_cleanup_close_ int writing = ends[1];
+	struct start start = { run, { reading, writing } };
 	struct ss_error *error = ss_child_start(&options, execute, &start, &run->child);
 	if (!error)
 		error = ss_supervisor_new(run->child.pid, &run->supervisor);
