@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "capture/stop.h"
-#include "model/activity.h"
+#include "model/facts.h"
 #include "model/pipeline.h"
 #include "objects/holders.h"
 #include "objects/peers.h"

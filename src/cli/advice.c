@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "cli/package.h"
-#include "profile/label.h"
+#include "profile/profile.h"
 
 enum { MODULES_MAX = 3 };
 

@@ -12,7 +12,7 @@
 #include "cli/failure.h"
 #include "cli/output.h"
 #include "profile/load.h"
-#include "profile/locks.h"
+#include "profile/waits.h"
 
 /* Long recordings take minutes; this limit ends an analysis that hangs. */
 enum { TIMEOUT_MS = 3600 * 1000 };

@@ -218,7 +218,6 @@ static struct ss_error *collect(struct collection *collection)
 	}
 	(void)wait_until(set, 0); /* a signal that came too late: the end is near */
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
-	collection->reading.until = NULL;
 	return error ? end(collection, error) : NULL;
 }
 
@@ -315,6 +314,7 @@ static struct ss_error *show(struct collection *collection, bool *ret)
 
 	options.more_memory *= source->count;
 	options.tasks = options.goroutines = false; /* they were read */
+	options.stop = NULL; /* what there is, is shown */
 	struct ss_error *error = ss_reading_interpret(reading, source, &options, &result);
 	if (!error && options.write) {
 		*ret = result->sandbox->value != 0;

@@ -374,5 +374,8 @@ static const struct ss_field snapshot_fields[] = {
 	VECTOR(20, chains, thread_numbers),
 	VECTOR(21, cycles, thread_numbers),
 };
+static const struct ss_snapshot_fields no_snapshot = {
+	.process = { .name = "", .mode = SS_MODE_STOP }
+};
 const struct ss_schema ss_snapshot_schema =
-	SS_SCHEMA(snapshot_fields, ss_snapshot_fields, NULL);
+	SS_SCHEMA(snapshot_fields, ss_snapshot_fields, &no_snapshot);

@@ -5,7 +5,7 @@
 #ifndef SS_DIAGNOSE_PROGRESS_H
 #define SS_DIAGNOSE_PROGRESS_H
 
-#include "model/activity.h"
+#include "model/facts.h"
 #include "model/snapshot.h"
 
 struct ss_progress {

@@ -10,10 +10,9 @@
 #include <stdatomic.h>
 
 #include "arch/arch.h"
-#include "proc/fdinfo.h"
-#include "proc/net.h"
 #include "base/intern.h"
 #include "base/vector.h"
+#include "proc/files.h"
 #include "stacksnap.h"
 
 /* Bytes of target memory. */
@@ -132,5 +131,30 @@ const struct ss_thread_facts *ss_facts_find_thread(const struct ss_facts *facts,
 const struct ss_fd_fact *ss_facts_find_fd(const struct ss_facts *facts, int fd);
 
 SS_DEFINE_CLEANUP(struct ss_facts, ss_facts, ss_facts_unref)
+
+/*
+ * Scheduler counters of each thread of a process, read without affecting it. Comparing
+ * two readings shows which threads ran in between.
+ */
+
+struct ss_thread_activity {
+	pid_t tid;
+	char state;
+	bool counted;	 /* the counters could be read */
+	uint64_t run_ns; /* on a CPU */
+	uint64_t ready_ns;
+	uint64_t runs;	    /* number of times it was scheduled */
+	uint64_t voluntary; /* context switches: voluntary, */
+	uint64_t forced;    /* and involuntary */
+};
+
+struct ss_activity {
+	uint64_t time_ns;			      /* CLOCK_MONOTONIC */
+	SS_VECTOR(struct ss_thread_activity) threads; /* ascending by tid */
+};
+
+/* The counters of a thread, or NULL. activity may be NULL. */
+const struct ss_thread_activity *ss_activity_find(const struct ss_activity *activity,
+						  pid_t tid);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "model/capture.h"
-#include "proc/maps.h"
+#include "proc/process.h"
 
 /* Limit of areas of one process; vm.max_map_count is 65,530 by default. */
 enum { SS_AREAS_MAX = 4 << 20 };

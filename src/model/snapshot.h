@@ -6,8 +6,8 @@
 #define SS_MODEL_SNAPSHOT_H
 
 #include "arch/arch.h"
-#include "base/intern.h"
 #include "base/hash.h"
+#include "base/intern.h"
 #include "base/vector.h"
 #include "model/facts.h"
 #include "model/module.h"

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/scan.h"
 #include "model/call.h"
-#include "proc/locks.h"
+#include "proc/files.h"
 
 enum {
 	RECORD_MAX = 8 * 1024,

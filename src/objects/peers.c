@@ -8,7 +8,7 @@
 #include "base/search.h"
 #include "model/call.h"
 #include "model/futex.h"
-#include "proc/maps.h"
+#include "proc/process.h"
 
 enum {
 	RECORD_MAX = 8 * 1024,

@@ -20,7 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "proc/net.h"
+#include "proc/files.h"
 #include "target/own_thread.h"
 
 /*

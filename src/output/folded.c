@@ -10,8 +10,8 @@
 
 #include "output/escape.h"
 #include "output/format.h"
-#include "output/goroutine_group.h"
-#include "profile/label.h"
+#include "output/group.h"
+#include "profile/profile.h"
 
 enum { NS_PER_US = 1000 };
 

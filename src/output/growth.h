@@ -35,23 +35,10 @@ struct ss_growth {
 	uint64_t unsampled_bytes; /* touched since the last sample of a thread on a CPU */
 	SS_VECTOR(struct ss_growth_sample) items;
 	SS_VECTOR(struct ss_growth_site)
-	sites;	     /* after ss_growth_finish(), largest first */
+	sites;	     /* after growth_finish(), largest first */
 	bool failed; /* no memory for the result: nothing, or not all, was written */
 };
 
 void ss_growth_deinit(struct ss_growth *growth);
-
-/* False: no memory. */
-bool ss_growth_add(struct ss_growth *growth, const struct ss_trace_event *event);
-
-/* Finds out which pages are still there, and makes the sites. False: no memory. */
-bool ss_growth_finish(struct ss_growth *growth, const struct ss_trace *trace);
-
-/* Whether a stack belongs to the result. */
-bool ss_growth_shows(const struct ss_growth *growth, const struct ss_growth_site *site);
-
-/* By how much an estimate from so many samples may be wrong, in samples: 95 % of all are closer.
-   Samples are independent at worst. */
-double ss_growth_error(uint64_t samples);
 
 #endif

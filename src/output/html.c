@@ -6,10 +6,10 @@
 #include <time.h>
 
 #include "output/format.h"
-#include "output/gzip.h"
-#include "output/json_document.h"
+#include "output/json.h"
 #include "output/page.h"
-#include "profile/waiting_function.h"
+#include "output/pprof.h"
+#include "profile/waits.h"
 
 enum { US = 1000 };
 

@@ -1,4 +1,4 @@
-#include "output/json_document.h"
+#include "output/json.h"
 
 #include <arpa/inet.h>
 

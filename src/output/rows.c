@@ -9,11 +9,11 @@
 
 #include "base/buffer.h"
 #include "base/idtable.h"
+#include "output/descriptor_text.h"
 #include "output/format.h"
 #include "output/json.h"
-#include "output/wait_key.h"
 #include "output/wait_text.h"
-#include "profile/label.h"
+#include "profile/profile.h"
 
 enum { HASH_SIZE = 33 };
 

@@ -4,11 +4,10 @@
 #ifndef SS_OUTPUT_TEXT_H
 #define SS_OUTPUT_TEXT_H
 
-#include "output/group.h"
 #include "output/diff.h"
 #include "output/format.h"
-#include "output/goroutine_group.h"
-#include "output/presence.h"
+#include "output/group.h"
+#include "output/merged.h"
 
 /* The other documents. */
 ss_format_write_hang ss_text_write_hang;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "output/escape.h"
-#include "output/merged_goroutines.h"
+#include "output/merged.h"
 #include "output/quantity.h"
 #include "output/style.h"
 #include "output/text.h"

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/bundle.h"
 #include "output/escape.h"
 #include "output/quantity.h"
 #include "output/style.h"
 #include "output/text.h"
+#include "output/text_frames.h"
 #include "output/wait_text.h"
 
 enum {

@@ -5,10 +5,9 @@
 #ifndef SS_OUTPUT_TEXT_PROFILE_H
 #define SS_OUTPUT_TEXT_PROFILE_H
 
-#include "profile/chains.h"
-#include "profile/condense.h"
 #include "output/format.h"
-#include "profile/weights.h"
+#include "profile/condense.h"
+#include "profile/waits.h"
 
 /* Writes "name (module)"; a long name is truncated unless options are verbose. */
 void ss_text_profile_name(const struct ss_profile *profile, uint64_t function,
@@ -26,16 +25,6 @@ void ss_text_profile_heading(const char *text, const struct ss_format_options *o
 /* " 12.3 %" */
 void ss_text_profile_share(uint64_t part, uint64_t whole, FILE *out);
 
-/* Writes the call tree, the heaviest branches first, without those below the threshold.
-   weights are those of the condensed profile. */
-bool ss_text_profile_tree(const struct ss_condensed *condensed,
-			  const struct ss_weights *weights,
-			  const struct ss_format_options *options, FILE *out);
-
-/* Writes the samples by state and by thread, each with its hottest function. */
-bool ss_text_profile_threads(const struct ss_condensed *condensed,
-			     const struct ss_format_options *options, FILE *out);
-
 /* Writes the deadlocks of recorded snapshots: their threads in order, each with its wait and
    the innermost frames of the program. */
 void ss_text_profile_deadlocks(const struct ss_profile *profile,
@@ -46,10 +35,6 @@ void ss_text_profile_deadlocks(const struct ss_profile *profile,
 bool ss_text_profile_other_waits(const struct ss_profile *profile,
 				 const struct ss_chain *chains,
 				 const struct ss_format_options *options, FILE *out);
-
-/* Writes the functions of traces, with the durations of their scopes. */
-bool ss_text_profile_trace(const struct ss_profile *profile,
-			   const struct ss_format_options *options, FILE *out);
 
 /* Writes the system calls in which threads slept, and the descriptor or futex of each. */
 bool ss_text_profile_waits(const struct ss_profile *profile,

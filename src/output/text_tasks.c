@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/bundle.h"
+#include "output/diff.h"
 #include "output/escape.h"
-#include "output/merged_tasks.h"
+#include "output/group.h"
+#include "output/merged.h"
 #include "output/quantity.h"
 #include "output/style.h"
-#include "output/task_diff.h"
-#include "output/task_group.h"
 #include "output/text.h"
+#include "output/text_frames.h"
 
 enum { NAMES_MAX = 12 }; /* of a group without -v */
 

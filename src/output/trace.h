@@ -8,11 +8,39 @@
 #ifndef SS_OUTPUT_TRACE_H
 #define SS_OUTPUT_TRACE_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/vector.h"
-#include "output/durations.h"
+#include "profile/profile.h"
 #include "stacksnap.h"
+
+/*
+ * The distribution of durations, in constant memory: sixteen ranges for each power of two, so that
+ * a percentile is at most 6.25 % too high.
+ */
+
+enum { SS_DURATION_STEPS = 16, SS_DURATION_RANGES = 61 * SS_DURATION_STEPS };
+
+struct ss_durations {
+	uint64_t count;
+	uint64_t sum_ns;
+	uint64_t min_ns;
+	uint64_t max_ns;
+	uint64_t ranges[SS_DURATION_RANGES];
+};
+
+void ss_durations_add(struct ss_durations *durations, uint64_t ns);
+struct ss_durations *ss_profile_durations(const struct ss_profile *profile);
+
+/* A line with sum, mean, extremes and percentiles. */
+void ss_durations_write_line(const struct ss_durations *durations, FILE *out);
+
+/* A line with the totals of a trace. */
+void ss_trace_write_totals(const struct ss_trace_summary *summary, FILE *out);
+
+/* A line for each power of two, with a bar. */
+void ss_durations_write(const struct ss_durations *durations, FILE *out);
 
 /* What the writers know besides the event. */
 struct ss_trace_output {
@@ -35,10 +63,6 @@ struct ss_trace_format {
 	void (*end)(struct ss_trace_output *output);
 };
 
-extern const struct ss_trace_format ss_trace_text;
-extern const struct ss_trace_format ss_trace_json;
-extern const struct ss_trace_format ss_trace_folded;
-
 /* Of page faults, for --alloc. */
 extern const struct ss_trace_format ss_growth_text;
 extern const struct ss_trace_format ss_growth_json;
@@ -47,18 +71,12 @@ extern const struct ss_trace_format ss_growth_pprof;
 /* NULL: there is no format of that name. */
 const struct ss_trace_format *ss_growth_format_find(const char *name);
 
-/* What they have in common. */
-void ss_growth_begin(struct ss_trace_output *output);
-void ss_growth_take(struct ss_trace_output *output, const struct ss_trace_event *event);
-
 /* Writes one line. */
 void ss_trace_write_folded(const struct ss_trace_stack *stack, uint64_t weight,
 			   FILE *out);
 
 /* NULL: there is no format of that name. */
 const struct ss_trace_format *ss_trace_format_find(const char *name);
-/* NULL after the last one. */
-const struct ss_trace_format *ss_trace_format_at(size_t index);
 
 /* For --list: what the specs select. */
 void ss_trace_write_probes(const struct ss_trace *trace, FILE *out);

@@ -8,7 +8,6 @@
 #include "output/descriptor_text.h"
 #include "output/escape.h"
 #include "output/style.h"
-#include "output/text_writer.h"
 
 enum { CHILDREN_SHOWN = 4, FDS_SHOWN = 8 };
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "profile/profile.h"
+
 /* State of the construction. */
 struct condenser {
 	struct ss_condensed *result;
@@ -149,4 +151,208 @@ struct ss_condensed *ss_condensed_new(const struct ss_profile *original, bool wh
 	result->profile.nodes = (struct ss_idtable){};
 	memset(&result->profile.node_of, 0, sizeof(result->profile.node_of));
 	return condense(&condenser, whole) ? take_ptr(result) : NULL;
+}
+
+void ss_weights_free(struct ss_weights *weights)
+{
+	if (!weights)
+		return;
+	free(weights->nodes);
+	free(weights->functions);
+	free(weights->first);
+	free(weights->next);
+	free(weights->recursive);
+	free(weights);
+}
+
+static void link_children(struct ss_weights *w)
+{
+	size_t count = w->profile->nodes.count;
+
+	memset(w->first, 0xff, count * sizeof(*w->first));
+	memset(w->next, 0xff, count * sizeof(*w->next));
+	for (size_t i = count - 1; i > 0; i--) {
+		uint32_t parent = ss_profile_node_at(w->profile, i)->parent;
+		w->next[i] = w->first[parent];
+		w->first[parent] = (uint32_t)i;
+	}
+}
+
+static void weigh_nodes(struct ss_weights *w)
+{
+	const struct ss_profile *profile = w->profile;
+
+	for (size_t t = 0; t < profile->threads.count; t++) {
+		const struct ss_profile_thread *thread = &profile->threads.items[t];
+		for (size_t r = 0; r < thread->runs.count; r++) {
+			const struct ss_profile_run *run = &thread->runs.items[r];
+			w->nodes[profile->node_of.items[run->call]].self +=
+				ss_profile_weight(profile, run);
+		}
+	}
+	for (size_t i = profile->nodes.count; i-- > 0;) {
+		w->nodes[i].total += w->nodes[i].self;
+		if (i > 0)
+			w->nodes[ss_profile_node_at(profile, i)->parent].total +=
+				w->nodes[i].total;
+	}
+}
+
+static void enter(struct ss_weights *w, uint32_t node, uint32_t *active)
+{
+	uint32_t function = ss_profile_node_at(w->profile, node)->function;
+
+	w->functions[function].self += w->nodes[node].self;
+	w->recursive[node] = active[function]++ > 0;
+	if (!w->recursive[node])
+		w->functions[function].total += w->nodes[node].total;
+}
+
+/* Visits all nodes, depth first; active counts the functions on the current path. */
+static void weigh_functions(struct ss_weights *w, uint32_t *active)
+{
+	uint32_t node = w->first[0];
+
+	while (node != SS_ID_NONE && node != 0) {
+		enter(w, node, active);
+		if (w->first[node] != SS_ID_NONE) {
+			node = w->first[node];
+			continue;
+		}
+		for (; node != 0; node = ss_profile_node_at(w->profile, node)->parent) {
+			active[ss_profile_node_at(w->profile, node)->function]--;
+			if (w->next[node] != SS_ID_NONE)
+				break;
+		}
+		node = node ? w->next[node] : 0;
+	}
+}
+
+struct ss_weights *ss_weights_new(const struct ss_profile *profile)
+{
+	_cleanup_(ss_weights_cleanup) struct ss_weights *w = calloc(1, sizeof(*w));
+	_cleanup_free_ uint32_t *active =
+		calloc(profile->functions.count + 1, sizeof(*active));
+
+	if (!w || !active)
+		return NULL;
+	w->profile = profile;
+	w->nodes = calloc(profile->nodes.count, sizeof(*w->nodes));
+	w->functions = calloc(profile->functions.count + 1, sizeof(*w->functions));
+	w->first = calloc(profile->nodes.count, sizeof(*w->first));
+	w->next = calloc(profile->nodes.count, sizeof(*w->next));
+	w->recursive = calloc(profile->nodes.count, sizeof(*w->recursive));
+	if (!w->nodes || !w->functions || !w->first || !w->next || !w->recursive)
+		return NULL;
+	link_children(w);
+	weigh_nodes(w);
+	weigh_functions(w, active);
+	return take_ptr(w);
+}
+
+struct ss_hottest {
+	const struct ss_condensed *condensed;
+	uint32_t *function_of; /* by node */
+	uint64_t *counts;      /* by function */
+	uint32_t *counted;     /* functions with a count */
+	size_t counted_count;
+};
+
+void ss_hottest_free(struct ss_hottest *hottest)
+{
+	if (!hottest)
+		return;
+	free(hottest->function_of);
+	free(hottest->counts);
+	free(hottest->counted);
+	free(hottest);
+}
+
+static bool is_c_library(const char *path)
+{
+	static const char *const begins[] = { "libc.so", "libc-", "libpthread", "ld-",
+					      "libc.musl" };
+	const char *base = ss_label_base(path);
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(begins); i++) {
+		if (strncmp(base, begins[i], strlen(begins[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* How useful the name of a function is. Useless are the reason of an incomplete stack, and where
+   a stack is from. */
+static int worth(const struct ss_condensed *condensed, uint32_t function)
+{
+	const struct ss_profile *profile = &condensed->profile;
+	const struct ss_profile_function *f = ss_profile_function_at(profile, function);
+
+	if (f->is_origin)
+		return 0;
+	if (condensed->functions[function].count)
+		return 2;
+	if (f->module == SS_ID_NONE)
+		return f->name[0] == '[' ? 0 : 3;
+	return is_c_library(profile->modules.items[f->module].path) ? 1 : 3;
+}
+
+/* The innermost of the most useful functions. */
+static void find_functions(struct ss_hottest *h)
+{
+	const struct ss_profile *profile = &h->condensed->profile;
+
+	h->function_of[0] = SS_ID_NONE;
+	for (size_t i = 1; i < profile->nodes.count; i++) {
+		const struct ss_profile_node *node = ss_profile_node_at(profile, i);
+		uint32_t above = h->function_of[node->parent];
+		bool takes = above == SS_ID_NONE || worth(h->condensed, node->function) >=
+							    worth(h->condensed, above);
+		h->function_of[i] = takes ? node->function : above;
+	}
+}
+
+struct ss_hottest *ss_hottest_new(const struct ss_condensed *condensed)
+{
+	_cleanup_(ss_hottest_cleanup) struct ss_hottest *h = calloc(1, sizeof(*h));
+	size_t functions = condensed->profile.functions.count + 1;
+
+	if (!h)
+		return NULL;
+	h->condensed = condensed;
+	h->function_of = calloc(condensed->profile.nodes.count, sizeof(*h->function_of));
+	h->counts = calloc(functions, sizeof(*h->counts));
+	h->counted = calloc(functions, sizeof(*h->counted));
+	if (!h->function_of || !h->counts || !h->counted)
+		return NULL;
+	find_functions(h);
+	return take_ptr(h);
+}
+
+void ss_hottest_add(struct ss_hottest *h, const struct ss_profile_run *run)
+{
+	uint32_t node = h->condensed->profile.node_of.items[run->call];
+	uint32_t function = h->function_of[node];
+
+	if (function == SS_ID_NONE || !worth(h->condensed, function))
+		return;
+	if (!h->counts[function])
+		h->counted[h->counted_count++] = function;
+	h->counts[function] += run->count;
+}
+
+uint64_t ss_hottest_take(struct ss_hottest *h, uint32_t *ret)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < h->counted_count; i++) {
+		uint32_t function = h->counted[i];
+		if (h->counts[function] > most) {
+			most = h->counts[function];
+			*ret = function;
+		}
+		h->counts[function] = 0;
+	}
+	h->counted_count = 0;
+	return most;
 }

@@ -7,6 +7,8 @@
 #ifndef SS_PROFILE_CONDENSE_H
 #define SS_PROFILE_CONDENSE_H
 
+#include <stdbool.h>
+
 #include "profile/profile.h"
 
 /* The addresses that a function or node stands for. */
@@ -28,5 +30,52 @@ struct ss_condensed *ss_condensed_new(const struct ss_profile *original, bool wh
 void ss_condensed_free(struct ss_condensed *condensed);
 
 SS_DEFINE_CLEANUP(struct ss_condensed, ss_condensed, ss_condensed_free)
+
+/*
+ * The samples of each node and function of a profile, and the children of each node.
+ */
+
+struct ss_weight {
+	uint64_t self;	/* samples with it as innermost function */
+	uint64_t total; /* including callees; recursion counts once */
+};
+
+struct ss_weights {
+	const struct ss_profile *profile;
+	struct ss_weight *nodes;
+	struct ss_weight *functions;
+	uint32_t *first; /* first child of a node, or SS_ID_NONE */
+	uint32_t *next;	 /* next sibling, or SS_ID_NONE */
+	bool *recursive; /* by node: its function is also further out */
+};
+
+/* Returns NULL without memory. The profile must outlive the result. */
+struct ss_weights *ss_weights_new(const struct ss_profile *profile);
+void ss_weights_free(struct ss_weights *weights);
+
+SS_DEFINE_CLEANUP(struct ss_weights, ss_weights, ss_weights_free)
+
+/*
+ * The hottest function of a set of samples. Each sample counts for its innermost function
+ * that has a symbol and is not in the C library: the caller of poll() says more than
+ * "poll".
+ */
+
+struct ss_hottest;
+
+/* Returns NULL without memory. condensed must outlive the result. */
+struct ss_hottest *ss_hottest_new(const struct ss_condensed *condensed);
+void ss_hottest_free(struct ss_hottest *hottest);
+
+/* Adds the samples of a run to the set. */
+void ss_hottest_add(struct ss_hottest *hottest, const struct ss_profile_run *run);
+
+/*
+ * Empties the set. Returns the hottest function in ret and the number of its samples; 0:
+ * there is none.
+ */
+uint64_t ss_hottest_take(struct ss_hottest *hottest, uint32_t *ret);
+
+SS_DEFINE_CLEANUP(struct ss_hottest, ss_hottest, ss_hottest_free)
 
 #endif

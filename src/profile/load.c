@@ -4,14 +4,203 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/events.h"
 #include "profile/frames.h"
-#include "profile/goroutines.h"
-#include "profile/native_reasons.h"
+#include "profile/profile.h"
 #include "profile/series.h"
-#include "profile/thread_wait.h"
-#include "profile/unsampled.h"
 #include "profile/waits.h"
+
+/*
+ * Why samples of a recording have native frames instead of the functions of a language: counted for
+ * the notes of a report.
+ */
+
+enum { SS_NATIVE_REASONS_MAX = 16 };
+
+/* Zeroed, it is empty. */
+struct ss_native_reasons {
+	struct {
+		const char *reason; /* of the recording */
+		uint64_t count;
+	} items[SS_NATIVE_REASONS_MAX];
+	size_t count;
+};
+
+/* Counts a sample with a stack: if the stack is whole and has a reason nevertheless. */
+static void native_reasons_count(struct ss_native_reasons *reasons,
+				 const struct ss_recorded_stack *stack)
+{
+	size_t at = 0;
+
+	if (!stack->reason || stack->end != SS_END_ROOT || stack->count == 0)
+		return;
+	while (at < reasons->count &&
+	       strcmp(reasons->items[at].reason, stack->reason) != 0)
+		at++;
+	if (at == SS_NATIVE_REASONS_MAX)
+		return;
+	reasons->items[at].reason = stack->reason;
+	reasons->items[at].count++;
+	if (at == reasons->count)
+		reasons->count++;
+}
+
+/* Adds a note for each reason. They do not mean that the report is incomplete. False without memory. */
+static bool native_reasons_add_notes(const struct ss_native_reasons *reasons,
+				     struct ss_profile *profile, const char *file)
+{
+	for (size_t i = 0; i < reasons->count; i++) {
+		const uint64_t count = reasons->items[i].count;
+		if (!ss_profile_note(profile,
+				     "%s: %llu %s native frames instead of functions: %s",
+				     file, (unsigned long long)count,
+				     count == 1 ? "sample has" : "samples have",
+				     reasons->items[i].reason))
+			return false;
+		profile->harmless++;
+	}
+	return true;
+}
+
+/*
+ * Adds the events of a recorded trace to the runs of a profile: what each sample stands for, how
+ * long its scope took, and how much of that was not within other scopes.
+ */
+
+/* The scopes that a thread is in. */
+struct ss_load_scope {
+	uint32_t event;
+	uint32_t depth;
+	uint64_t end_ns;
+};
+
+struct ss_load_scopes {
+	SS_VECTOR(struct ss_load_scope) items; /* outermost first */
+};
+
+struct ss_load_events {
+	struct ss_profile *profile;
+	const struct ss_recording *recording;
+	uint32_t *probes;			 /* by probe of the recording */
+	SS_VECTOR(struct ss_load_scopes) scopes; /* by thread of the profile */
+};
+
+static bool add_probe(struct ss_load_events *events, size_t index,
+		      const uint32_t *modules)
+{
+	struct ss_profile *profile = events->profile;
+	const struct ss_recorded_probe *recorded =
+		ss_recording_probe(events->recording, index);
+	const struct ss_profile_probe probe = {
+		.name = ss_profile_text(profile, recorded->name),
+		.module = recorded->module == UINT32_MAX ? SS_ID_NONE :
+							   modules[recorded->module],
+		.offset = recorded->offset,
+		.kind = recorded->usdt ? SS_PROBE_OF_USDT :
+			recorded->line ? SS_PROBE_OF_LINE :
+					 SS_PROBE_OF_FUNCTION,
+	};
+
+	events->probes[index] = probe.name ? ss_idtable_add(&profile->probes, &probe,
+							    sizeof(probe), NULL) :
+					     SS_ID_NONE;
+	return events->probes[index] != SS_ID_NONE;
+}
+
+/* Translates the probes; modules are those of the profile, by module of the recording. False
+   without memory. */
+static bool load_events_init(struct ss_load_events *events, struct ss_profile *profile,
+			     const struct ss_recording *recording,
+			     const uint32_t *modules)
+{
+	size_t count = ss_recording_probe_count(recording);
+	bool added = true;
+
+	*events = (struct ss_load_events){ .profile = profile, .recording = recording };
+	events->probes = calloc(count + 1, sizeof(*events->probes));
+	for (size_t i = 0; events->probes && added && i < count; i++)
+		added = add_probe(events, i, modules);
+	return events->probes && added;
+}
+
+static void load_events_deinit(struct ss_load_events *events)
+{
+	for (size_t i = 0; i < events->scopes.count; i++)
+		ss_vector_free(&events->scopes.items[i].items);
+	ss_vector_free(&events->scopes);
+	free(events->probes);
+}
+
+/* The time of a scope is not that of the scope that contains it. False without memory. */
+static bool nest(struct ss_load_events *events, struct ss_load_scopes *scopes,
+		 uint32_t number, uint64_t begin_ns)
+{
+	struct ss_profile_event *all = events->profile->events.items;
+	const struct ss_profile_event *event = &all[number];
+	uint64_t end_ns = begin_ns + event->duration_ns;
+
+	if (event->kind == SS_TRACE_HIT)
+		return true;
+	while (scopes->items.count) {
+		const struct ss_load_scope *last =
+			&scopes->items.items[scopes->items.count - 1];
+		if (last->depth < event->depth && last->end_ns >= end_ns)
+			break;
+		scopes->items.count--;
+	}
+	if (scopes->items.count) {
+		struct ss_profile_event *outer =
+			&all[scopes->items.items[scopes->items.count - 1].event];
+		outer->self_ns -= SS_MIN(outer->self_ns, event->duration_ns);
+	}
+	struct ss_load_scope *scope = ss_vector_push(&scopes->items);
+	if (scope)
+		*scope = (struct ss_load_scope){ .event = number,
+						 .depth = event->depth,
+						 .end_ns = end_ns };
+	return scope;
+}
+
+static bool copy_args(struct ss_profile *profile, const struct ss_recorded_event *from)
+{
+	for (unsigned i = 0; i < from->arg_count; i++) {
+		uint64_t *arg = ss_vector_push(&profile->event_args);
+		if (!arg)
+			return false;
+		*arg = from->args[i];
+	}
+	return true;
+}
+
+/* Sets the event of a run, the sample of a thread. False without memory. */
+static bool load_events_set(struct ss_load_events *events, const struct ss_sample *sample,
+			    uint32_t thread, struct ss_profile_run *run)
+{
+	struct ss_profile *profile = events->profile;
+	struct ss_recorded_event recorded;
+
+	if (!ss_recording_event(events->recording, sample, &recorded))
+		return true;
+	while (events->scopes.count <= thread) {
+		if (!ss_vector_push(&events->scopes))
+			return false;
+	}
+	struct ss_profile_event *event = ss_vector_push(&profile->events);
+	if (!event)
+		return false;
+	*event = (struct ss_profile_event){
+		.duration_ns = recorded.duration_ns,
+		.self_ns = recorded.duration_ns,
+		.probe = events->probes[recorded.probe],
+		.args = (uint32_t)profile->event_args.count,
+		.depth = recorded.depth & 0xffffff,
+		.kind = (unsigned)recorded.kind & 15,
+		.arg_count = recorded.arg_count & 15,
+	};
+	run->event = (uint32_t)profile->events.count;
+	return copy_args(profile, &recorded) &&
+	       nest(events, &events->scopes.items[thread], run->event - 1,
+		    sample->monotonic_ns);
+}
 
 /* Limit of the ticks of a recording: 18 hours at 1 kHz. */
 enum { TICKS_MAX = 64 << 20 };
@@ -59,7 +248,7 @@ struct load {
 static void load_deinit(struct load *load)
 {
 	ss_load_frames_deinit(&load->frames);
-	ss_load_events_deinit(&load->events);
+	load_events_deinit(&load->events);
 	ss_idtable_deinit(&load->details);
 	free(load->processes);
 	free(load->threads);
@@ -143,8 +332,8 @@ static bool load_init(struct load *load, const char *file)
 	load->excluded = calloc(threads + 1, sizeof(*load->excluded));
 	return load->processes && load->threads && load->excluded &&
 	       ss_load_frames_init(&load->frames) &&
-	       ss_load_events_init(&load->events, load->profile, load->recording,
-				   load->frames.modules);
+	       load_events_init(&load->events, load->profile, load->recording,
+				load->frames.modules);
 }
 
 /* Returns SS_ID_NONE without memory, as does thread_of(). */
@@ -340,10 +529,10 @@ static bool add_sample(struct load *load, const struct ss_sample *sample)
 	if (thread == SS_ID_NONE || run.call == SS_ID_NONE ||
 	    !ss_load_waits_set(&load->waits, sample, &run) ||
 	    !set_detail(load, sample->wait, &run) ||
-	    !ss_load_events_set(&load->events, sample, thread, &run))
+	    !load_events_set(&load->events, sample, thread, &run))
 		return false;
-	ss_native_reasons_count(&load->natives,
-				ss_recording_stack(load->recording, sample->stack));
+	native_reasons_count(&load->natives,
+			     ss_recording_stack(load->recording, sample->stack));
 	run.tick = (uint32_t)(load->base_tick + (sample->tick - load->first_tick));
 	size_t before = load->profile->threads.items[thread].runs.count;
 	if (!ss_profile_sample(load->profile, thread, &run))
@@ -624,7 +813,7 @@ static bool add_notes(const struct load *load)
 						 (unsigned long long)missed,
 						 missed == 1 ? "tick was" : "ticks were");
 	profile->harmless += missed > 0;
-	whole = whole && ss_native_reasons_add_notes(&load->natives, profile, file);
+	whole = whole && native_reasons_add_notes(&load->natives, profile, file);
 	if (load->info->loss)
 		whole = whole &&
 			ss_profile_note(profile, "%s: %s", file, load->info->loss);

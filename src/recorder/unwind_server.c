@@ -19,7 +19,7 @@
 #include "model/snapshot.h"
 #include "recorder/wire.h"
 #include "recording/format.h"
-#include "recording/frame_record.h"
+#include "recording/writer.h"
 #include "symbolize/demangle.h"
 #include "symbolize/names.h"
 

@@ -5,8 +5,8 @@
 #ifndef SS_RECORDING_DEFINE_H
 #define SS_RECORDING_DEFINE_H
 
-#include "base/vector.h"
 #include "base/encode.h"
+#include "base/vector.h"
 #include "recording/format.h"
 #include "recording/writer.h"
 
@@ -41,29 +41,6 @@ struct ss_defined_list {
 	uint32_t next_local;
 };
 
-/* Keys of id tables: no padding. */
-struct ss_frame_key {
-	uint64_t value;
-	uint32_t module; /* handle */
-	uint32_t flags;
-	uint32_t area;	  /* string, or 0 */
-	uint32_t process; /* handle, without a module */
-	/* Of the call of a runtime; function and file are strings, or 0 */
-	uint32_t kind;
-	uint32_t function;
-	uint32_t file;
-	uint32_t line;
-};
-
-/* Followed by the fields of a wait, if it is known. */
-struct ss_call_key {
-	int64_t number;
-	uint64_t argument;
-};
-
-/* The key of a stack is an array of 32-bit numbers. */
-enum { SS_KEY_END, SS_KEY_REASON, SS_KEY_FRAMES };
-
 /* Called when out is long: writes the records and empties it. */
 typedef void ss_definer_full(void *data);
 
@@ -88,9 +65,6 @@ struct ss_definer {
 };
 
 void ss_definer_deinit(struct ss_definer *definer);
-
-/* Drops an object: its handle is used again. False: no memory. */
-bool ss_defined_list_forget(struct ss_defined_list *list, uint32_t handle);
 
 uint32_t ss_definer_add(struct ss_definer *definer, enum ss_definition kind,
 			const struct ss_defined *what,
@@ -118,17 +92,11 @@ void ss_definer_trace(struct ss_definer *definer, const struct ss_trace_summary 
 /* wait: what the thread waits for in that call, or NULL. */
 uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argument,
 			 const struct ss_wait *wait);
-/* The same for a key of the calls of an earlier segment. */
-uint32_t ss_definer_carry_call(struct ss_definer *definer, const void *key, size_t size);
 
 /* Begins a segment: defines all objects again that still exist or that the samples
    refer to. False without memory. */
 bool ss_definer_renew(struct ss_definer *definer, struct ss_sample_record *samples,
 		      size_t count);
-
-/* Defines an object that has a handle, with the next number of its kind. */
-void ss_definer_put(struct ss_definer *definer, enum ss_definition kind,
-		    struct ss_defined *d);
 
 size_t ss_definer_memory(const struct ss_definer *definer);
 

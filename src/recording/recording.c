@@ -7,6 +7,18 @@
 
 #include "base/io.h"
 
+/* The first numbers of a segment. */
+enum ss_segment_number {
+	SS_SEGMENT_SEQUENCE,
+	SS_SEGMENT_MONOTONIC_NS,
+	SS_SEGMENT_TIME_NS,
+	SS_SEGMENT_PERIOD_NS,
+	SS_SEGMENT_KEEP_NS,
+	SS_SEGMENT_NUMBERS,
+};
+
+SS_DEFINE_CLEANUP(struct ss_recording, ss_recording, ss_recording_close)
+
 /* The state of the scan that opens a recording. */
 struct scan {
 	struct ss_recording *recording;
@@ -114,6 +126,19 @@ static bool take_segment(struct ss_recording *recording, const uint64_t *numbers
 	return read_labels(recording, cursor);
 }
 
+/* Empties a scope. */
+static void scope_deinit(struct ss_scope *scope)
+{
+	ss_vector_free(&scope->strings.items);
+	ss_vector_free(&scope->processes.items);
+	ss_vector_free(&scope->modules.items);
+	ss_vector_free(&scope->places.items);
+	ss_vector_free(&scope->probes.items);
+	ss_buffer_deinit(&scope->key);
+	ss_buffer_deinit(&scope->last);
+	*scope = (struct ss_scope){};
+}
+
 static bool read_segment(struct scan *scan, struct ss_cursor *cursor)
 {
 	struct ss_recording *recording = scan->recording;
@@ -128,7 +153,7 @@ static bool read_segment(struct scan *scan, struct ss_cursor *cursor)
 	bool taken = take_segment(recording, numbers, cursor);
 	scan->next_sample = numbers[0];
 	scan->begun = true;
-	ss_scope_deinit(&scan->scope);
+	scope_deinit(&scan->scope);
 	return taken && !cursor->failed;
 }
 
@@ -293,7 +318,7 @@ static void scan_file(struct ss_recording *recording)
 	do
 		result = scan_chunk(&scan);
 	while (result == SS_CHUNK_OK);
-	ss_scope_deinit(&scan.scope);
+	scope_deinit(&scan.scope);
 	recording->info.problem = problem_of(result, scan.finished);
 	if (recording->info.problem)
 		recording->info.end = SS_RECORDING_CUT;
@@ -407,4 +432,166 @@ void ss_recording_close(struct ss_recording *recording)
 	ss_buffer_deinit(&recording->scratch);
 	ss_buffer_deinit(&recording->raw);
 	free(recording);
+}
+
+/*
+ * Finds the recordings in a file that has several, one after the other.
+ */
+
+/* A read of a search: most often the next recording is not far. */
+enum { SEARCH_MIN = 4 << 10, SEARCH_MAX = 1 << 20 };
+
+/* A search through a file. */
+struct parts {
+	int fd;
+	uint64_t end; /* of the file */
+	struct ss_buffer scratch;
+	struct ss_buffer raw;
+};
+
+static void parts_deinit(struct parts *parts)
+{
+	ss_buffer_deinit(&parts->scratch);
+	ss_buffer_deinit(&parts->raw);
+}
+
+static bool begins_at(const struct parts *parts, uint64_t offset)
+{
+	uint8_t header[SS_FILE_HEADER_SIZE];
+
+	return ss_io_pread(parts->fd, header, sizeof(header), offset) == sizeof(header) &&
+	       memcmp(header, SS_FORMAT_MAGIC, SS_MAGIC_SIZE) == 0 &&
+	       ss_decode_fixed(header + 12, 4) == SS_FORMAT_ORDER;
+}
+
+/* Where the next recording begins, or the end of the file. */
+static uint64_t search(struct parts *parts, uint64_t offset)
+{
+	for (size_t size = SEARCH_MIN; ss_buffer_reserve(&parts->scratch, size);
+	     size = SS_MIN(2 * size, (size_t)SEARCH_MAX)) {
+		const char *bytes = parts->scratch.bytes;
+		ssize_t n = ss_io_pread(parts->fd, parts->scratch.bytes, size, offset);
+		const char *found = bytes;
+		if (n < 0)
+			break;
+		while ((found = memmem(found, (size_t)n - (size_t)(found - bytes),
+				       SS_FORMAT_MAGIC, SS_MAGIC_SIZE))) {
+			uint64_t at = offset + (size_t)(found - bytes);
+			if (begins_at(parts, at))
+				return at;
+			found++;
+		}
+		if ((size_t)n < size)
+			break;
+		offset += size - SS_MAGIC_SIZE + 1;
+	}
+	return parts->end;
+}
+
+static uint64_t begin_time(const struct parts *parts)
+{
+	struct ss_cursor cursor = ss_buffer_cursor(&parts->raw);
+	uint64_t numbers[SS_SEGMENT_NUMBERS] = {};
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
+		numbers[i] = ss_cursor_uleb128(&cursor);
+	return cursor.failed ? 0 : numbers[SS_SEGMENT_TIME_NS];
+}
+
+/* Only the first chunk is unpacked; of the others the checksum is verified, so that a damaged
+   length cannot lead into the next recording. */
+static enum ss_chunk_result find_end(struct parts *parts, struct ss_recording_part *part)
+{
+	uint64_t at = part->offset + SS_FILE_HEADER_SIZE;
+	bool first = true;
+
+	while (at < parts->end && !begins_at(parts, at)) {
+		struct ss_chunk_header header;
+		enum ss_chunk_result result =
+			ss_chunk_read_header(parts->fd, at, parts->end, &header);
+		bool is_segment = first && header.type == SS_CHUNK_SEGMENT;
+		if (result == SS_CHUNK_OK)
+			result = ss_chunk_read(parts->fd, at, &header, &parts->scratch,
+					       is_segment ? &parts->raw : NULL);
+		if (result == SS_CHUNK_NO_MEMORY)
+			return result;
+		if (result != SS_CHUNK_OK) {
+			at = search(parts, at);
+			break;
+		}
+		if (is_segment)
+			part->begin_ns = begin_time(parts);
+		first = false;
+		at += SS_CHUNK_HEADER_SIZE + (uint64_t)header.stored;
+	}
+	part->size = at - part->offset;
+	return SS_CHUNK_OK;
+}
+
+struct ss_error *ss_recording_find_part(int fd, uint64_t offset,
+					struct ss_recording_part *ret)
+{
+	__attribute__((cleanup(parts_deinit))) struct parts parts = { .fd = fd };
+	struct ss_recording_part part = { .offset = offset };
+	struct stat status;
+
+	if (fstat(fd, &status) == 0 && status.st_size > 0)
+		parts.end = (uint64_t)status.st_size;
+	part.size = parts.end > offset ? parts.end - offset : 0;
+	if (begins_at(&parts, offset) && find_end(&parts, &part) == SS_CHUNK_NO_MEMORY)
+		return ss_error_no_memory();
+	*ret = part;
+	return NULL;
+}
+
+/*
+ * Maps the numbers of the current segment to those of the recording, within limits.
+ */
+
+bool ss_recording_refuse(struct ss_recording *recording, enum ss_chunk_result why)
+{
+	recording->refusal = why;
+	return false;
+}
+
+uint32_t ss_recording_number(struct ss_recording *recording, struct ss_idtable *table,
+			     const void *key, size_t size, size_t max, bool *added)
+{
+	uint32_t id = ss_idtable_add(table, key, size, added);
+
+	if (id != SS_ID_NONE && id < max)
+		return id;
+	*added = false;
+	(void)ss_recording_refuse(recording, id == SS_ID_NONE ? SS_CHUNK_NO_MEMORY :
+								SS_CHUNK_TOO_LARGE);
+	return SS_ID_NONE;
+}
+
+bool ss_locals_add(struct ss_recording *recording, struct ss_locals *locals, size_t *all,
+		   uint32_t number)
+{
+	if (number == SS_ID_NONE)
+		return false;
+	if (*all >= SS_LOCALS_MAX)
+		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
+	uint32_t *slot = ss_vector_push(&locals->items);
+	if (!slot)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	++*all;
+	*slot = number;
+	return true;
+}
+
+uint32_t ss_locals_read(const struct ss_locals *locals, struct ss_cursor *cursor)
+{
+	uint32_t local = ss_cursor_index(cursor, locals->items.count);
+
+	return cursor->failed ? SS_ID_NONE : locals->items.items[local];
+}
+
+uint32_t ss_scope_read_text(const struct ss_scope *scope, struct ss_cursor *cursor)
+{
+	uint32_t local = ss_cursor_index(cursor, scope->strings.items.count + 1);
+
+	return local && !cursor->failed ? scope->strings.items.items[local - 1] : 0;
 }

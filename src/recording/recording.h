@@ -6,11 +6,11 @@
 #define SS_RECORDING_RECORDING_H
 
 #include "base/error.h"
+#include "base/idtable.h"
 #include "base/intern.h"
 #include "base/vector.h"
 #include "model/snapshot.h"
 #include "recording/chunk.h"
-#include "base/idtable.h"
 
 /* Limits on the memory that a hostile file can make us use. */
 enum {
@@ -208,9 +208,6 @@ struct ss_scope {
 	struct ss_buffer last;
 };
 
-/* Empties a scope. */
-void ss_scope_deinit(struct ss_scope *scope);
-
 /* Reads the number of a string in the segment. Returns that in the recording; 0: none. */
 uint32_t ss_scope_read_text(const struct ss_scope *scope, struct ss_cursor *cursor);
 
@@ -234,35 +231,13 @@ bool ss_recording_refuse(struct ss_recording *recording, enum ss_chunk_result wh
 bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
 			 struct ss_cursor *cursor);
 
-/* Each reads the contents of one kind of definition, with the same result. */
-bool ss_frame_read(struct ss_recording *recording, struct ss_scope *scope,
-		   struct ss_cursor *cursor);
-bool ss_stack_read(struct ss_recording *recording, struct ss_scope *scope,
-		   struct ss_cursor *cursor);
-bool ss_call_read(struct ss_recording *recording, struct ss_scope *scope,
-		  struct ss_cursor *cursor);
+/* Reads the contents of one definition of waits, with the same result. */
 bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 		   struct ss_cursor *cursor);
-bool ss_goroutine_read(struct ss_recording *recording, struct ss_scope *scope,
-		       struct ss_cursor *cursor);
-bool ss_async_tasks_read(struct ss_recording *recording, struct ss_scope *scope,
-			 struct ss_cursor *cursor);
-bool ss_async_task_read(struct ss_recording *recording, struct ss_scope *scope,
-			struct ss_cursor *cursor);
 
 /* Reads the wait at the end of a call. *ret stays unchanged if there is none. */
 bool ss_call_wait_read(struct ss_recording *recording, struct ss_cursor *cursor,
 		       const struct ss_wait **ret);
-
-/* The first numbers of a segment. */
-enum ss_segment_number {
-	SS_SEGMENT_SEQUENCE,
-	SS_SEGMENT_MONOTONIC_NS,
-	SS_SEGMENT_TIME_NS,
-	SS_SEGMENT_PERIOD_NS,
-	SS_SEGMENT_KEEP_NS,
-	SS_SEGMENT_NUMBERS,
-};
 
 bool ss_probe_read(struct ss_recording *recording, struct ss_scope *scope,
 		   struct ss_cursor *cursor);
@@ -306,7 +281,5 @@ bool ss_decoder_begin(struct ss_decoder *decoder, const struct ss_buffer *raw,
 /* The next sample. SS_CHUNK_END: there is none. */
 enum ss_chunk_result ss_decoder_next(struct ss_decoder *decoder, struct ss_sample *ret);
 void ss_decoder_deinit(struct ss_decoder *decoder);
-
-SS_DEFINE_CLEANUP(struct ss_recording, ss_recording, ss_recording_close)
 
 #endif

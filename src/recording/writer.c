@@ -1,13 +1,228 @@
 #include "recording/writer.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/encode.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "base/new_file.h"
+#include "base/vector.h"
 #include "recording/chunk.h"
 #include "recording/define.h"
-#include "recording/ring.h"
-#include "recording/ticks.h"
+#include "recording/format.h"
+
+/*
+ * The file of a recording, from which old segments may be dropped: the rest is copied to
+ * a new file, which then replaces the old one. The name always refers to a complete
+ * recording.
+ */
+
+struct ss_segment_place {
+	uint64_t offset;
+	uint64_t begin_ns; /* CLOCK_MONOTONIC */
+};
+
+struct ss_ring {
+	int fd;
+	uint64_t size; /* up to the end of the last complete chunk */
+	bool broken;   /* no more writes are possible */
+	int directory; /* of the file, or -1 */
+	char *name;    /* NULL: nothing is dropped */
+	uint64_t keep_ns;
+	/* Another file, or -1: each segment begins at the start of the other one of the two
+	   files, in place of what it contained; name is not used. */
+	int other;
+	int undropped; /* errno: why old segments could not be dropped; 0: they were */
+	SS_VECTOR(struct ss_segment_place) segments;
+};
+
+enum { COPY_STEP = 1 << 20 };
+
+static void ring_deinit(struct ss_ring *ring)
+{
+	close_cleanup(&ring->fd);
+	close_cleanup(&ring->directory);
+	close_cleanup(&ring->other);
+	ring->fd = ring->directory = ring->other = -1;
+	free(ring->name);
+	ring->name = NULL;
+	ss_vector_free(&ring->segments);
+}
+
+/* Appends complete chunks. On failure the file ends with the previous chunk. Errors:
+   SYSTEM. */
+static struct ss_error *ring_append(struct ss_ring *ring, const struct ss_buffer *bytes)
+{
+	if (ring->broken)
+		return ss_error_new(SS_ERROR_SYSTEM,
+				    "an earlier write to the recording failed");
+	int error = ss_io_write_all(ring->fd, bytes->bytes, bytes->size);
+	if (!error) {
+		ring->size += bytes->size;
+		return NULL;
+	}
+	ring->broken = true;
+	/* Fails for a pipe. Readers stop after the last complete chunk anyway. */
+	(void)!ftruncate(ring->fd, (off_t)ring->size);
+	return ss_error_new_errno(-error, "writing the recording");
+}
+
+/* The number of segments that are too old. */
+static size_t count_old(const struct ss_ring *ring, uint64_t monotonic_ns)
+{
+	size_t old = 0;
+
+	/* A segment is too old if the next one began early enough. */
+	while (old + 1 < ring->segments.count &&
+	       ring->segments.items[old + 1].begin_ns + ring->keep_ns <= monotonic_ns)
+		old++;
+	return old;
+}
+
+/* Appends a part of the file to another one. 0, or a negative errno. */
+static int copy_part(int from, uint64_t offset, uint64_t size, int to)
+{
+	_cleanup_free_ uint8_t *bytes = malloc(COPY_STEP);
+
+	if (!bytes)
+		return -ENOMEM;
+	while (size > 0) {
+		size_t step = (size_t)SS_MIN(size, (uint64_t)COPY_STEP);
+		ssize_t n = ss_io_pread(from, bytes, step, offset);
+		if (n != (ssize_t)step)
+			return n < 0 ? (int)n : -EIO;
+		int error = ss_io_write_all(to, bytes, step);
+		if (error)
+			return error;
+		offset += step;
+		size -= step;
+	}
+	return 0;
+}
+
+/* Replaces the file with one without the bytes between its header and offset. Returns a
+   negative errno if nothing was changed. */
+static int make_shorter(const struct ss_ring *ring, uint64_t offset)
+{
+	_cleanup_(ss_new_file_deinit) struct ss_new_file file;
+	int error = ss_new_file_create(ring->directory, ring->name, &file);
+
+	if (!error)
+		error = copy_part(ring->fd, 0, SS_FILE_HEADER_SIZE, file.fd);
+	if (!error)
+		error = copy_part(ring->fd, offset, ring->size - offset, file.fd);
+	if (!error)
+		error = ss_new_file_publish(&file, true);
+	return error ? error : take_fd(file.fd);
+}
+
+static void drop(struct ss_ring *ring, size_t old)
+{
+	uint64_t offset = ring->segments.items[old].offset;
+	int fd = make_shorter(ring, offset);
+
+	ring->undropped = fd < 0 ? -fd : 0;
+	if (fd < 0)
+		return;
+	close_cleanup(&ring->fd);
+	ring->fd = fd;
+	uint64_t gone = offset - SS_FILE_HEADER_SIZE;
+	ring->size -= gone;
+	ring->segments.count -= old;
+	memmove(ring->segments.items, ring->segments.items + old,
+		ring->segments.count * sizeof(*ring->segments.items));
+	for (size_t i = 0; i < ring->segments.count; i++)
+		ring->segments.items[i].offset -= gone;
+}
+
+/* Continues in the other file. A reader of that file finds it truncated meanwhile. */
+static void alternate(struct ss_ring *ring)
+{
+	int error = 0;
+
+	if (ftruncate(ring->other, 0) != 0 || lseek(ring->other, 0, SEEK_SET) != 0)
+		error = -errno;
+	if (!error)
+		error = copy_part(ring->fd, 0, SS_FILE_HEADER_SIZE, ring->other);
+	ring->undropped = -error;
+	if (error)
+		return;
+	int fd = ring->fd;
+	ring->fd = ring->other;
+	ring->other = fd;
+	ring->size = SS_FILE_HEADER_SIZE;
+}
+
+/* Begins a segment at the end of the file and drops segments that are too old. If that
+   fails (the disk is full), they remain, and undropped has the errno. Errors:
+   NO_MEMORY. */
+static struct ss_error *ring_begin_segment(struct ss_ring *ring, uint64_t monotonic_ns)
+{
+	if (ring->other >= 0 && ring->size > SS_FILE_HEADER_SIZE)
+		alternate(ring);
+	if (ring->other >= 0 || !ring->name)
+		return NULL;
+	struct ss_segment_place *place = ss_vector_push(&ring->segments);
+	if (!place)
+		return ss_error_no_memory();
+	*place = (struct ss_segment_place){ .offset = ring->size,
+					    .begin_ns = monotonic_ns };
+	size_t old = count_old(ring, monotonic_ns);
+	if (old > 0)
+		drop(ring, old);
+	return NULL;
+}
+
+uint32_t ss_frame_record_flags(const struct ss_frame *frame)
+{
+	uint64_t offset = frame->module ? frame->offset : frame->area_offset;
+	uint32_t flags = (uint32_t)frame->source << SS_FRAME_SOURCE_SHIFT;
+
+	if (frame->signal_frame)
+		flags |= SS_FRAME_SIGNAL;
+	if (frame->lookup_offset != offset)
+		flags |= SS_FRAME_CALL;
+	if (frame->replaced)
+		flags |= SS_FRAME_REPLACED;
+	return flags;
+}
+
+enum ss_frame_kind ss_frame_record_kind(const struct ss_frame *frame)
+{
+	bool stub = frame->kind == SS_FRAME_NATIVE && !frame->module && frame->symbol;
+
+	return stub ? SS_FRAME_JIT : frame->kind;
+}
+
+struct ss_frame_record ss_frame_record_make(const struct ss_frame *frame,
+					    uint32_t process, const uint32_t *modules)
+{
+	bool placed = frame->module && frame->module_index >= 0;
+
+	const enum ss_frame_kind kind = ss_frame_record_kind(frame);
+
+	if (kind != SS_FRAME_NATIVE)
+		return (struct ss_frame_record){
+			.module = SS_ID_NONE,
+			.flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT,
+			.kind = kind,
+			.function = frame->symbol,
+			.file = frame->file,
+			.line = frame->line,
+		};
+	return (struct ss_frame_record){
+		.module = placed ? modules[frame->module_index] : SS_ID_NONE,
+		.flags = ss_frame_record_flags(frame),
+		.value = placed ? frame->offset : frame->pc,
+		.area = placed ? NULL : frame->area,
+		.process = process,
+	};
+}
+
+enum { SS_WRITER_MEMORY = 128 << 20 };
 
 enum {
 	CHUNK_AIM = 256 << 10, /* bytes of samples or definitions in a chunk, about */
@@ -47,7 +262,7 @@ static struct ss_error *put_chunk(struct ss_writer *writer, enum ss_chunk_type t
 {
 	if (!ss_chunk_pack(type, raw, &writer->packed))
 		return ss_error_no_memory();
-	return ss_ring_append(&writer->ring, &writer->packed);
+	return ring_append(&writer->ring, &writer->packed);
 }
 
 /* Writes definitions before the tick that refers to them. */
@@ -70,8 +285,7 @@ static struct ss_error *put_file_header(struct ss_writer *writer)
 	ss_encode_fixed(fixed + 4, SS_FORMAT_ORDER, 4);
 	ss_buffer_add(&header, SS_FORMAT_MAGIC, SS_MAGIC_SIZE);
 	ss_buffer_add(&header, fixed, sizeof(fixed));
-	return header.failed ? ss_error_no_memory() :
-			       ss_ring_append(&writer->ring, &header);
+	return header.failed ? ss_error_no_memory() : ring_append(&writer->ring, &header);
 }
 
 static struct ss_error *put_segment(struct ss_writer *writer, uint64_t monotonic_ns,
@@ -91,7 +305,7 @@ static struct ss_error *put_segment(struct ss_writer *writer, uint64_t monotonic
 	ss_encode_text(&raw, ss_version());
 	ss_encode_uleb128(&raw, writer->scope);
 	ss_buffer_add(&raw, writer->about.bytes, writer->about.size);
-	struct ss_error *error = ss_ring_begin_segment(&writer->ring, monotonic_ns);
+	struct ss_error *error = ring_begin_segment(&writer->ring, monotonic_ns);
 	return error ? error : put_chunk(writer, SS_CHUNK_SEGMENT, &raw);
 }
 
@@ -184,7 +398,7 @@ void ss_writer_free(struct ss_writer *writer)
 {
 	if (!writer)
 		return;
-	ss_ring_deinit(&writer->ring);
+	ring_deinit(&writer->ring);
 	ss_definer_deinit(&writer->definer);
 	ss_ticks_deinit(&writer->ticks);
 	ss_buffer_deinit(&writer->packed);

@@ -7,8 +7,22 @@
 #define SS_RECORDING_WRITER_H
 
 #include "base/error.h"
-#include "model/snapshot.h"
 #include "base/idtable.h"
+#include "model/snapshot.h"
+
+/*
+ * Converts frames of a snapshot to frames of a recording.
+ */
+
+/* process: its handle. modules: handles by module_index. Texts remain the frame's. */
+struct ss_frame_record ss_frame_record_make(const struct ss_frame *frame,
+					    uint32_t process, const uint32_t *modules);
+
+/* The kind of a frame in a recording: code of no file with a name is JIT. */
+enum ss_frame_kind ss_frame_record_kind(const struct ss_frame *frame);
+
+/* The flags of a frame in a recording: SS_FRAME_... */
+uint32_t ss_frame_record_flags(const struct ss_frame *frame);
 
 struct ss_writer;
 
@@ -31,8 +45,6 @@ struct ss_writer_options {
 	size_t memory_max;
 	ss_hash_function *hash; /* NULL except in tests */
 };
-
-enum { SS_WRITER_MEMORY = 128 << 20 };
 
 /* A frame as it is recorded. */
 struct ss_frame_record {

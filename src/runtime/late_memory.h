@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/vector.h"
-#include "model/capture_memory.h"
+#include "model/capture.h"
 #include "model/session.h"
 
 struct ss_late_page {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proc/task.h"
+#include "proc/process.h"
 
 static struct ss_error *open_child(pid_t pid, struct ss_target **ret)
 {

@@ -1,5 +1,5 @@
 #include "base/clock.h"
-#include "model/activity.h"
+#include "model/facts.h"
 
 #include "base/error.h"
 #include "capture/freeze.h"

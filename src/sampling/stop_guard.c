@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "proc/task.h"
+#include "proc/process.h"
 
 enum {
 	STEP_MS = 1,

@@ -14,7 +14,7 @@
 #define SS_SAMPLING_THREAD_LIST_H
 
 #include "base/vector.h"
-#include "proc/task.h"
+#include "proc/process.h"
 #include "sampling/thread_state.h"
 
 /* Data about the process. thread_source.h implements it for a target; tests have their

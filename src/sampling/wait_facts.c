@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "model/futex.h"
 #include "objects/objects.h"
-#include "proc/task.h"
+#include "proc/process.h"
 
 /* How long to read the memory of locks: a file system may not answer. */
 enum { READ_NS = 2 * 1000 * 1000 };

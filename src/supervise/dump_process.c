@@ -14,8 +14,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "proc/fdinfo.h"
-#include "proc/task.h"
+#include "proc/files.h"
+#include "proc/process.h"
 #include "stacksnap.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "proc/task.h"
+#include "proc/process.h"
 
 /* Whether the default action is to end the process, with or without a core dump. */
 bool ss_fatal_by_default(int signal);

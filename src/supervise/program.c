@@ -17,8 +17,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "proc/auxv.h"
-#include "proc/task.h"
+#include "proc/process.h"
 
 enum { RECORD_MAX = 32 * 1024, WORD = sizeof(long) };
 

@@ -9,7 +9,7 @@
 #include <sys/vfs.h>
 
 #include "base/cleanup.h"
-#include "proc/cgroup.h"
+#include "proc/process.h"
 
 enum {
 	LINES_MAX = 1 << 18,	/* a line with a path for each hierarchy */

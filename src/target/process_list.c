@@ -12,7 +12,7 @@
 #include "base/child.h"
 #include "base/cleanup.h"
 #include "base/vector.h"
-#include "proc/cgroup.h"
+#include "proc/process.h"
 #include "target/target.h"
 
 enum { STAT_MAX = 4096, COMMAND_MAX = 4096, CGROUPS_MAX = 128 << 10, PATH_SIZE = 64 };

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/scan.h"
 #include "model/pipeline.h"
-#include "proc/auxv.h"
+#include "proc/process.h"
 #include "target/denial.h"
 #include "target/kept_files.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/io.h"
-#include "proc/task.h"
+#include "proc/process.h"
 #include "stacksnap.h"
 
 enum { SS_UNRESPONSIVE_MAX = 64 };

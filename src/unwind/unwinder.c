@@ -7,7 +7,7 @@
 #include "elf/cfi_table.h"
 #include "elf/elffile.h"
 #include "elf/image.h"
-#include "model/capture_memory.h"
+#include "model/capture.h"
 #include "model/pipeline.h"
 #include "model/snapshot.h"
 #include "unwind/cfi.h"

@@ -13,7 +13,6 @@
 #include "elf/cfi_table.h"
 #include "elf/image.h"
 #include "model/capture.h"
-#include "model/capture_memory.h"
 #include "model/session.h"
 #include "runtime/runtimes.h"
 

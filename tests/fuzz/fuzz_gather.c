@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
-#include "model/capture_memory.h"
+#include "model/capture.h"
 #include "model/gather.h"
 
 enum { BASE = 0x1000 };

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "proc/maps.h"
 #include "model/regions.h"
+#include "proc/process.h"
 
 static void read_lines(const char *text, size_t size)
 {

@@ -24,7 +24,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "fuzz.h"
-#include "model/capture_memory.h"
+#include "model/capture.h"
 #include "model/gather.h"
 #include "model/session.h"
 #include "runtime/runtimes.h"

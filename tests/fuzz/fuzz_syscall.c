@@ -1,6 +1,6 @@
 /* /proc/PID/task/TID/syscall. */
 #include "fuzz.h"
-#include "proc/task.h"
+#include "proc/process.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

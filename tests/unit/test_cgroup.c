@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "proc/cgroup.h"
+#include "proc/process.h"
 
 static char *path_of(const char *text)
 {

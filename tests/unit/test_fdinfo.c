@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "proc/fdinfo.h"
+#include "proc/files.h"
 
 static struct ss_fdinfo parse(const char *text)
 {

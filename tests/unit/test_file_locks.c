@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "proc/locks.h"
+#include "proc/files.h"
 
 static void test_lines(void **state)
 {

@@ -5,7 +5,7 @@
 #include "capture_child.h"
 
 #include "base/cleanup.h"
-#include "model/capture_memory.h"
+#include "model/capture.h"
 #include "model/gather.h"
 #include "model/pipeline.h"
 

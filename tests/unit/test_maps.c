@@ -9,7 +9,7 @@
 
 #include <sys/mman.h>
 
-#include "proc/maps.h"
+#include "proc/process.h"
 
 static struct ss_maps_entry entry;
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "model/capture_memory.h"
+#include "model/capture.h"
 #include "target/limited_memory.h"
 
 static void test_capture(void **state)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "output/json_document.h"
-#include "output/merged_goroutines.h"
+#include "output/json.h"
+#include "output/merged.h"
 #include "output/text.h"
 
 #define PROBLEM "goroutines are not shown: the list changed (go1.22)"

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "output/json_document.h"
-#include "output/task_diff.h"
+#include "output/diff.h"
+#include "output/json.h"
 #include "output/text.h"
 
 static const struct ss_task_change *find(const struct ss_task_diff *diff,
