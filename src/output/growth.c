@@ -226,12 +226,14 @@ static double growth_error(uint64_t samples)
 
 enum { FRAMES_SHOWN = 24, SIZE_COLUMN = 12 };
 
-void ss_growth_begin(struct ss_trace_output *output)
+/* What the formats have in common. */
+static void growth_begin(struct ss_trace_output *output)
 {
 	output->growth->begin_ns = ss_now_ns();
 }
 
-void ss_growth_take(struct ss_trace_output *output, const struct ss_trace_event *event)
+static void growth_take(struct ss_trace_output *output,
+			const struct ss_trace_event *event)
 {
 	/* What does not fit is missing in the sum. */
 	if (event->kind == SS_TRACE_HIT)
@@ -348,16 +350,16 @@ static void write_folded(struct ss_trace_output *output)
 const struct ss_trace_format ss_growth_text = {
 	.name = "text",
 	.wants_stacks = true,
-	.begin = ss_growth_begin,
-	.event = ss_growth_take,
+	.begin = growth_begin,
+	.event = growth_take,
 	.end = write_text,
 };
 
 const struct ss_trace_format ss_growth_folded = {
 	.name = "folded",
 	.wants_stacks = true,
-	.begin = ss_growth_begin,
-	.event = ss_growth_take,
+	.begin = growth_begin,
+	.event = growth_take,
 	.end = write_folded,
 };
 
@@ -566,8 +568,8 @@ static void write_end(struct ss_trace_output *output)
 const struct ss_trace_format ss_growth_pprof = {
 	.name = "pprof",
 	.wants_stacks = true,
-	.begin = ss_growth_begin,
-	.event = ss_growth_take,
+	.begin = growth_begin,
+	.event = growth_take,
 	.end = write_end,
 };
 
@@ -635,7 +637,7 @@ static void write_json_end(struct ss_trace_output *output)
 const struct ss_trace_format ss_growth_json = {
 	.name = "json",
 	.wants_stacks = true,
-	.begin = ss_growth_begin,
-	.event = ss_growth_take,
+	.begin = growth_begin,
+	.event = growth_take,
 	.end = write_json_end,
 };

@@ -71,10 +71,6 @@ extern const struct ss_trace_format ss_growth_pprof;
 /* NULL: there is no format of that name. */
 const struct ss_trace_format *ss_growth_format_find(const char *name);
 
-/* What they have in common. */
-void ss_growth_begin(struct ss_trace_output *output);
-void ss_growth_take(struct ss_trace_output *output, const struct ss_trace_event *event);
-
 /* Writes one line. */
 void ss_trace_write_folded(const struct ss_trace_stack *stack, uint64_t weight,
 			   FILE *out);

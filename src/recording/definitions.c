@@ -21,8 +21,8 @@ static void read_call(const struct ss_scope *scope, struct ss_cursor *c,
 	key->line = ss_cursor_index(c, UINT32_MAX);
 }
 
-bool ss_frame_read(struct ss_recording *recording, struct ss_scope *scope,
-		   struct ss_cursor *c)
+static bool frame_read(struct ss_recording *recording, struct ss_scope *scope,
+		       struct ss_cursor *c)
 {
 	struct ss_place_key key = { .module = SS_ID_NONE };
 	uint32_t module = ss_cursor_index(c, scope->modules.items.count + 1);
@@ -96,8 +96,8 @@ static bool begin_key(struct ss_scope *scope, uint32_t end, uint32_t reason, siz
  * Reads a stack, which is written outermost frame first and shares its first frames with
  * the stack before. The key has innermost frames first, so it is filled from its end.
  */
-bool ss_stack_read(struct ss_recording *recording, struct ss_scope *scope,
-		   struct ss_cursor *c)
+static bool stack_read(struct ss_recording *recording, struct ss_scope *scope,
+		       struct ss_cursor *c)
 {
 	uint32_t end = ss_cursor_index(c, 256);
 	uint32_t reason = ss_scope_read_text(scope, c);
@@ -129,8 +129,8 @@ bool ss_stack_read(struct ss_recording *recording, struct ss_scope *scope,
 	return ss_locals_add(recording, &scope->segment->stacks, &recording->locals, id);
 }
 
-bool ss_call_read(struct ss_recording *recording, struct ss_scope *scope,
-		  struct ss_cursor *c)
+static bool call_read(struct ss_recording *recording, struct ss_scope *scope,
+		      struct ss_cursor *c)
 {
 	if (recording->locals >= SS_LOCALS_MAX ||
 	    scope->segment->calls.count >= SS_CALLS_MAX)
@@ -286,8 +286,8 @@ static uint32_t read_goroutine_thread(const struct ss_locals *threads,
 	return thread && !cursor->failed ? threads->items.items[thread - 1] : UINT32_MAX;
 }
 
-bool ss_goroutine_read(struct ss_recording *recording, struct ss_scope *scope,
-		       struct ss_cursor *cursor)
+static bool goroutine_read(struct ss_recording *recording, struct ss_scope *scope,
+			   struct ss_cursor *cursor)
 {
 	struct ss_recorded_goroutine goroutine = { .tick = ss_cursor_uleb128(cursor) };
 
@@ -342,8 +342,8 @@ static const char *read_text(const struct ss_recording *recording, struct ss_sco
 	return number && !cursor->failed ? recording->texts.items[number - 1] : NULL;
 }
 
-bool ss_async_tasks_read(struct ss_recording *recording, struct ss_scope *scope,
-			 struct ss_cursor *cursor)
+static bool async_tasks_read(struct ss_recording *recording, struct ss_scope *scope,
+			     struct ss_cursor *cursor)
 {
 	struct ss_async_task_list list = { .tick = ss_cursor_uleb128(cursor) };
 
@@ -380,8 +380,8 @@ static bool read_awaited(struct ss_recording *recording, struct ss_cursor *curso
 	return !cursor->failed;
 }
 
-bool ss_async_task_read(struct ss_recording *recording, struct ss_scope *scope,
-			struct ss_cursor *cursor)
+static bool async_task_read(struct ss_recording *recording, struct ss_scope *scope,
+			    struct ss_cursor *cursor)
 {
 	struct ss_kept_task task = { .pub.tick = ss_cursor_uleb128(cursor) };
 	const struct ss_locals *threads = &scope->segment->threads;
@@ -710,9 +710,9 @@ static definition_reader *const readers[] = {
 	[SS_DEFINE_PROCESS] = read_process,
 	[SS_DEFINE_THREAD] = read_thread,
 	[SS_DEFINE_MODULE] = read_module,
-	[SS_DEFINE_FRAME] = ss_frame_read,
-	[SS_DEFINE_STACK] = ss_stack_read,
-	[SS_DEFINE_CALL] = ss_call_read,
+	[SS_DEFINE_FRAME] = frame_read,
+	[SS_DEFINE_STACK] = stack_read,
+	[SS_DEFINE_CALL] = call_read,
 	[SS_DEFINE_THREAD_END] = read_thread_end,
 	[SS_DEFINE_MODULE_END] = read_module_end,
 	[SS_DEFINE_THREAD_NAME] = read_thread_name,
@@ -720,9 +720,9 @@ static definition_reader *const readers[] = {
 	[SS_DEFINE_WAIT] = ss_waits_read,
 	[SS_DEFINE_PROBE] = ss_probe_read,
 	[SS_DEFINE_TRACE] = ss_trace_totals_read,
-	[SS_DEFINE_GOROUTINE] = ss_goroutine_read,
-	[SS_DEFINE_TASKS] = ss_async_tasks_read,
-	[SS_DEFINE_TASK] = ss_async_task_read,
+	[SS_DEFINE_GOROUTINE] = goroutine_read,
+	[SS_DEFINE_TASKS] = async_tasks_read,
+	[SS_DEFINE_TASK] = async_task_read,
 };
 
 /* Equal records take almost no space in a file. */

@@ -231,21 +231,9 @@ bool ss_recording_refuse(struct ss_recording *recording, enum ss_chunk_result wh
 bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
 			 struct ss_cursor *cursor);
 
-/* Each reads the contents of one kind of definition, with the same result. */
-bool ss_frame_read(struct ss_recording *recording, struct ss_scope *scope,
-		   struct ss_cursor *cursor);
-bool ss_stack_read(struct ss_recording *recording, struct ss_scope *scope,
-		   struct ss_cursor *cursor);
-bool ss_call_read(struct ss_recording *recording, struct ss_scope *scope,
-		  struct ss_cursor *cursor);
+/* Reads the contents of one definition of waits, with the same result. */
 bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 		   struct ss_cursor *cursor);
-bool ss_goroutine_read(struct ss_recording *recording, struct ss_scope *scope,
-		       struct ss_cursor *cursor);
-bool ss_async_tasks_read(struct ss_recording *recording, struct ss_scope *scope,
-			 struct ss_cursor *cursor);
-bool ss_async_task_read(struct ss_recording *recording, struct ss_scope *scope,
-			struct ss_cursor *cursor);
 
 /* Reads the wait at the end of a call. *ret stays unchanged if there is none. */
 bool ss_call_wait_read(struct ss_recording *recording, struct ss_cursor *cursor,
