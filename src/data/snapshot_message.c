@@ -14,9 +14,8 @@ enum {
 	MEMORY_MIN = 1 << 20,
 };
 
-/* 5,000 threads with 300 different frames each take some 60 and 220 MiB. */
-#define MESSAGE_MAX ((uint64_t)512 << 20)
-#define MEMORY_MAX ((uint64_t)2 << 30)
+/* 5,000 threads with 300 different frames each take some 220 MiB. */
+#define MEMORY_MAX ((uint64_t)4 << 30)
 
 /* Sending ------------------------------------------------------------------ */
 
@@ -208,7 +207,7 @@ struct receiver {
 	struct ss_intern *strings;   /* of the first snapshot */
 	struct ss_snapshot *current; /* gets the memory */
 	struct ss_snapshot_fields *fields;
-	uint64_t memory; /* that may still be allocated */
+	uint64_t *memory; /* that may still be allocated */
 };
 
 static void receiver_deinit(struct receiver *receiver)
@@ -235,9 +234,9 @@ static void *allocate(void *data, size_t size, bool owned)
 {
 	struct receiver *receiver = data;
 
-	if (size > receiver->memory)
+	if (size > *receiver->memory)
 		return NULL;
-	receiver->memory -= size;
+	*receiver->memory -= size;
 	return owned ? calloc(1, size) : ss_snapshot_alloc(receiver->current, 1, size);
 }
 
@@ -521,8 +520,13 @@ static struct ss_error *receive_all(struct receiver *receiver, struct ss_cursor 
 	return error;
 }
 
+uint64_t ss_snapshot_memory(size_t size)
+{
+	return SS_MIN((uint64_t)size * MEMORY_PER_BYTE + MEMORY_MIN, MEMORY_MAX);
+}
+
 struct ss_error *ss_snapshot_receive(const uint8_t *bytes, size_t size, size_t *at,
-				     struct ss_snapshot **ret)
+				     uint64_t *memory, struct ss_snapshot **ret)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *first = ss_snapshot_new();
 	_cleanup_(receiver_deinit) struct receiver receiver = {};
@@ -536,12 +540,11 @@ struct ss_error *ss_snapshot_receive(const uint8_t *bytes, size_t size, size_t *
 
 	if (!first)
 		return ss_error_no_memory();
-	if (cursor.failed || count == 0 || size > MESSAGE_MAX)
+	if (cursor.failed || count == 0)
 		return invalid();
 	texts.end = texts.at + text_size;
 	receiver.strings = first->strings;
-	receiver.memory =
-		SS_MIN((uint64_t)size * MEMORY_PER_BYTE + MEMORY_MIN, MEMORY_MAX);
+	receiver.memory = memory;
 	error = receive_texts(&receiver, &texts, text_count);
 	if (error)
 		return error;

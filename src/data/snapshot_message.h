@@ -13,11 +13,15 @@
 struct ss_error *ss_snapshot_send(const struct ss_snapshot *snapshot, int fd);
 
 /*
- * Reads the next snapshot from bytes at *at, which is moved beyond it. It has what the public
+ * Reads the next snapshot from bytes at *at, which is moved beyond it. *memory is how much may be
+ * allocated for it and those that follow; see ss_snapshot_memory(). It has what the public
  * accessors return; it cannot be symbolized or diagnosed any more. Every index is valid, every
  * text that is never NULL is there, threads of deadlocks wait. Errors: INVALID, NO_MEMORY.
  */
 struct ss_error *ss_snapshot_receive(const uint8_t *bytes, size_t size, size_t *at,
-				     struct ss_snapshot **ret);
+				     uint64_t *memory, struct ss_snapshot **ret);
+
+/* The memory that the snapshots in so many bytes may take: at most 4 GiB. */
+uint64_t ss_snapshot_memory(size_t size);
 
 #endif

@@ -25,7 +25,7 @@ enum {
 	   more and more of each stack. */
 	REQUESTS_MAX = 10,
 	REQUEST_STACKS_MAX = 1 << 20,
-	MESSAGE_MAX = 512 << 20,
+	MESSAGE_MAX = 1 << 30, /* also the limit of what the child may write */
 };
 
 /* What the confined process and its parent share. Each believes nothing of the other's. */
@@ -703,9 +703,10 @@ static struct ss_error *receive(struct interpreter *interpreter, int fd)
 		calloc(interpreter->source->count, sizeof(*result->snapshots));
 	if (!error && !result->snapshots)
 		error = ss_error_no_memory();
+	uint64_t memory = ss_snapshot_memory(bytes.size);
 	for (size_t i = 0; i < interpreter->source->count && !error; i++) {
 		error = ss_snapshot_receive((const uint8_t *)bytes.bytes, bytes.size, &at,
-					    &result->snapshots[i]);
+					    &memory, &result->snapshots[i]);
 		result->count += !error;
 	}
 	if (error)

@@ -171,7 +171,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_REQUIRE(bytes);
 		memcpy(bytes, data, size);
 	}
-	struct ss_error *error = ss_snapshot_receive(bytes, size, &at, &snapshot);
+	uint64_t memory = ss_snapshot_memory(size);
+	struct ss_error *error =
+		ss_snapshot_receive(bytes, size, &at, &memory, &snapshot);
 	FUZZ_REQUIRE(error || at <= size);
 	ss_error_free(error);
 	if (snapshot)
