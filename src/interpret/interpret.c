@@ -103,7 +103,7 @@ static void spend(struct work *work, enum ss_interpret_step step)
 	work->begun_ns = now;
 }
 
-/* In the order in which the parent reads it. */
+/* The parent reads for the capture that current names. */
 static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
 {
 	const struct work *work = data;
