@@ -1057,7 +1057,8 @@ class Python(unittest.TestCase):
                                (options, counts, first, done.stderr))
 
     def test_recording_of_deep_functions(self):
-        """A thread that computes as deep as Python permits by default."""
+        """A thread that computes as deep as Python permits by default: its samples have all of its
+        functions, or none where the recording thins itself, since reading them takes long."""
         with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
             path = os.path.join(directory, "python.rec")
             with subprocess.Popen([next(interpreters()), "-c", DEEP_COMPUTING], stdout=subprocess.PIPE,
@@ -1072,7 +1073,11 @@ class Python(unittest.TestCase):
             depths = collections.Counter()
             for _, frames, count in recorded_chains(path):
                 depths[sum(frame.get("name") == "deep" for frame in frames)] += count
-        self.assertGreater(depths[951], depths.total() / 2, (depths, done.stderr))
+        self.assertGreater(depths[951], 2, (depths, done.stderr))
+        if "thinned itself" in done.stderr:
+            self.assertEqual(depths[951] + depths[0], depths.total(), (depths, done.stderr))
+        else:
+            self.assertGreater(depths[951], depths.total() / 2, (depths, done.stderr))
 
     def test_recording_of_replaced_functions(self):
         """A new function may have the addresses of one that is gone, with all its objects. Here
