@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "capture/observe.h"
 #include "capture/result.h"
-#include "target/denial.h"
-#include "target/freezer.h"
-#include "model/regions.h"
+#include "process/denial.h"
+#include "process/freezer.h"
+#include "data/regions.h"
 
 enum {
 	MAPS_TEXT_MAX = 1 << 30,

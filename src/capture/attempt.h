@@ -10,8 +10,8 @@
 #include "capture/look.h"
 #include "capture/placement.h"
 #include "capture/stacks.h"
-#include "model/gather.h"
-#include "target/page_cache.h"
+#include "data/gather.h"
+#include "process/page_cache.h"
 
 /* State of one attempt. */
 struct ss_attempt {

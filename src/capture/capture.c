@@ -9,11 +9,11 @@
 #include "capture/complete.h"
 #include "capture/extend.h"
 #include "capture/stop.h"
-#include "model/pipeline.h"
-#include "objects/objects.h"
-#include "target/files.h"
-#include "target/own_thread.h"
-#include "target/perfmap.h"
+#include "data/pipeline.h"
+#include "process/objects.h"
+#include "process/files.h"
+#include "process/own_thread.h"
+#include "process/perfmap.h"
 
 enum {
 	TIMEOUT_MS = 1000,

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/search.h"
-#include "model/pipeline.h"
+#include "data/pipeline.h"
 
 int ss_complete_compare_tids(const void *a, const void *b)
 {

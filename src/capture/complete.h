@@ -5,7 +5,7 @@
 #ifndef SS_CAPTURE_COMPLETE_H
 #define SS_CAPTURE_COMPLETE_H
 
-#include "model/capture.h"
+#include "data/capture.h"
 
 /* The threads to complete. */
 struct ss_complete_filter {

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/search.h"
 #include "capture/still.h"
-#include "model/gather.h"
-#include "target/process_memory.h"
+#include "data/gather.h"
+#include "process/process_memory.h"
 
 enum {
 	PAGE = 4096,

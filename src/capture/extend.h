@@ -5,8 +5,8 @@
 #ifndef SS_CAPTURE_EXTEND_H
 #define SS_CAPTURE_EXTEND_H
 
-#include "model/capture.h"
-#include "target/target.h"
+#include "data/capture.h"
+#include "process/target.h"
 
 /* See ss_capture_extend(). */
 struct ss_error *ss_extend_stacks(struct ss_capture *capture,

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "model/call.h"
-#include "target/socket.h"
+#include "data/call.h"
+#include "process/socket.h"
 
 /* What a file descriptor refers to, as far as its link in /proc tells. */
 enum file_kind {

@@ -6,7 +6,7 @@
 #ifndef SS_CAPTURE_FRAGILE_H
 #define SS_CAPTURE_FRAGILE_H
 
-#include "target/target.h"
+#include "process/target.h"
 
 /*
  * Whether that is so of a call in which a thread is blocked. Unknown calls are fragile.

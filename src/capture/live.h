@@ -7,7 +7,7 @@
 #define SS_CAPTURE_LIVE_H
 
 #include "capture/tasks.h"
-#include "target/process_memory.h"
+#include "process/process_memory.h"
 
 struct ss_live;
 

@@ -14,9 +14,9 @@
 #define SS_CAPTURE_LOOK_H
 
 #include "capture/tasks.h"
-#include "target/cpu_sampler.h"
-#include "target/process_memory.h"
-#include "target/user_sampler.h"
+#include "process/cpu_sampler.h"
+#include "process/process_memory.h"
+#include "process/user_sampler.h"
 
 struct ss_look {
 	const struct ss_target *target;

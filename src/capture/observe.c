@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "target/denial.h"
+#include "process/denial.h"
 
 enum { TRIES = 3 };
 

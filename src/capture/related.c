@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "capture/stop.h"
-#include "model/facts.h"
-#include "model/pipeline.h"
-#include "objects/holders.h"
-#include "objects/peers.h"
+#include "data/facts.h"
+#include "data/pipeline.h"
+#include "process/holders.h"
+#include "process/peers.h"
 
 /* Limits for one process: waits are needed, not whole stacks. The process that is
    already captured is read again only where it may have changed. */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/search.h"
-#include "model/futex.h"
+#include "data/futex.h"
 
 enum {
 	/* for a thread whose stack pointer is unknown before it stops */

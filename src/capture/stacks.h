@@ -5,9 +5,9 @@
 #ifndef SS_CAPTURE_STACKS_H
 #define SS_CAPTURE_STACKS_H
 
-#include "target/process_memory.h"
+#include "process/process_memory.h"
 #include "capture/tasks.h"
-#include "model/capture.h"
+#include "data/capture.h"
 
 struct ss_arena {
 	uint8_t *bytes;

@@ -6,9 +6,9 @@
 #define SS_CAPTURE_STILL_H
 
 #include "base/buffer.h"
-#include "model/capture.h"
-#include "target/process_memory.h"
-#include "target/target.h"
+#include "data/capture.h"
+#include "process/process_memory.h"
+#include "process/target.h"
 
 /* For threads that wait for a CPU: some time slices. Other programs may keep all CPUs busy. */
 enum { SS_STILL_WAITS = 100 };

@@ -7,9 +7,9 @@
 
 #include "arch/arch.h"
 #include "base/vector.h"
-#include "target/kept_files.h"
-#include "target/target.h"
-#include "model/capture.h"
+#include "process/kept_files.h"
+#include "process/target.h"
+#include "data/capture.h"
 
 enum ss_task_phase {
 	SS_TASK_SEEN,	     /* listed, not attached */
@@ -76,7 +76,7 @@ struct ss_task {
 	bool left;   /* in_call: it has been seen elsewhere since */
 	bool spared; /* perhaps in that call: not stopped */
 	bool put_off; /* likewise, while it waits for a CPU in a call: it most likely sleeps soon */
-	bool limited; /* not stopped: that would be for too long, see sampling/sampler.h */
+	bool limited; /* not stopped: that would be for too long, see sample/sampler.h */
 	bool woken;   /* put_off, also while it is on a CPU: it slept until just now */
 	bool ran;     /* it was in state R when it was read first */
 	bool slept;   /* ran, and went to sleep before its stack was copied */

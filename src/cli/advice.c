@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "cli/package.h"
-#include "profile/profile.h"
+#include "data/profile.h"
 
 enum { MODULES_MAX = 3 };
 

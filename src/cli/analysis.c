@@ -9,7 +9,7 @@
 #include "cli/escaped_copy.h"
 #include "cli/failure.h"
 #include "cli/sanitizer.h"
-#include "profile/profile.h"
+#include "data/profile.h"
 
 enum { BUFFER_SIZE = 64 << 10, FIRST_FD = STDERR_FILENO + 1 };
 

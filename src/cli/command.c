@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/format.h"
+#include "report/format.h"
 
 static const struct ss_command *const commands[] = {
 	&ss_command_snap,    &ss_command_record, &ss_command_hang, &ss_command_diff,

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "cli/row_options.h"
-#include "output/format.h"
+#include "report/format.h"
 
 enum ss_color { SS_COLOR_AUTO = 0, SS_COLOR_ALWAYS, SS_COLOR_NEVER };
 

@@ -8,8 +8,8 @@
 #include "cli/command.h"
 #include "cli/common_options.h"
 #include "cli/usage.h"
-#include "output/format.h"
-#include "output/names.h"
+#include "report/format.h"
+#include "report/names.h"
 
 /* What may follow an option or a command, derived from its name in the help. */
 enum kind { KIND_ANY, KIND_WORDS, KIND_FILE, KIND_DIRECTORY };

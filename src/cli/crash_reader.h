@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/intern.h"
-#include "output/crash.h"
+#include "report/crash.h"
 
 struct ss_crash_reader {
 	struct ss_crash_reports reports; /* what was read: strings in strings */

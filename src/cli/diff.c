@@ -12,7 +12,7 @@
 #include "cli/diff_analysis.h"
 #include "cli/failure.h"
 #include "cli/interpret.h"
-#include "output/diff.h"
+#include "report/diff.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
 

@@ -6,7 +6,7 @@
 
 #include "cli/failure.h"
 #include "cli/incomplete.h"
-#include "output/diff.h"
+#include "report/diff.h"
 
 enum { SIDES = 2 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "output/escape.h"
+#include "report/escape.h"
 
 /* LOOKAHEAD: the size of the longest character or sequence. */
 enum { CHUNK = 64 << 10, LOOKAHEAD = 16 };

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "output/escape.h"
+#include "report/escape.h"
 
 #define HINT "  hint: "
 

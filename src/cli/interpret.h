@@ -9,7 +9,7 @@
 
 #include "cli/analysis.h"
 #include "cli/phases.h"
-#include "output/format.h"
+#include "report/format.h"
 
 /* What a command interprets. Zeroed but for what is set by the caller. */
 struct ss_reading {

@@ -13,7 +13,7 @@
 #include "cli/signals.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
-#include "output/escape.h"
+#include "report/escape.h"
 
 enum { KEY_FOLLOW = 0x220, POLL_MS = 10 };
 

@@ -12,7 +12,7 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/usage.h"
-#include "output/rows.h"
+#include "report/rows.h"
 
 enum { INPUT_MAX = 256 << 20, TIMEOUT_MS = 600000 };
 

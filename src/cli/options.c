@@ -9,7 +9,7 @@
 #include "cli/failure.h"
 #include "cli/usage.h"
 #include "cli/wait_functions.h"
-#include "output/names.h"
+#include "report/names.h"
 
 enum {
 	DEFAULT_INTERPRET_MS = 60000,

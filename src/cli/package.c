@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
-#include "profile/profile.h"
+#include "data/profile.h"
 
 static const char usr[] = "/usr";
 

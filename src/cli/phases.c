@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/failure.h"
-#include "output/quantity.h"
+#include "report/quantity.h"
 
 static const char *const names[] = {
 	[SS_PHASE_OPEN] = "open",	  [SS_PHASE_CAPTURE] = "capture",

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "cli/failure.h"
-#include "output/quantity.h"
+#include "report/quantity.h"
 
 static const double second = 1e9;
 

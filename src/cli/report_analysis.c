@@ -11,8 +11,8 @@
 #include "cli/analysis.h"
 #include "cli/failure.h"
 #include "cli/output.h"
-#include "profile/load.h"
-#include "profile/waits.h"
+#include "data/profile_load.h"
+#include "data/profile_waits.h"
 
 /* Long recordings take minutes; this limit ends an analysis that hangs. */
 enum { TIMEOUT_MS = 3600 * 1000 };

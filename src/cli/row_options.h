@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/vector.h"
-#include "output/rows.h"
+#include "report/rows.h"
 #include "stacksnap.h"
 
 struct ss_row_arguments {

@@ -11,7 +11,7 @@
 #include "cli/failure.h"
 #include "cli/time_argument.h"
 #include "cli/usage.h"
-#include "profile/profile.h"
+#include "data/profile.h"
 
 enum {
 	KEY_PID = 'p',

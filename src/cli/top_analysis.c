@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/escaped_copy.h"
-#include "profile/load.h"
+#include "data/profile_load.h"
 
 enum {
 	FIRST_FD = STDERR_FILENO + 1,

@@ -5,7 +5,7 @@
 #define SS_CLI_TOP_ANALYSIS_H
 
 #include "cli/analysis.h"
-#include "output/top.h"
+#include "report/top.h"
 
 enum { SS_TOP_FILES = 2 };
 

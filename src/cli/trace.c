@@ -18,9 +18,9 @@
 #include "cli/signals.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
-#include "output/growth.h"
-#include "output/quantity.h"
-#include "output/trace.h"
+#include "report/growth.h"
+#include "report/quantity.h"
+#include "report/trace.h"
 
 enum key {
 	KEY_PROBE = 'p',

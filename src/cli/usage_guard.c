@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "output/escape.h"
+#include "report/escape.h"
 
 enum { TEXT_MAX = 1 << 20 };
 

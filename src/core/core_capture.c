@@ -13,12 +13,12 @@
 #include "core/core_file.h"
 #include "elf/debugfile.h"
 #include "elf/elffile.h"
-#include "model/call.h"
-#include "model/capture.h"
-#include "model/futex.h"
-#include "model/gather.h"
-#include "model/regions.h"
-#include "model/session.h"
+#include "data/call.h"
+#include "data/capture.h"
+#include "data/futex.h"
+#include "data/gather.h"
+#include "data/regions.h"
+#include "data/session.h"
 
 /* A stack can be 8 MiB and more, but only its used part is copied. */
 enum {
@@ -601,7 +601,7 @@ static void set_options(struct builder *b, const struct ss_core_options *options
 
 /* Memory that the capture reads from the file on demand. */
 struct core_memory {
-	struct ss_memory memory; /* first: see model/memory.h */
+	struct ss_memory memory; /* first: see data/memory.h */
 	struct ss_core_file *core;
 };
 

@@ -5,7 +5,7 @@
 #define SS_DATA_SNAPSHOT_FIELDS_H
 
 #include "data/schema.h"
-#include "model/snapshot.h"
+#include "data/snapshot.h"
 
 /* Tables that fields have indexes of. */
 enum ss_snapshot_table {

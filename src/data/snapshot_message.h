@@ -6,7 +6,7 @@
 #define SS_DATA_SNAPSHOT_MESSAGE_H
 
 #include "base/error.h"
-#include "model/snapshot.h"
+#include "data/snapshot.h"
 
 /* Writes a snapshot, with those of related processes, to a file. Errors: SYSTEM, NO_MEMORY,
    INVALID (too large). */

@@ -9,10 +9,10 @@
  */
 #include "base/error.h"
 #include "base/graph.h"
-#include "model/capture.h"
-#include "model/pipeline.h"
-#include "model/session.h"
-#include "model/snapshot.h"
+#include "data/capture.h"
+#include "data/pipeline.h"
+#include "data/session.h"
+#include "data/snapshot.h"
 
 /* The target of a wait. */
 struct ss_chain_link {

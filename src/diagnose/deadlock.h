@@ -6,7 +6,7 @@
 #ifndef SS_DIAGNOSE_DEADLOCK_H
 #define SS_DIAGNOSE_DEADLOCK_H
 
-#include "model/snapshot.h"
+#include "data/snapshot.h"
 
 /*
  * Waits for related processes, whose snapshots are in snapshot->others.

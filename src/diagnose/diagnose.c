@@ -14,7 +14,7 @@
 #include "diagnose/deadlock.h"
 #include "diagnose/lock.h"
 #include "diagnose/purpose.h"
-#include "model/call.h"
+#include "data/call.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
@@ -550,12 +550,12 @@ static void process_fill_file_lock(struct ss_diagnosis *d)
 }
 
 /*
- * What a thread blocked in a system call waits for. The table in model/call.c assigns a
+ * What a thread blocked in a system call waits for. The table in data/call.c assigns a
  * kind to each call; the table below has one entry for each kind.
  *
  * To add a system call: give it a name in arch/syscall.h and a line in the table of
- * model/call.c. To add a kind of wait: add it to enum ss_wait_kind, its name to
- * diagnose/names.c, its function to the table below, its words to output/wait_text.c,
+ * data/call.c. To add a kind of wait: add it to enum ss_wait_kind, its name to
+ * diagnose/names.c, its function to the table below, its words to report/wait_text.c,
  * and to stacksnap-json(5). A wait that only the stack reveals (of a lock, a runtime, an
  * application) is a class in diagnose/lock.h.
  */

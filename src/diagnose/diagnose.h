@@ -5,9 +5,9 @@
 #ifndef SS_DIAGNOSE_DIAGNOSE_H
 #define SS_DIAGNOSE_DIAGNOSE_H
 
-#include "model/call.h"
-#include "model/futex.h"
-#include "model/snapshot.h"
+#include "data/call.h"
+#include "data/futex.h"
+#include "data/snapshot.h"
 
 struct ss_diagnosis {
 	struct ss_snapshot *snapshot;

@@ -5,7 +5,7 @@
 #include "base/search.h"
 #include "diagnose/diagnose.h"
 #include "diagnose/wait_function.h"
-#include "model/pipeline.h"
+#include "data/pipeline.h"
 
 /* A lock and the memory around it, while it is read. */
 struct reader {

@@ -13,16 +13,16 @@
  *     for it to the table in wait_function.c;
  *  3. add a row for the class to the table in lock.c, with a reader if the lock records
  *     an owner or anything else worth showing;
- *  4. add its noun to the table in output/wait_text.c, and its name to stacksnap-json(5).
+ *  4. add its noun to the table in report/wait_text.c, and its name to stacksnap-json(5).
  */
 #ifndef SS_DIAGNOSE_LOCK_H
 #define SS_DIAGNOSE_LOCK_H
 
 #include "diagnose/diagnose.h"
 #include "diagnose/wait_function.h"
-#include "model/facts.h"
-#include "model/futex.h"
-#include "model/snapshot.h"
+#include "data/facts.h"
+#include "data/futex.h"
+#include "data/snapshot.h"
 
 /* The state of a lock, according to its memory. */
 struct ss_lock_state {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "diagnose/purpose.h"
-#include "model/snapshot.h"
+#include "data/snapshot.h"
 
 /*
  * Leader and followers: the threads of a pool take turns in waiting for the next

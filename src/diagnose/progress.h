@@ -5,8 +5,8 @@
 #ifndef SS_DIAGNOSE_PROGRESS_H
 #define SS_DIAGNOSE_PROGRESS_H
 
-#include "model/facts.h"
-#include "model/snapshot.h"
+#include "data/facts.h"
+#include "data/snapshot.h"
 
 struct ss_progress {
 	const struct ss_activity *before;

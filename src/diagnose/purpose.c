@@ -5,7 +5,7 @@
 
 #include "base/search.h"
 #include "diagnose/lock.h"
-#include "model/futex.h"
+#include "data/futex.h"
 
 enum { COMMON_FRAMES_MAX = 4096 }; /* that are compared */
 

@@ -6,7 +6,7 @@
 #define SS_DIAGNOSE_PURPOSE_H
 
 #include "diagnose/wait_function.h"
-#include "model/snapshot.h"
+#include "data/snapshot.h"
 
 /*
  * Frames counted from the outermost one: what two stacks have in common.

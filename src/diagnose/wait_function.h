@@ -7,7 +7,7 @@
 
 #include "base/intern.h"
 #include "base/vector.h"
-#include "model/snapshot.h"
+#include "data/snapshot.h"
 #include "stacksnap.h"
 
 /*

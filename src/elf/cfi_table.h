@@ -11,7 +11,7 @@
 
 #include "base/cursor.h"
 #include "elf/image.h"
-#include "model/memory.h"
+#include "data/memory.h"
 
 /*
  * An index of the FDEs of a section without a binary search table: .debug_frame, and

@@ -12,8 +12,8 @@
 #define SS_ELF_DEBUGFILE_H
 
 #include "elf/elffile.h"
-#include "model/module.h"
-#include "model/session.h"
+#include "data/module.h"
+#include "data/session.h"
 
 /*
  * Identifies the file of a module that has no build-id (Go's, rustc's), so that a recording

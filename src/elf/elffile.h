@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
-#include "model/module.h"
+#include "data/module.h"
 
 /*
  * The build-id of an ELF image, in a file or as it is mapped in memory. The image is
@@ -35,7 +35,7 @@ enum ss_build_id_layout {
 size_t ss_build_id_find(ss_build_id_reader *reader, void *data,
 			enum ss_build_id_layout layout, uint8_t *ret, size_t capacity);
 
-/* The same as in model/module.h. Longer build-ids are truncated in both. */
+/* The same as in data/module.h. Longer build-ids are truncated in both. */
 enum { SS_ELF_BUILD_ID_MAX = 64 };
 
 /* Longer sections are not read. 30 times the largest string table known. */

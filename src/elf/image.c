@@ -7,8 +7,8 @@
 #include "elf/cfi_table.h"
 #include "elf/debugfile.h"
 #include "elf/elffile.h"
-#include "model/module.h"
-#include "model/session.h"
+#include "data/module.h"
+#include "data/session.h"
 
 /*
  * The .debug_frame section, with which programs without .eh_frame are unwound. It is

@@ -10,8 +10,8 @@
 
 #include "arch/arch.h"
 #include "elf/go_table.h"
-#include "model/module.h"
-#include "model/session.h"
+#include "data/module.h"
+#include "data/session.h"
 
 enum { SS_SEGMENTS_MAX = 64, SS_IMAGE_CHUNK = 1024, SS_IMAGE_GROUP = 16 };
 

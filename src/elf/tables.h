@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "elf/elffile.h"
-#include "model/module.h"
+#include "data/module.h"
 
 struct ss_table {
 	Elf64_Sym *symbols; /* owned */

@@ -15,8 +15,8 @@
 #include "base/io.h"
 #include "base/vector.h"
 #include "data/snapshot_message.h"
-#include "model/pipeline.h"
-#include "model/snapshot.h"
+#include "data/pipeline.h"
+#include "data/snapshot.h"
 
 SS_DEFINE_CLEANUP(struct ss_interpretation, ss_interpretation, ss_interpretation_free)
 

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "model/capture.h"
-#include "model/pipeline.h"
+#include "data/capture.h"
+#include "data/pipeline.h"
 
 enum {
 	CAPTURES = 8,

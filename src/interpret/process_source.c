@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/vector.h"
-#include "model/capture.h"
-#include "model/pipeline.h"
+#include "data/capture.h"
+#include "data/pipeline.h"
 
 enum {
 	PLANS_MAX = 3, /* of runtimes, for the captures of a series */

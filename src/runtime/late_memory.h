@@ -8,8 +8,8 @@
 
 #include "base/hash.h"
 #include "base/vector.h"
-#include "model/capture.h"
-#include "model/session.h"
+#include "data/capture.h"
+#include "data/session.h"
 
 struct ss_late_page {
 	uint64_t address;
@@ -20,7 +20,7 @@ struct ss_late_page {
 };
 
 struct ss_late_memory {
-	struct ss_memory memory; /* first: see model/memory.h */
+	struct ss_memory memory; /* first: see data/memory.h */
 	const struct ss_capture *capture;
 	const struct ss_session *session;
 	struct ss_capture_memory copied;

@@ -8,8 +8,8 @@
  * moment than the thread's native stack, ends in native frames and a reason.
  *
  * To add one (Ruby, PHP, .NET, BEAM):
- *  1. a value of enum ss_frame_kind in stacksnap.h, its name in model/snapshot.c and in
- *     stacksnap-json(5), its colour in output/html.c
+ *  1. a value of enum ss_frame_kind in stacksnap.h, its name in data/snapshot.c and in
+ *     stacksnap-json(5), its colour in report/html.c
  *  2. a folder NAME here, with its struct ss_runtime in NAME/NAME.c, and a line in the table of
  *     runtimes.c. It uses no other runtime's folder
  *  3. open(): recognise it by module, symbols and version. An unknown version sets
@@ -19,7 +19,7 @@
  *     each list, and detect cycles
  *     In recordings, too, frames of runtimes come from walk(): they travel as kind,
  *     function, file and line, and the native frame for which they stand is marked
- *     (recording/writer.c); nothing is to be done for that but the kind's number in
+ *     (data/recording_writer.c); nothing is to be done for that but the kind's number in
  *     stacksnap-recording(5) and in tests/e2e/recording.py
  *  5. step(): if it has code without unwind tables that does not keep frame pointers
  *  6. plan(): what must be copied together with the stacks of threads that run
@@ -31,9 +31,9 @@
 
 #include "base/intern.h"
 #include "base/vector.h"
-#include "model/capture.h"
-#include "model/memory.h"
-#include "model/session.h"
+#include "data/capture.h"
+#include "data/memory.h"
+#include "data/session.h"
 #include "stacksnap.h"
 
 /* What a runtime knows of the process. */

@@ -5,7 +5,7 @@
 #ifndef SS_RUNTIME_RUNTIMES_H
 #define SS_RUNTIME_RUNTIMES_H
 
-#include "model/snapshot.h"
+#include "data/snapshot.h"
 #include "runtime/runtime.h"
 
 /*

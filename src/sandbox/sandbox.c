@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "cache/cache.h"
-#include "model/pipeline.h"
-#include "model/session.h"
+#include "data/cache.h"
+#include "data/pipeline.h"
+#include "data/session.h"
 #include "sandbox/child.h"
 
 enum {

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "model/snapshot.h"
+#include "data/snapshot.h"
 #include "symbolize/symtab.h"
 
 struct ss_perfmap;

@@ -62,7 +62,7 @@ bool ss_code_map_is_of(const struct ss_code_map *map, const struct ss_capture *c
 	struct ss_code_range range;
 	size_t at = 0;
 
-	/* Modules that remain mapped keep their objects (sampling/address_space.h). */
+	/* Modules that remain mapped keep their objects (sample/address_space.h). */
 	if (map->modules.count != capture->modules.count)
 		return false;
 	for (size_t i = 0; i < map->modules.count; i++) {

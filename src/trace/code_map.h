@@ -6,7 +6,7 @@
 #define SS_TRACE_CODE_MAP_H
 
 #include "base/vector.h"
-#include "model/capture.h"
+#include "data/capture.h"
 
 struct ss_code_range {
 	uint64_t start;

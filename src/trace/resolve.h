@@ -7,8 +7,8 @@
 
 #include "base/buffer.h"
 #include "base/vector.h"
-#include "model/capture.h"
-#include "target/target.h"
+#include "data/capture.h"
+#include "process/target.h"
 #include "trace/resolve_child.h"
 
 struct ss_resolved_probe {

@@ -12,7 +12,7 @@
 #include "elf/elffile.h"
 #include "elf/go_table.h"
 #include "elf/tables.h"
-#include "model/session.h"
+#include "data/session.h"
 #include "symbolize/demangle.h"
 #include "symbolize/lines.h"
 #include "symbolize/names.h"

@@ -13,7 +13,7 @@
 #ifndef SS_TRACE_RESOLVE_CHILD_H
 #define SS_TRACE_RESOLVE_CHILD_H
 
-#include "model/module.h"
+#include "data/module.h"
 #include "sandbox/child.h"
 
 enum {

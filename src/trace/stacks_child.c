@@ -5,8 +5,8 @@
 #include "base/buffer.h"
 #include "base/cursor.h"
 #include "base/error.h"
-#include "model/session.h"
-#include "model/snapshot.h"
+#include "data/session.h"
+#include "data/snapshot.h"
 
 struct ss_stack_server {
 	struct ss_capture *capture;

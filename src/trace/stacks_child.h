@@ -5,7 +5,7 @@
 #ifndef SS_TRACE_STACKS_CHILD_H
 #define SS_TRACE_STACKS_CHILD_H
 
-#include "model/capture.h"
+#include "data/capture.h"
 #include "sandbox/worker.h"
 
 /* A request is this and the bytes of the stack. */

@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "base/vector.h"
-#include "target/target.h"
+#include "process/target.h"
 
 enum { SS_TRACE_COMM = 16 };
 

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "sampling/address_space.h"
-#include "target/uprobes.h"
+#include "sample/address_space.h"
+#include "process/uprobes.h"
 #include "trace/resolve.h"
 #include "trace/stacks.h"
 #include "trace/threads.h"

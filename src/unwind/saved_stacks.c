@@ -8,7 +8,7 @@
 #include "base/idtable.h"
 #include "base/io.h"
 #include "base/search.h"
-#include "model/pipeline.h"
+#include "data/pipeline.h"
 
 /* Structs have no padding: it would be written, too. Strings are numbers, 0: NULL. */
 struct header {

@@ -8,8 +8,8 @@
 #ifndef SS_UNWIND_SAVED_STACKS_H
 #define SS_UNWIND_SAVED_STACKS_H
 
-#include "model/capture.h"
-#include "model/snapshot.h"
+#include "data/capture.h"
+#include "data/snapshot.h"
 
 struct ss_saved_stacks;
 

@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
-#include "model/futex.h"
-#include "model/session.h"
+#include "data/futex.h"
+#include "data/session.h"
 #include "runtime/runtimes.h"
 #include "unwind/go.h"
 #include "unwind/saved_stacks.h"

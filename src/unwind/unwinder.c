@@ -7,9 +7,9 @@
 #include "elf/cfi_table.h"
 #include "elf/elffile.h"
 #include "elf/image.h"
-#include "model/capture.h"
-#include "model/pipeline.h"
-#include "model/snapshot.h"
+#include "data/capture.h"
+#include "data/pipeline.h"
+#include "data/snapshot.h"
 #include "unwind/cfi.h"
 
 struct ss_images *ss_images_new(const struct ss_session *session)

@@ -12,8 +12,8 @@
 #include "base/vector.h"
 #include "elf/cfi_table.h"
 #include "elf/image.h"
-#include "model/capture.h"
-#include "model/session.h"
+#include "data/capture.h"
+#include "data/session.h"
 #include "runtime/runtimes.h"
 
 /*

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "model/futex.h"
+#include "data/futex.h"
 #include "unwind/cfi.h"
 #include "unwind/go.h"
 #include "unwind/unwinder.h"

@@ -5,7 +5,7 @@
 #ifndef SS_UNWIND_WALK_H
 #define SS_UNWIND_WALK_H
 
-#include "model/snapshot.h"
+#include "data/snapshot.h"
 #include "unwind/unwinder.h"
 
 /*

@@ -4,7 +4,7 @@
  * changes of six bytes each, an offset of two bytes and what replaces the four bytes there. An
  * offset behind the end is the size that is left.
  */
-#include "recorder/unwinder.c" /* its reader is not public */
+#include "sample/unwinder.c" /* its reader is not public */
 #include "fuzz.h"
 
 enum { MODULES = 2, THREADS = 2, FRAMES = 3, CALLS = 2 };

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "proc/process.h"
+#include "base/proc_process.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -5,7 +5,7 @@
 
 #include "core/core_file.h"
 #include "fuzz.h"
-#include "model/capture.h"
+#include "data/capture.h"
 
 static int file_of(const uint8_t *data, size_t size)
 {

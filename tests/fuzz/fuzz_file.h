@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "fuzz.h"
 #include "base/encode.h"
-#include "recording/format.h"
+#include "data/recording_format.h"
 
 enum { FUZZ_FILE_MAX = 1 << 16 };
 

@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
-#include "model/capture.h"
-#include "model/gather.h"
+#include "data/capture.h"
+#include "data/gather.h"
 
 enum { BASE = 0x1000 };
 

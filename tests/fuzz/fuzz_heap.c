@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "fuzz.h"
-#include "model/heap.h"
+#include "data/heap.h"
 
 enum { DATA, HEAP, PARTS };
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "model/regions.h"
-#include "proc/process.h"
+#include "data/regions.h"
+#include "base/proc_process.h"
 
 static void read_lines(const char *text, size_t size)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "model/memory.h"
+#include "data/memory.h"
 
 /* Copies what from has at the offset; returns how much. */
 static inline size_t fuzz_copy(void *ret, size_t size, const void *from, size_t from_size,
@@ -21,7 +21,7 @@ static inline size_t fuzz_copy(void *ret, size_t size, const void *from, size_t 
 }
 
 struct fuzz_memory {
-	struct ss_memory memory; /* first: see model/memory.h */
+	struct ss_memory memory; /* first: see data/memory.h */
 	uint64_t base;
 	const uint8_t *data;
 	size_t size;

@@ -24,9 +24,9 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "fuzz.h"
-#include "model/capture.h"
-#include "model/gather.h"
-#include "model/session.h"
+#include "data/capture.h"
+#include "data/gather.h"
+#include "data/session.h"
 #include "runtime/runtimes.h"
 
 enum {
@@ -72,7 +72,7 @@ struct fuzz_stack {
 };
 
 struct fuzz_process {
-	struct ss_memory memory; /* first: see model/memory.h */
+	struct ss_memory memory; /* first: see data/memory.h */
 	uint8_t flags;
 	struct ss_capture *capture;
 	struct ss_session *session;

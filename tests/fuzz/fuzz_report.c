@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "fuzz_file.h"
-#include "profile/load.h"
-#include "output/format.h"
+#include "data/profile_load.h"
+#include "report/format.h"
 
 /* More would take long and test nothing new. */
 enum { SAMPLES_MAX = 2000 };

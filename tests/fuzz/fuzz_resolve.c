@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "fuzz.h"
-#include "model/capture.h"
+#include "data/capture.h"
 #include "trace/resolve.h"
 
 enum { SPEC_MAX = 256, SPECS = 4 };

@@ -11,10 +11,10 @@
 
 #include "base/error.h"
 #include "fuzz.h"
-#include "model/capture.h"
-#include "model/pipeline.h"
-#include "model/session.h"
-#include "model/snapshot.h"
+#include "data/capture.h"
+#include "data/pipeline.h"
+#include "data/session.h"
+#include "data/snapshot.h"
 
 enum { MODULES = 2, THREADS = 3, TASKS = 3, FRAMES = 4 };
 

@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "data/snapshot_message.h"
 #include "fuzz.h"
-#include "model/snapshot.h"
-#include "output/format.h"
+#include "data/snapshot.h"
+#include "report/format.h"
 
 enum { MESSAGE_MAX = 1 << 16 };
 

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "fuzz.h"
-#include "model/capture.h"
+#include "data/capture.h"
 
 #define MODULE_BASE UINT64_C(0x10000000)
 #define STACK_BASE UINT64_C(0x7ffff0000000)

@@ -12,7 +12,7 @@
 enum { BASE = 0x10000, SYMBOLS = 0x1000, SIZES = 0x2000, WORDS_MAX = 192 };
 
 struct bytes {
-	struct ss_memory memory; /* first: see model/memory.h */
+	struct ss_memory memory; /* first: see data/memory.h */
 	const uint8_t *data;
 	size_t size;
 	uint32_t symbols[SS_V8_SYMBOLS];

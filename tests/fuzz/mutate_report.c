@@ -14,8 +14,8 @@
 #include <zstd.h>
 
 #include "fuzz_file.h"
-#include "output/format.h"
-#include "profile/load.h"
+#include "report/format.h"
+#include "data/profile_load.h"
 
 enum {
 	TRIES = 150,

@@ -36,8 +36,8 @@
 #include <string.h>
 
 #include "base/vector.h"
-#include "recording/format.h"
-#include "recording/writer.h"
+#include "data/recording_format.h"
+#include "data/recording_writer.h"
 
 struct maker {
 	int fd;

@@ -5,47 +5,37 @@ import os
 import re
 import subprocess
 
-LIBRARY = {"base", "arch", "proc", "elf", "model", "target", "objects", "capture", "sampling",
-           "recording", "unwind", "runtime", "symbolize", "diagnose", "recorder", "cache",
-           "sandbox", "core", "supervise", "minidump", "trace", "data", "interpret"}
-TOOL = {"profile", "output", "cli"}
+LIBRARY = {"base", "arch", "data", "elf", "process", "capture", "sample", "unwind", "runtime",
+           "symbolize", "diagnose", "sandbox", "core", "crash", "trace", "interpret"}
+TOOL = {"report", "cli"}
 
 # What a room may include besides itself and system headers.
 MAY_USE = {
     "base": set(),
     "arch": {"base"},
-    "proc": {"base"},
-    "model": {"base", "arch", "proc"},
-    "elf": {"base", "arch", "model"},
-    "target": {"base", "arch", "proc", "model"},
-    "objects": {"base", "arch", "proc", "model", "target"},
-    "capture": {"base", "arch", "proc", "model", "target", "objects"},
-    "sampling": {"base", "arch", "proc", "model", "target", "objects", "capture"},
-    "core": {"base", "arch", "proc", "model", "elf"},
-    "supervise": {"base", "arch", "proc", "model", "target", "core"},
-    "data": {"base", "arch", "model"},
-    "interpret": {"base", "arch", "model", "data", "sandbox", "target", "capture", "unwind",
-                  "symbolize", "diagnose", "cache"},
-    "recording": {"base", "model", "data"},
-    "minidump": {"base", "arch", "model"},
-    "unwind": {"base", "arch", "model", "elf", "runtime"},
-    "runtime": {"base", "arch", "model", "elf"},
-    "symbolize": {"base", "model", "elf"},
-    "diagnose": {"base", "arch", "proc", "model"},
-    "cache": {"base", "model"},
-    "sandbox": {"base", "model", "cache"},
-    "recorder": {"base", "arch", "model", "target", "capture", "sampling", "recording",
-                 "sandbox", "diagnose"},
-    "trace": {"base", "arch", "model", "target", "sampling", "sandbox"},
-    "profile": {"base"},
-    "output": {"base", "profile"},
-    "cli": {"base", "profile", "output"},
+    "data": {"base", "arch"},
+    "elf": {"base", "arch", "data"},
+    "process": {"base", "arch", "data"},
+    "sandbox": {"base", "data"},
+    "capture": {"base", "arch", "data", "process"},
+    "core": {"base", "arch", "data", "elf"},
+    "crash": {"base", "arch", "data", "process", "core"},
+    "runtime": {"base", "arch", "data", "elf"},
+    "unwind": {"base", "arch", "data", "elf", "runtime"},
+    "symbolize": {"base", "data", "elf"},
+    "diagnose": {"base", "arch", "data"},
+    "sample": {"base", "arch", "data", "process", "capture", "sandbox", "diagnose"},
+    "trace": {"base", "arch", "data", "process", "sample", "sandbox"},
+    "interpret": {"base", "arch", "data", "sandbox", "process", "capture", "unwind",
+                  "symbolize", "diagnose"},
+    "report": {"base", "data"},
+    "cli": {"base", "data", "report"},
 }
 
 # Files that run in a child without rights may use more than the rest of their room: the
 # rooms that read ELF files and unwind tables.
-CONFINED = {"recorder/unwind_server.c": {"elf", "unwind", "symbolize"},
-            "recorder/build_ids_child.c": {"elf"},
+CONFINED = {"sample/unwind_server.c": {"elf", "unwind", "symbolize"},
+            "sample/build_ids_child.c": {"elf"},
             "trace/resolve_child.c": {"elf", "symbolize"},
             "trace/stacks_child.c": {"unwind", "symbolize"}}
 
@@ -59,20 +49,20 @@ THIRD_PARTY = {
     "demangle.h": {"symbolize"},
     "libiberty/": {"symbolize"},
     "lzma.h": {"symbolize", "elf", "core"},
-    "jansson.h": {"cli/crash_reader.c"},  # reads; output/json.h writes
+    "jansson.h": {"cli/crash_reader.c"},  # reads; report/json.h writes
     "argp.h": {"cli"},
-    "xxhash.h": {"base", "model", "symbolize", "elf", "recording", "profile", "output"},
-    "zstd.h": {"recording", "symbolize", "core"},
-    "seccomp.h": {"output", "cli", "diagnose", "profile", "sandbox"},
-    "zlib.h": {"output", "symbolize", "core"},
+    "xxhash.h": {"base", "data", "symbolize", "elf", "report"},
+    "zstd.h": {"data", "symbolize", "core"},
+    "seccomp.h": {"report", "cli", "diagnose", "sandbox"},
+    "zlib.h": {"report", "symbolize", "core"},
     "lz4frame.h": {"core"},
     "libdeflate.h": {"symbolize"},
-    "curses.h": {"output", "cli"},
+    "curses.h": {"report", "cli"},
     "ncurses.h": {"output", "cli"},
 }
 
 # The only rooms that access other processes.
-PRIVILEGED = {"target", "objects", "capture", "sampling", "supervise"}
+PRIVILEGED = {"process", "capture", "sample", "crash"}
 PROCESS_SYMBOLS = {"ptrace", "process_vm_readv", "process_vm_writev", "waitpid", "wait",
                    "wait3", "wait4", "waitid", "kill", "tgkill", "pidfd_open"}
 # The exception: calls on own children.
@@ -85,9 +75,9 @@ FORKS = {"fork", "_Fork", "vfork", "clone", "clone3", "posix_spawn", "posix_spaw
          "popen", "daemon"}
 WAITS = {"waitpid", "wait", "wait3", "wait4", "waitid"}
 MAY_FORK = {"base/child.c": FORKS | WAITS,
-            "target/own_thread.c": {"clone"},  # a thread
-            "target/spawn.c": {"waitpid"},     # the stop at exec
-            "capture/stop.c": WAITS, "supervise/supervisor.c": WAITS}
+            "process/own_thread.c": {"clone"},  # a thread
+            "process/spawn.c": {"waitpid"},     # the stop at exec
+            "capture/stop.c": WAITS, "crash/supervisor.c": WAITS}
 FORK_CALLS = re.compile(r"\b(SYS|__NR)_(v?fork|clone3?|wait4|waitid)\b")
 
 # What a library must not do to its program.
@@ -103,7 +93,7 @@ NOT_IN_A_LIBRARY = {
 IN_A_CHILD = {"base/child.c": {"_exit"}, "sandbox/worker.c": {"_exit"}}
 
 # Files that run while the target is stopped.
-FROZEN = {"capture/freeze.c", "capture/stop.c", "model/gather_run.c"}
+FROZEN = {"capture/freeze.c", "capture/stop.c", "data/gather_run.c"}
 NOT_FROZEN = {"malloc", "calloc", "realloc", "reallocarray", "free", "mmap", "strdup",
               "open", "openat", "fopen", "snprintf", "sprintf", "asprintf", "vasprintf"}
 # Functions that are called while threads stand still, and so is everything that they call.
@@ -116,8 +106,8 @@ MAY_OPEN = {"ss_target_peek_state"}
 SEARCHES = {"strstr", "strcasestr", "memmem", "sscanf"}
 # The synopsis of a command's arguments; the package manager's lists of files.
 MAY_SEARCH = {"cli/completion.c", "cli/package.c",
-              "output/top.c"}  # what the user types into the filter
-# What makes a text of data: diagnose/ makes none, output/ does.
+              "report/top.c"}  # what the user types into the filter
+# What makes a text of data: diagnose/ makes none, report/ does.
 FORMATS = {"sprintf", "snprintf", "vsnprintf", "asprintf", "vasprintf", "open_memstream",
            "ss_buffer_printf"}
 
@@ -267,7 +257,7 @@ def check_processor(tree):
 
 # Who may ask which processor this program runs on. All others take that of the capture,
 # snapshot or image at hand, which may be of another machine.
-HOST_USERS = {"model/capture.c", "model/snapshot.c", "unwind/libunwind.c",
+HOST_USERS = {"data/capture.c", "data/snapshot.c", "unwind/libunwind.c",
               "trace/code.c"}  # a live process
 
 
@@ -328,7 +318,7 @@ def check_frozen(tree):
 def check_frozen_calls(tree):
     """Nor does any function that such code calls."""
     own = {path: tree.references(path) for room, path in tree.files(".c")
-           if room in PRIVILEGED | {"base", "arch", "proc", "model"}}
+           if room in PRIVILEGED | {"base", "arch", "data"}}
     home = {name: path for path, functions in own.items() for name in functions}
     complaints = []
     done = set()
@@ -358,7 +348,7 @@ def check_manners(tree):
 
 
 def check_texts(tree):
-    """A wait is data from diagnose/ to output/, which alone makes words of it."""
+    """A wait is data from diagnose/ to report/, which alone makes words of it."""
     complaints = []
     for room, path, name, letter, _ in tree.symbols():
         if letter != "U":

@@ -75,7 +75,7 @@ class BadTrees(unittest.TestCase):
     def test_document(self):
         with open(os.path.join(SOURCE, "ARCHITECTURE.md"), encoding="utf-8") as file:
             text = file.read()
-        for change in (("| `base/` |", "| `cellar/` |"), ("| base, model |", "| base |")):
+        for change in (("| `base/` |", "| `cellar/` |"), ("| base, data |", "| base |")):
             with tempfile.TemporaryDirectory() as top:
                 with open(os.path.join(top, "ARCHITECTURE.md"), "w", encoding="utf-8") as file:
                     file.write(text.replace(*change, 1))
@@ -85,13 +85,13 @@ class BadTrees(unittest.TestCase):
         self.complain(rules.check_rooms, {"cellar/a.c": ""}, "cellar")
 
     def test_includes(self):
-        self.complain(rules.check_includes, {"base/a.c": '#include "model/module.h"\n'},
-                      "base may not use model")
-        self.complain(rules.check_includes, {"output/a.c": '#include "model/module.h"\n'},
-                      "output may not use model")
-        self.complain(rules.check_includes, {"output/a.c": '#include <model/module.h>\n'},
-                      "output may not use model")
-        self.complain(rules.check_includes, {"proc/a.c": ' # include "maps.h"\n'},
+        self.complain(rules.check_includes, {"base/a.c": '#include "data/module.h"\n'},
+                      "base may not use data")
+        self.complain(rules.check_includes, {"report/a.c": '#include "data/module.h"\n'},
+                      "report may not use data")
+        self.complain(rules.check_includes, {"report/a.c": '#include <data/module.h>\n'},
+                      "report may not use data")
+        self.complain(rules.check_includes, {"process/a.c": ' # include "maps.h"\n'},
                       "write ROOM/FILE.h")
         self.accept(rules.check_includes, {
             "unwind/a.c": '#include <sys/mman.h>\n#include "stacksnap.h"\n'
@@ -110,7 +110,7 @@ class BadTrees(unittest.TestCase):
                       "libelf.h")
         self.complain(rules.check_third_party,
                       {"capture/freeze.c": "#include <libunwind.h>\n"}, "live.c")
-        self.complain(rules.check_third_party, {"output/a.c": "#include <elfutils/libdw.h>\n"},
+        self.complain(rules.check_third_party, {"report/a.c": "#include <elfutils/libdw.h>\n"},
                       "libdw.h")
         self.accept(rules.check_third_party, {
             "capture/live.c": "#include <libunwind.h>\n",
@@ -133,15 +133,15 @@ class BadTrees(unittest.TestCase):
         bad = 'const char *ss_p = "/proc/%d/maps";\n'
         self.complain(rules.check_proc_paths, {"unwind/a.c": bad}, "/proc/%d/maps")
         self.accept(rules.check_proc_paths, {"capture/a.c": bad,
-                                             "proc/a.h": "/* /proc/PID/maps */\n"})
+                                             "process/a.h": "/* /proc/PID/maps */\n"})
 
     def test_process_calls(self):
         bad = "long ptrace();\nlong ss_f(void) { return ptrace(0); }\n"
         self.complain(rules.check_process_calls, {"unwind/a.c": bad}, "calls ptrace")
         number = "#define N SYS_ptrace\n"
         call = number + "long syscall(long n); void ss_f(void) { syscall(101); }\n"
-        self.complain(rules.check_process_calls, {"model/a.c": call}, "SYS_ptrace")
-        self.accept(rules.check_process_calls, {"model/a.c": number})
+        self.complain(rules.check_process_calls, {"data/a.c": call}, "SYS_ptrace")
+        self.accept(rules.check_process_calls, {"data/a.c": number})
         self.accept(rules.check_process_calls, {"capture/a.c": bad})
 
     def test_forks(self):
@@ -149,12 +149,12 @@ class BadTrees(unittest.TestCase):
         self.complain(rules.check_forks, {"capture/a.c": bad}, "calls fork")
         self.complain(rules.check_forks, {"cli/a.c": bad.replace("fork", "posix_spawnp")},
                       "calls posix_spawnp")
-        self.complain(rules.check_forks, {"target/a.c": bad.replace("fork", "waitpid")},
+        self.complain(rules.check_forks, {"process/a.c": bad.replace("fork", "waitpid")},
                       "calls waitpid")
         self.complain(rules.check_forks, {
-            "target/a.c": "long syscall(long n); void ss_f(void) { syscall(57); /* SYS_fork */ }"},
+            "process/a.c": "long syscall(long n); void ss_f(void) { syscall(57); /* SYS_fork */ }"},
             "SYS_fork")
-        self.accept(rules.check_forks, {"base/child.c": bad, "target/a.c": "/* fork() */"})
+        self.accept(rules.check_forks, {"base/child.c": bad, "process/a.c": "/* fork() */"})
 
     def test_frozen(self):
         bad = "void *malloc();\nvoid *ss_f(void) { return malloc(9); }\n"
@@ -172,13 +172,13 @@ class BadTrees(unittest.TestCase):
                  "void *ss_arena_copy(void) { return ss_call(ss_help); }\n")
         for code in (root, hands):
             self.complain(rules.check_frozen_calls,
-                          {"capture/stacks.c": code, "target/a.c": allocates}, "malloc")
+                          {"capture/stacks.c": code, "process/a.c": allocates}, "malloc")
         self.accept(rules.check_frozen_calls,
                     {"capture/stacks.c": root.replace("ss_arena_copy", "ss_arena_give"),
-                     "target/a.c": allocates})
+                     "process/a.c": allocates})
         self.accept(rules.check_frozen_calls,
                     {"capture/stacks.c": root.replace("ss_help", "ss_target_peek_state"),
-                     "target/a.c": allocates.replace("ss_help", "ss_target_peek_state")})
+                     "process/a.c": allocates.replace("ss_help", "ss_target_peek_state")})
 
     def test_manners(self):
         for room in ("base", "symbolize"):
@@ -188,38 +188,38 @@ class BadTrees(unittest.TestCase):
         self.complain(rules.check_manners, {
             "base/a.c": "#include <stdio.h>\nFILE *ss_f(void) { return stderr; }\n"}, "stderr")
         self.accept(rules.check_manners, {
-            "output/a.c": "#include <stdio.h>\nint ss_f(void) { return puts(\"\"); }\n"})
+            "report/a.c": "#include <stdio.h>\nint ss_f(void) { return puts(\"\"); }\n"})
 
     def test_texts(self):
         search = ("#include <string.h>\n"
                   "int ss_f(const char *a, const char *b) { return strstr(a, b) != 0; }\n")
         format = ("#include <stdio.h>\n"
                   "int ss_f(char *a, int b) { return snprintf(a, 9, \"%d\", b) + 1; }\n")
-        for room in ("output", "profile", "cli"):
+        for room in ("report", "cli"):
             self.complain(rules.check_texts, {room + "/a.c": search}, "strstr")
         self.complain(rules.check_texts, {"diagnose/a.c": format}, "snprintf")
         self.accept(rules.check_texts, {"diagnose/a.c": search, "cli/completion.c": search,
-                                        "output/a.c": format})
+                                        "report/a.c": format})
 
     def test_globals(self):
         for code in ("int ss_count = 1;", "static int n; int ss_f(void) { return n++; }",
                      "int ss_f(void) { static int n = 2; return n++; }",
                      "_Thread_local int ss_n;", "char *ss_name = \"\";"):
-            self.complain(rules.check_globals, {"model/a.c": code + "\n"}, " is in ")
+            self.complain(rules.check_globals, {"data/a.c": code + "\n"}, " is in ")
         self.accept(rules.check_globals, {
-            "model/a.c": "const char *const ss_names[] = { \"a\", \"b\" };\nconst int ss_n = 3;\n",
+            "data/a.c": "const char *const ss_names[] = { \"a\", \"b\" };\nconst int ss_n = 3;\n",
             "cli/a.c": "int ss_count = 1;\n"})
 
     def test_names(self):
-        self.complain(rules.check_names, {"output/a.c": "void render(void) {}\n"}, "render")
+        self.complain(rules.check_names, {"report/a.c": "void render(void) {}\n"}, "render")
         self.complain(rules.check_names, {"base/a.c": "const int table = 1;\n"}, "table")
         self.accept(rules.check_names, {"cli/main.c": "int main(void) { return 0; }\n",
                                         "base/a.c": "void ss_f(void) {}\nstatic int f;\n"})
 
     def test_calls(self):
-        files = {"model/a.c": "int ss_f(void) { return 1; }\n",
-                 "output/a.c": "int ss_f(void);\nint ss_g(void) { return ss_f(); }\n"}
-        self.complain(rules.check_calls, files, "output may not use model (ss_f)", set())
+        files = {"data/a.c": "int ss_f(void) { return 1; }\n",
+                 "report/a.c": "int ss_f(void);\nint ss_g(void) { return ss_f(); }\n"}
+        self.complain(rules.check_calls, files, "report may not use data (ss_f)", set())
         self.accept(rules.check_calls, files, {"ss_f"})
 
     def test_include_cycles(self):

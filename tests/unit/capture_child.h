@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "model/capture.h"
-#include "target/target.h"
+#include "data/capture.h"
+#include "process/target.h"
 
 enum { EXIT_STATUS = 42, THREADS = 20 };
 

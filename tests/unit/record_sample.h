@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "recording/format.h"
-#include "recording/writer.h"
+#include "data/recording_format.h"
+#include "data/recording_writer.h"
 
 enum { SAMPLE_MODULES = 3, SAMPLE_PERIOD_NS = 10000000 };
 

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model/module.h"
+#include "data/module.h"
 #include "elf/elffile.h"
 #include "elf/tables.h"
 

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "model/capture.h"
-#include "model/snapshot.h"
+#include "data/capture.h"
+#include "data/snapshot.h"
 
 enum { STACK_WORDS = 4096, PAGE = 0x10000 };
 

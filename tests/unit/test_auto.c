@@ -1,6 +1,6 @@
 /* Mode AUTO: what runs is stopped, what is blocked is watched; and completing it. */
 #include "capture_child.h"
-#include "model/pipeline.h"
+#include "data/pipeline.h"
 
 #include <poll.h>
 #include <sched.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "output/text_frames.h"
+#include "report/text_frames.h"
 
 /* The largest first, then by the first item. */
 static void test_order(void **state)

@@ -15,10 +15,10 @@
 
 #include "base/error.h"
 #include "base/io.h"
-#include "cache/cache.h"
-#include "model/capture.h"
-#include "model/pipeline.h"
-#include "model/session.h"
+#include "data/cache.h"
+#include "data/capture.h"
+#include "data/pipeline.h"
+#include "data/session.h"
 
 struct fixture {
 	char directory[64]; /* of the test */

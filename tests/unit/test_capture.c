@@ -1,5 +1,5 @@
 #include "capture_child.h"
-#include "model/pipeline.h"
+#include "data/pipeline.h"
 
 #include <errno.h>
 #include <linux/filter.h>

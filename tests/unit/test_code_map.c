@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "model/regions.h"
+#include "data/regions.h"
 #include "trace/code_map.h"
 
 #define PROGRAM "401000-402000 r-xp 00001000 08:01 7 /bin/program\n"

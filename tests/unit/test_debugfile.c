@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "model/session.h"
+#include "data/session.h"
 #include "elf/debugfile.h"
 #include "symbolize_sample.h"
 

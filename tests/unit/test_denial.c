@@ -10,7 +10,7 @@
 
 #include <linux/capability.h>
 
-#include "target/denial.h"
+#include "process/denial.h"
 
 enum { PID = 4711, USER = 1000, OTHER = 1001 };
 

@@ -1,7 +1,7 @@
 #include "view_sample.h"
 
 #include "base/cleanup.h"
-#include "output/diff.h"
+#include "report/diff.h"
 
 enum { THREADS = 41 };
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "output/escape.h"
+#include "report/escape.h"
 
 static char *escaped(const char *text, const struct ss_substitution *substitution)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "proc/files.h"
+#include "base/proc_files.h"
 
 static struct ss_fdinfo parse(const char *text)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "proc/files.h"
+#include "base/proc_files.h"
 
 static void test_lines(void **state)
 {

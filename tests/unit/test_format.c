@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "output/format.h"
+#include "report/format.h"
 #include "view_sample.h"
 
 static const enum ss_format_input inputs[] = { SS_FORMAT_SNAPSHOT, SS_FORMAT_HANG,

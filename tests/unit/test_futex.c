@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "diagnose/lock.h"
-#include "model/futex.h"
+#include "data/futex.h"
 
 enum { LOCK = 0x10000, WORDS = 8, THREADS = 3, FIRST_TID = 100 };
 

@@ -5,9 +5,9 @@
 #include "capture_child.h"
 
 #include "base/cleanup.h"
-#include "model/capture.h"
-#include "model/gather.h"
-#include "model/pipeline.h"
+#include "data/capture.h"
+#include "data/gather.h"
+#include "data/pipeline.h"
 
 enum { BASE = 0x10000, SIZE = 4096 };
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "runtime/go/goroutines.h"
-#include "model/pipeline.h"
+#include "data/pipeline.h"
 
 enum {
 	BASE = 0x10000,

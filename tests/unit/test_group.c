@@ -1,6 +1,6 @@
 #include "view_sample.h"
 
-#include "output/group.h"
+#include "report/group.h"
 
 static void test_main_first_then_the_smallest(void **state)
 {

@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
-#include "output/json.h"
+#include "report/json.h"
 
 static FILE *begin(struct ss_json *json, char **text, size_t *size)
 {

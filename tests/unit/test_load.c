@@ -4,9 +4,9 @@
 #include "record_sample.h"
 
 #include "base/error.h"
-#include "profile/load.h"
-#include "recording/recording.h"
-#include "recording/wait_record.h"
+#include "data/profile_load.h"
+#include "data/recording.h"
+#include "data/recording_wait_record.h"
 #include "stacksnap.h"
 
 enum { TICKS = 4 };

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "model/module.h"
-#include "sampling/load_feed.h"
+#include "data/module.h"
+#include "sample/load_feed.h"
 
 static struct ss_mmap_event made(uint64_t time_ns, uint64_t start)
 {

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "model/futex.h"
+#include "data/futex.h"
 
 enum { PAGE = 4096 };
 

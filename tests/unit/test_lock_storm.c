@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "model/pipeline.h"
+#include "data/pipeline.h"
 #include "stacksnap.h"
 
 enum { STORM_THREADS = 64, LOCKS = 6, SNAPSHOTS = 40 };

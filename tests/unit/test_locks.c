@@ -12,7 +12,7 @@
 
 #include "diagnose/lock.h"
 #include "diagnose/wait_function.h"
-#include "model/snapshot.h"
+#include "data/snapshot.h"
 
 enum { LOCK = 0x10000, WORDS = 16 };
 

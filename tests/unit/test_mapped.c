@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "target/mapped.h"
+#include "process/mapped.h"
 
 static void test_other_file(void **state)
 {

@@ -9,7 +9,7 @@
 
 #include <sys/mman.h>
 
-#include "proc/process.h"
+#include "base/proc_process.h"
 
 static struct ss_maps_entry entry;
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "model/capture.h"
-#include "target/limited_memory.h"
+#include "data/capture.h"
+#include "process/limited_memory.h"
 
 static void test_capture(void **state)
 {

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "output/json.h"
-#include "output/merged.h"
-#include "output/text.h"
+#include "report/json.h"
+#include "report/merged.h"
+#include "report/text.h"
 
 #define PROBLEM "goroutines are not shown: the list changed (go1.22)"
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
-#include "model/session.h"
+#include "data/session.h"
 #include "symbolize/names.h"
 #include "symbolize_sample.h"
 

@@ -20,11 +20,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "model/futex.h"
-#include "objects/holders.h"
-#include "objects/objects.h"
-#include "objects/peers.h"
-#include "objects/sockets.h"
+#include "data/futex.h"
+#include "process/holders.h"
+#include "process/objects.h"
+#include "process/peers.h"
+#include "process/sockets.h"
 
 /* Above what pid_max can be: nothing of the real /proc is found by mistake. */
 enum { SELF = 4190100, OTHER = 4190200, THIRD = 4190300 };

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "sampling/on_cpu.h"
+#include "sample/on_cpu.h"
 
 static const struct {
 	int cpu;

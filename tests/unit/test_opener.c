@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "target/opener.h"
+#include "process/opener.h"
 
 enum { ITEMS = 3 };
 

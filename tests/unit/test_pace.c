@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "sampling/pace.h"
+#include "sample/pace.h"
 
 enum { US = 1000, MS = 1000 * US };
 

@@ -17,7 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "target/process_memory.h"
+#include "process/process_memory.h"
 
 enum { PAGE = 4096, PIECES = 3000 };
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "model/pipeline.h"
+#include "data/pipeline.h"
 #include "stacksnap.h"
 
 enum { PROCESSES = 3, LOCKS = 3, SNAPSHOTS = 60 };

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "model/capture.h"
-#include "model/futex.h"
+#include "data/capture.h"
+#include "data/futex.h"
 #include "runtime/python/locks.h"
 
 enum {

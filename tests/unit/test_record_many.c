@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "base/vector.h"
-#include "model/capture.h"
-#include "model/snapshot.h"
-#include "sampling/module_set.h"
+#include "data/capture.h"
+#include "data/snapshot.h"
+#include "sample/module_set.h"
 #include "stacksnap.h"
 
 /* More than Linux lets a process map. A quadratic algorithm would take minutes. */

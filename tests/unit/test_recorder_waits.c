@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "recorder/waits.h"
+#include "sample/recorder_waits.h"
 
 enum { PROCESSES = 3, TICKS = 1000 };
 

@@ -9,8 +9,8 @@
 
 #include <stdio.h>
 
-#include "target/references.h"
-#include "model/regions.h"
+#include "process/references.h"
+#include "data/regions.h"
 
 static struct ss_buffer text_of(const char *maps)
 {

@@ -17,8 +17,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "sampling/sampler.h"
-#include "sampling/ticker.h"
+#include "sample/sampler.h"
+#include "sample/ticker.h"
 
 enum {
 	THREADS_MAX = 32,

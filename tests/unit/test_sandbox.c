@@ -16,8 +16,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "model/pipeline.h"
-#include "model/session.h"
+#include "data/pipeline.h"
+#include "data/session.h"
 #include "sandbox/child.h"
 
 /* A job that fails as it is told to. */

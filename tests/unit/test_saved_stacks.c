@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "model/capture.h"
-#include "model/futex.h"
-#include "model/pipeline.h"
-#include "model/session.h"
-#include "model/snapshot.h"
+#include "data/capture.h"
+#include "data/futex.h"
+#include "data/pipeline.h"
+#include "data/session.h"
+#include "data/snapshot.h"
 #include "unwind/saved_stacks.h"
 
 enum { TID = 7, OTHER = 9, WORDS = 8 };

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "capture/tasks.h"
-#include "target/kept_files.h"
-#include "target/target.h"
+#include "process/kept_files.h"
+#include "process/target.h"
 
 static int orders[2]; /* a pipe to the child */
 

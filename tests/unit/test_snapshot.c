@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "model/snapshot.h"
+#include "data/snapshot.h"
 
 static double seconds(void)
 {

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "elf_builder.h"
-#include "model/session.h"
-#include "model/snapshot.h"
+#include "data/session.h"
+#include "data/snapshot.h"
 #include "symbolize_sample.h"
 
 static struct ss_session *open_session(void)

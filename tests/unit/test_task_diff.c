@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "output/diff.h"
-#include "output/json.h"
-#include "output/text.h"
+#include "report/diff.h"
+#include "report/json.h"
+#include "report/text.h"
 
 static const struct ss_task_change *find(const struct ss_task_diff *diff,
 					 const char *name)

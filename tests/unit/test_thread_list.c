@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "sampling/thread_list.h"
+#include "sample/thread_list.h"
 
 enum { THREADS_MAX = 64 };
 

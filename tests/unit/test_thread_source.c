@@ -24,8 +24,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "sampling/thread_source.h"
-#include "target/target.h"
+#include "sample/thread_source.h"
+#include "process/target.h"
 
 enum { THREADS = 60, TICKS = 1500, WOKEN_MAX = 3, STACK = 64 << 10 };
 

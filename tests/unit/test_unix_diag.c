@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "objects/sockets.h"
+#include "process/sockets.h"
 
 enum { PAIRS = 6 };
 

@@ -13,8 +13,8 @@
 
 #include <sys/mman.h>
 
-#include "model/capture.h"
-#include "model/session.h"
+#include "data/capture.h"
+#include "data/session.h"
 
 #define CODE UINT64_C(0x10000)
 #define STACK UINT64_C(0x7fff0000)

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "base/idtable.h"
-#include "recorder/unwind_server.h"
-#include "recorder/unwinder.h"
+#include "sample/unwind_server.h"
+#include "sample/unwinder.h"
 
 enum { BASE = 0x700000000000, SIZE = 0x10000, MAX_FRAMES = 100, ARENA = 1 << 20 };
 

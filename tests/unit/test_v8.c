@@ -11,7 +11,7 @@
 
 /* The variables of a program, one word each, from address 0x1000 on. */
 struct variables {
-	struct ss_memory memory; /* first: see model/memory.h */
+	struct ss_memory memory; /* first: see data/memory.h */
 	uint32_t values[SS_V8_SYMBOLS];
 	struct ss_v8_symbol symbols[SS_V8_SYMBOLS];
 };

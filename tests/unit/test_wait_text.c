@@ -14,7 +14,7 @@
 #include <netinet/tcp.h>
 
 #include "base/cleanup.h"
-#include "output/wait_text.h"
+#include "report/wait_text.h"
 
 #define S UINT64_C(1000000000)
 #define SIGNAL(number) (UINT64_C(1) << ((number)-1))

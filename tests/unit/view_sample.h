@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "model/snapshot.h"
-#include "output/format.h"
+#include "data/snapshot.h"
+#include "report/format.h"
 
 enum { SAMPLE_PROGRAM = 0, SAMPLE_LIBC = 1, SAMPLE_NOWHERE = -1 };
 

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "model/heap.h"
+#include "data/heap.h"
 #include "runtime/glibc/malloc.h"
 #include "runtime/late_memory.h"
 
@@ -674,7 +674,7 @@ static struct ss_error *read_heap(struct census *census)
 
 /* The memory of the process, read anew each time. */
 struct live_memory {
-	struct ss_memory memory; /* first: see model/memory.h */
+	struct ss_memory memory; /* first: see data/memory.h */
 	ss_memory_read_function *read;
 	void *data;
 };

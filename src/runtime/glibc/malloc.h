@@ -10,8 +10,8 @@
 #define SS_RUNTIME_GLIBC_MALLOC_H
 
 #include "base/vector.h"
-#include "model/capture.h"
-#include "model/memory.h"
+#include "data/capture.h"
+#include "data/memory.h"
 
 enum {
 	SS_GLIBC_WORD = 8,

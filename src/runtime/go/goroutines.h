@@ -11,8 +11,8 @@
 
 #include "base/vector.h"
 #include "elf/image.h"
-#include "model/capture.h"
-#include "model/memory.h"
+#include "data/capture.h"
+#include "data/memory.h"
 
 /*
  * Where the runtime of Go keeps what describes a goroutine, by version. The offsets are

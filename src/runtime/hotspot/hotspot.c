@@ -15,7 +15,7 @@
 #include "base/search.h"
 #include "elf/image.h"
 #include "elf/tables.h"
-#include "model/futex.h"
+#include "data/futex.h"
 #include "runtime/hotspot/code.h"
 #include "runtime/hotspot/object.h"
 #include "runtime/runtime.h"

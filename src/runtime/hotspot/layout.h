@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/memory.h"
+#include "data/memory.h"
 
 /* Offsets of fields, sizes of types; of static fields (_AT) the address. */
 enum ss_hotspot_value {

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/load.h"
-#include "model/futex.h"
+#include "data/futex.h"
 #include "runtime/python/object.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/vector.h"
-#include "model/memory.h"
+#include "data/memory.h"
 
 /*
  * Where CPython's structures have their fields: tables for each minor version (they do not

@@ -88,7 +88,7 @@ struct decoded {
 
 /* Memory that ends when so much has been read. */
 struct limited_memory {
-	struct ss_memory memory; /* first: see model/memory.h */
+	struct ss_memory memory; /* first: see data/memory.h */
 	const struct ss_memory *from;
 	uint64_t *reads_left;
 };

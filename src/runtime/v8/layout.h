@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/memory.h"
+#include "data/memory.h"
 
 enum {
 	SS_V8_BYTECODES_MAX = 256,

@@ -1,0 +1,532 @@
+/*
+ * The dump that the kernel writes to a pipe when a process has crashed (core(5)). Headers and
+ * notes come first. While the rest is unread the kernel waits, and memory and /proc of the
+ * process stay.
+ *
+ * The kernel has written the headers and notes that are parsed here, with privileges; the
+ * process determines the names of files in them only.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/vector.h"
+#include "core/core_file.h"
+#include "stacksnap.h"
+#include "process/process_memory.h"
+
+enum {
+	NOTES_MAX = 64 << 20, /* 17,000 threads with AVX-512 */
+	PART = 64 << 10,
+	STACK_MAX = 16 << 20,
+	TOTAL_MAX = 64 << 20,
+	OVERFLOW_MAX = 1 << 20, /* the frame that overflowed a stack */
+	MODULE_HEADER = 4096,	/* has the build-id, as in the kernel's dumps */
+	VDSO_MAX = 64 << 10,
+	ARGUMENT_BEFORE = 64, /* of what a system call refers to */
+	ARGUMENT_AFTER = 512,
+	READS_MAX = 128 << 20,
+	SEGMENTS_MAX = PN_XNUM - 2,
+	RANGES_MAX = 24000, /* each is up to two of these */
+};
+
+/* Memory that is wanted, within one segment. */
+struct range {
+	uint64_t start;
+	uint64_t end;
+};
+
+struct ss_dump {
+	int head; /* borrowed */
+	struct ss_core_file *core;
+	struct ss_dump_options options;
+	struct ss_process_memory memory;
+	SS_VECTOR(struct range) ranges;
+	SS_VECTOR(struct range) reads;
+	size_t reads_left; /* bytes */
+	SS_VECTOR(Elf64_Phdr) segments;
+	uint64_t left; /* of max_total */
+	uint64_t at;   /* in the new file */
+	int file;      /* borrowed */
+};
+
+void ss_dump_close(struct ss_dump *dump)
+{
+	if (!dump)
+		return;
+	ss_core_file_free(dump->core);
+	close_cleanup(&dump->memory.mem_fd);
+	close_cleanup(&dump->memory.pagemap_fd);
+	ss_vector_free(&dump->ranges);
+	ss_vector_free(&dump->reads);
+	ss_vector_free(&dump->segments);
+	free(dump);
+}
+
+SS_DEFINE_CLEANUP(struct ss_dump, dump, ss_dump_close)
+
+/* Head ------------------------------------------------------------------------ */
+
+/* Copies bytes from a pipe until the file has that size. */
+static struct ss_error *fill(int pipe, int file, uint64_t *have, uint64_t size)
+{
+	char bytes[PART];
+
+	while (*have < size) {
+		ssize_t n = read(pipe, bytes,
+				 (size_t)SS_MIN(size - *have, (uint64_t)sizeof(bytes)));
+		int errnum = errno;
+		if (n < 0 && errnum == EINTR)
+			continue;
+		if (n <= 0)
+			return ss_error_new(SS_ERROR_INVALID,
+					    "the dump ends within its headers");
+		int error = ss_io_write_all(file, bytes, (size_t)n);
+		if (error)
+			return ss_error_new_errno(-error, "copying the dump");
+		*have += (uint64_t)n;
+	}
+	return NULL;
+}
+
+static struct ss_error *find_notes(int file, const Elf64_Ehdr *header, uint64_t *ret_end)
+{
+	*ret_end = 0;
+	for (unsigned i = 0; i < header->e_phnum; i++) {
+		Elf64_Phdr segment;
+		if (ss_io_pread(file, &segment, sizeof(segment),
+				header->e_phoff + i * sizeof(segment)) !=
+		    (ssize_t)sizeof(segment))
+			break;
+		if (segment.p_type == PT_NOTE &&
+		    segment.p_offset < UINT64_MAX - segment.p_filesz)
+			*ret_end = SS_MAX(*ret_end, segment.p_offset + segment.p_filesz);
+	}
+	return *ret_end <= NOTES_MAX ?
+		       NULL :
+		       ss_error_new(SS_ERROR_INVALID,
+				    "the notes of the dump are too large");
+}
+
+struct ss_error *ss_dump_read_head(int pipe, int *ret)
+{
+	_cleanup_close_ int file = memfd_create("dump", MFD_CLOEXEC);
+	int errnum = errno;
+	Elf64_Ehdr header = {};
+	uint64_t have = 0;
+	uint64_t notes = 0;
+
+	if (file < 0)
+		return ss_error_new_errno(errnum, "copying the dump");
+	struct ss_error *error = fill(pipe, file, &have, sizeof(header));
+	if (!error && (ss_io_pread(file, &header, sizeof(header), 0) < 0 ||
+		       memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+		       header.e_ident[EI_CLASS] != ELFCLASS64 ||
+		       header.e_type != ET_CORE || header.e_phoff != sizeof(header) ||
+		       header.e_phentsize != sizeof(Elf64_Phdr)))
+		error = ss_error_new(
+			SS_ERROR_UNSUPPORTED,
+			"standard input is not the dump of a 64-bit process");
+	if (!error)
+		error = fill(pipe, file, &have,
+			     sizeof(header) + header.e_phnum * sizeof(Elf64_Phdr));
+	if (!error)
+		error = find_notes(file, &header, &notes);
+	if (!error)
+		error = fill(pipe, file, &have, notes);
+	if (!error)
+		*ret = take_fd(file);
+	return error;
+}
+
+/* What is wanted -------------------------------------------------------------- */
+
+static bool add_range(struct ss_dump *dump, const struct ss_core_segment *segment,
+		      uint64_t start, uint64_t size)
+{
+	if (!segment || start >= segment->end || !(segment->prot & PROT_READ))
+		return true;
+	start = SS_MAX(start, segment->start);
+	size = SS_MIN(SS_MIN(segment->end - start, size), dump->left);
+	if (size == 0)
+		return true;
+	struct range *range = ss_vector_push(&dump->ranges);
+	if (!range)
+		return false;
+	dump->left -= size;
+	*range = (struct range){ .start = start, .end = start + size };
+	return true;
+}
+
+/* The segment of a stack. One that has overflowed ends above sp. */
+static const struct ss_core_segment *find_stack(const struct ss_dump *dump, uint64_t sp)
+{
+	const struct ss_core_segment *segment = ss_core_file_find(dump->core, sp);
+
+	for (size_t i = 0; !segment && i < dump->core->segments.count; i++) {
+		const struct ss_core_segment *next = &dump->core->segments.items[i];
+		if (next->start > sp)
+			return next->start - sp <= OVERFLOW_MAX &&
+					       (next->prot & PROT_WRITE) ?
+				       next :
+				       NULL;
+	}
+	return segment;
+}
+
+/* A handler on an alternate stack interrupted the function whose stack pointer this is. */
+static bool find_interrupted(const struct ss_dump *dump,
+			     const struct ss_core_segment *stack, uint64_t sp,
+			     uint64_t *ret)
+{
+	uint8_t bytes[PART];
+	struct ss_piece piece = { .address = sp,
+				  .bytes = bytes,
+				  .size = (size_t)SS_MIN(stack->end - sp,
+							 (uint64_t)sizeof(bytes)) };
+
+	ss_process_memory_read(&dump->memory, &piece, 1);
+	return ss_arch_find_alternate(dump->core->arch, bytes, piece.done, sp, ret);
+}
+
+static bool add_stack(struct ss_dump *dump, uint64_t sp, bool interrupted)
+{
+	const struct ss_core_segment *segment = find_stack(dump, sp);
+	uint64_t below = SS_MIN(sp, (uint64_t)dump->core->arch->red_zone);
+	uint64_t other;
+
+	if (!segment)
+		return true;
+	uint64_t start = SS_MAX(sp, segment->start);
+	return add_range(dump, segment, sp - below, dump->options.max_stack) &&
+	       (interrupted || !find_interrupted(dump, segment, start, &other) ||
+		add_stack(dump, other, true));
+}
+
+/* Locks, and other arguments of the system call that a thread was in. */
+static bool add_arguments(struct ss_dump *dump, const struct ss_core_thread *thread)
+{
+	for (size_t i = 0; thread->syscall.number >= 0 && i < SS_SYSCALL_ARGS; i++) {
+		uint64_t address = thread->syscall.args[i];
+		const struct ss_core_segment *segment =
+			ss_core_file_find(dump->core, address);
+		if (segment && (segment->prot & PROT_WRITE) &&
+		    !add_range(dump, segment,
+			       address - SS_MIN(address, (uint64_t)ARGUMENT_BEFORE),
+			       ARGUMENT_BEFORE + ARGUMENT_AFTER))
+			return false;
+	}
+	return true;
+}
+
+static bool add_ranges(struct ss_dump *dump)
+{
+	const struct ss_core_file *core = dump->core;
+
+	for (size_t i = 0; i < core->mappings.count; i++) {
+		const struct ss_core_mapping *mapping = &core->mappings.items[i];
+		if (mapping->offset == 0 &&
+		    !add_range(dump, ss_core_file_find(core, mapping->start),
+			       mapping->start, MODULE_HEADER))
+			return false;
+	}
+	if (!add_range(dump, ss_core_file_find(core, core->vdso), core->vdso, VDSO_MAX))
+		return false;
+	/* The thread that crashed is the first. */
+	for (size_t i = 0; i < core->threads.count; i++) {
+		const struct ss_core_thread *thread = &core->threads.items[i];
+		if (!add_stack(dump, ss_regs_sp(core->arch, &thread->regs), false) ||
+		    !add_arguments(dump, thread))
+			return false;
+	}
+	return true;
+}
+
+/* What was read besides. False without memory. */
+static bool add_reads(struct ss_dump *dump)
+{
+	for (size_t i = 0; i < dump->reads.count; i++) {
+		struct range *range = ss_vector_push(&dump->ranges);
+		if (!range)
+			return false;
+		*range = dump->reads.items[i];
+	}
+	return true;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct range *x = a;
+	const struct range *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Sorts the ranges and makes them disjoint. */
+static void sort_ranges(struct ss_dump *dump)
+{
+	size_t kept = 0;
+
+	if (dump->ranges.count > 1)
+		qsort(dump->ranges.items, dump->ranges.count, sizeof(struct range),
+		      compare_ranges);
+	for (size_t i = 0; i < dump->ranges.count; i++) {
+		struct range range = dump->ranges.items[i];
+		if (kept)
+			range.start =
+				SS_MAX(range.start, dump->ranges.items[kept - 1].end);
+		if (range.start < range.end)
+			dump->ranges.items[kept++] = range;
+	}
+	dump->ranges.count = kept;
+}
+
+/* The new file ----------------------------------------------------------------- */
+
+static bool add_segment(struct ss_dump *dump, const struct ss_core_segment *segment,
+			uint64_t start, uint64_t end, bool copied)
+{
+	if (start == end || dump->segments.count >= SEGMENTS_MAX)
+		return true;
+	Elf64_Phdr *header = ss_vector_push(&dump->segments);
+	if (!header)
+		return false;
+	*header = (Elf64_Phdr){
+		.p_type = PT_LOAD,
+		.p_flags = (segment->prot & PROT_READ ? (uint32_t)PF_R : 0) |
+			   (segment->prot & PROT_WRITE ? (uint32_t)PF_W : 0) |
+			   (segment->prot & PROT_EXEC ? (uint32_t)PF_X : 0),
+		.p_vaddr = start,
+		.p_filesz = copied ? end - start : 0,
+		.p_memsz = end - start,
+		.p_align = 1,
+	};
+	return true;
+}
+
+/* Divides the segments where ranges begin and end. */
+static bool divide(struct ss_dump *dump)
+{
+	size_t r = 0;
+
+	for (size_t i = 0; i < dump->core->segments.count; i++) {
+		const struct ss_core_segment *segment = &dump->core->segments.items[i];
+		uint64_t at = segment->start;
+		for (;
+		     r < dump->ranges.count && dump->ranges.items[r].start < segment->end;
+		     r++) {
+			const struct range *range = &dump->ranges.items[r];
+			if (!add_segment(dump, segment, at, range->start, false) ||
+			    !add_segment(dump, segment, range->start, range->end, true))
+				return false;
+			at = range->end;
+		}
+		if (!add_segment(dump, segment, at, segment->end, false))
+			return false;
+	}
+	return true;
+}
+
+static struct ss_error *write_at(const struct ss_dump *dump, const void *bytes,
+				 size_t size, uint64_t offset)
+{
+	while (size > 0) {
+		ssize_t n = pwrite(dump->file, bytes, size, (off_t)offset);
+		int errnum = errno;
+		if (n < 0)
+			return ss_error_new_errno(errnum, "copying the dump");
+		bytes = (const char *)bytes + n;
+		size -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return NULL;
+}
+
+/* Copies memory of the process as far as it can be read. */
+static struct ss_error *copy_memory(struct ss_dump *dump, Elf64_Phdr *segment)
+{
+	static const size_t most = 1 << 20;
+	_cleanup_free_ uint8_t *bytes = malloc(most);
+	uint64_t done = 0;
+
+	if (!bytes)
+		return ss_error_no_memory();
+	segment->p_offset = dump->at;
+	while (done < segment->p_filesz) {
+		struct ss_piece piece = {
+			.address = segment->p_vaddr + done,
+			.bytes = bytes,
+			.size = (size_t)SS_MIN(segment->p_filesz - done, (uint64_t)most),
+		};
+		ss_process_memory_read(&dump->memory, &piece, 1);
+		struct ss_error *error = write_at(dump, bytes, piece.done, dump->at);
+		if (error)
+			return error;
+		dump->at += piece.done;
+		done += piece.done;
+		if (piece.done < piece.size)
+			break;
+	}
+	segment->p_filesz = done;
+	return NULL;
+}
+
+static struct ss_error *copy_notes(struct ss_dump *dump, Elf64_Phdr *notes)
+{
+	_cleanup_free_ uint8_t *bytes = malloc(notes->p_filesz + 1);
+
+	if (!bytes)
+		return ss_error_no_memory();
+	ssize_t n = ss_io_pread(dump->head, bytes, notes->p_filesz, notes->p_offset);
+	notes->p_offset = dump->at;
+	notes->p_filesz = n < 0 ? 0 : (uint64_t)n;
+	dump->at += notes->p_filesz;
+	return write_at(dump, bytes, notes->p_filesz, notes->p_offset);
+}
+
+/* False: there are none, or too many (ss_dump_shrink() may get the head of another program). */
+static bool read_notes(const struct ss_dump *dump, const Elf64_Ehdr *header,
+		       Elf64_Phdr *ret)
+{
+	for (unsigned i = 0; i < header->e_phnum; i++) {
+		if (ss_io_pread(dump->head, ret, sizeof(*ret),
+				header->e_phoff + i * sizeof(*ret)) ==
+			    (ssize_t)sizeof(*ret) &&
+		    ret->p_type == PT_NOTE)
+			return ret->p_filesz <= NOTES_MAX;
+	}
+	return false;
+}
+
+static struct ss_error *write_file(struct ss_dump *dump)
+{
+	Elf64_Ehdr header = {};
+	Elf64_Phdr notes = {};
+	struct ss_error *error = NULL;
+
+	if (ss_io_pread(dump->head, &header, sizeof(header), 0) !=
+		    (ssize_t)sizeof(header) ||
+	    !read_notes(dump, &header, &notes))
+		return ss_error_new(SS_ERROR_INVALID, "the dump has no notes");
+	header.e_phnum = (uint16_t)(dump->segments.count + 1);
+	header.e_shoff = 0;
+	header.e_shnum = header.e_shstrndx = 0;
+	dump->at = sizeof(header) + header.e_phnum * sizeof(notes);
+	error = copy_notes(dump, &notes);
+	for (size_t i = 0; !error && i < dump->segments.count; i++)
+		error = copy_memory(dump, &dump->segments.items[i]);
+	if (!error)
+		error = write_at(dump, &header, sizeof(header), 0);
+	if (!error)
+		error = write_at(dump, &notes, sizeof(notes), sizeof(header));
+	if (!error)
+		error = write_at(dump, dump->segments.items,
+				 dump->segments.count * sizeof(notes),
+				 sizeof(header) + sizeof(notes));
+	return error;
+}
+
+static struct ss_error *open_process(struct ss_dump *dump, pid_t pid)
+{
+	char path[64];
+
+	if (pid == 0)
+		return NULL;
+	(void)snprintf(path, sizeof(path), "/proc/%d/mem", pid); /* always fits */
+	dump->memory.tid = pid;
+	dump->memory.mem_fd = open(path, O_RDONLY | O_CLOEXEC);
+	int errnum = errno;
+	if (dump->memory.mem_fd < 0)
+		return ss_error_new_errno(errnum, "process %d", pid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/pagemap", pid); /* always fits */
+	dump->memory.pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
+	return NULL;
+}
+
+struct ss_error *ss_dump_open(int head, pid_t pid, const struct ss_dump_options *options,
+			      struct ss_dump **ret)
+{
+	_cleanup_(dump_cleanup) struct ss_dump *dump = calloc(1, sizeof(*dump));
+	int copy = fcntl(head, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	int errnum = errno;
+
+	if (!dump) {
+		close_cleanup(&copy);
+		return ss_error_no_memory();
+	}
+	*dump = (struct ss_dump){ .head = head,
+				  .memory = { .mem_fd = -1, .pagemap_fd = -1 },
+				  .reads_left = READS_MAX };
+	if (options)
+		memcpy(&dump->options, options,
+		       SS_MIN(options->size, sizeof(dump->options)));
+	if (!dump->options.max_stack)
+		dump->options.max_stack = STACK_MAX;
+	if (!dump->options.max_total)
+		dump->options.max_total = TOTAL_MAX;
+	if (copy < 0)
+		return ss_error_new_errno(errnum, "reading the dump");
+	struct ss_error *error = ss_core_file_open(copy, &dump->core);
+	if (!error)
+		error = open_process(dump, pid);
+	if (!error)
+		*ret = take_ptr(dump);
+	return error;
+}
+
+size_t ss_dump_read(struct ss_dump *dump, uint64_t address, void *bytes, size_t size)
+{
+	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
+
+	if (size > dump->reads_left)
+		return 0;
+	dump->reads_left -= size;
+	ss_process_memory_read_present(&dump->memory, &piece, 1);
+	const struct ss_core_segment *segment = ss_core_file_find(dump->core, address);
+	if (segment && (segment->prot & PROT_READ) && piece.done > 0) {
+		struct range *range = ss_vector_push(&dump->reads);
+		if (range) /* or it is not in the file */
+			*range = (struct range){ .start = address,
+						 .end = SS_MIN(address + piece.done,
+							       segment->end) };
+	}
+	return piece.done;
+}
+
+struct ss_error *ss_dump_shrink(struct ss_dump *dump, int *ret)
+{
+	_cleanup_close_ int file = memfd_create("core", MFD_CLOEXEC);
+	int errnum = errno;
+
+	if (file < 0)
+		return ss_error_new_errno(errnum, "copying the dump");
+	dump->file = file;
+	dump->left = dump->options.max_total;
+	dump->ranges.count = dump->segments.count = 0;
+	if (dump->memory.tid && (!add_ranges(dump) || !add_reads(dump)))
+		return ss_error_no_memory();
+	sort_ranges(dump);
+	if (dump->ranges.count > RANGES_MAX) { /* the stacks matter more */
+		dump->ranges.count = 0;
+		dump->left = dump->options.max_total;
+		if (!add_ranges(dump))
+			return ss_error_no_memory();
+		sort_ranges(dump);
+	}
+	if (!divide(dump))
+		return ss_error_no_memory();
+	struct ss_error *error = write_file(dump);
+	if (error)
+		return error;
+	int reading = ss_io_reopen(file); /* a sandbox keeps what is read-only */
+	if (reading < 0)
+		return ss_error_new(SS_ERROR_SYSTEM, "reopening the dump");
+	*ret = reading;
+	return NULL;
+}

@@ -1,0 +1,28 @@
+/*
+ * A directory with what symbolization found in the files of modules, one file for each of
+ * them. This side may run with privileges: it knows which cache file belongs to which
+ * module, and copies bytes, but never looks at them; the sandboxed child reads and checks
+ * them.
+ *
+ * The name of a cache file says what its bytes are about: the user whose processes were
+ * looked at, and the device, inode, size, times and build-id of the module. So a hostile
+ * file that claims the build-id of another one has a cache file of its own; and if a
+ * hostile file takes over the child, what that child hands back is used for processes of
+ * the same user only, and only for files that were mapped in the process.
+ *
+ * The directory must belong to the effective user and be closed to others, and so must the
+ * one that contains it, or there is no cache: root never uses the cache of another user.
+ */
+#ifndef SS_DATA_CACHE_H
+#define SS_DATA_CACHE_H
+
+#include "base/cleanup.h"
+#include "stacksnap.h"
+
+/* Keeps what ss_session_save() wrote to the file fd, which is untrusted. What cannot be
+   written is not kept. */
+void ss_cache_store(struct ss_cache *cache, int fd);
+
+SS_DEFINE_CLEANUP(struct ss_cache, ss_cache, ss_cache_close)
+
+#endif

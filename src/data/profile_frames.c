@@ -1,0 +1,380 @@
+#include "data/profile_frames.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/profile.h"
+
+/* Each is a thread of the profile, and takes memory as one. */
+enum { GOROUTINES_MAX = 200000 };
+
+struct key {
+	uint64_t id;
+	uint64_t name; /* the address of its interned text, as the next */
+	uint64_t runtime;
+	uint64_t task;
+	uint64_t process;
+};
+
+bool ss_profile_goroutine_init(struct ss_profile_goroutine *goroutine,
+			       struct ss_profile *profile,
+			       const struct ss_recorded_goroutine *from)
+{
+	bool waits = from->status == SS_GOROUTINE_WAITING;
+	const char *words = waits && from->wait_reason ?
+				    from->wait_reason :
+				    ss_goroutine_status_name(from->status);
+	char name[128];
+
+	(void)snprintf(name, sizeof(name), "goroutine (%s)", words);
+	goroutine->id = from->id;
+	goroutine->tid = from->id <= INT32_MAX ? (pid_t)from->id : 0;
+	goroutine->state = from->status == SS_GOROUTINE_RUNNABLE ||
+					   from->status == SS_GOROUTINE_RUNNING ?
+				   'R' :
+				   'S';
+	goroutine->name = ss_profile_text(profile, name);
+	goroutine->runtime = from->runtime ? ss_profile_text(profile, from->runtime) :
+					     NULL;
+	return goroutine->name && (goroutine->runtime || !from->runtime);
+}
+
+bool ss_profile_task_init(struct ss_profile_goroutine *task, struct ss_profile *profile,
+			  const struct ss_recorded_task *from)
+{
+	const char *status = ss_async_task_status_name(from->status);
+	char name[192];
+
+	if (from->awaited_type)
+		(void)snprintf(name, sizeof(name), "task (%s for %s)", status,
+			       from->awaited_type);
+	else
+		(void)snprintf(name, sizeof(name), "task (%s)", status);
+	task->id = from->address;
+	task->state = from->status == SS_ASYNC_TASK_WAITING ? 'S' : 'R';
+	task->name = ss_profile_text(profile, name);
+	task->task = ss_profile_text(profile, from->name);
+	return task->name && task->task;
+}
+
+bool ss_profile_goroutines_thread(struct ss_profile *profile,
+				  const struct ss_profile_goroutine *goroutine,
+				  uint32_t *ret)
+{
+	const struct key key = { .id = goroutine->id,
+				 .name = (uint64_t)(uintptr_t)goroutine->name,
+				 .runtime = (uint64_t)(uintptr_t)goroutine->runtime,
+				 .task = (uint64_t)(uintptr_t)goroutine->task,
+				 .process = goroutine->process };
+	uint32_t id = ss_idtable_find(&profile->goroutines, &key, sizeof(key));
+
+	*ret = SS_ID_NONE;
+	if (id != SS_ID_NONE) {
+		*ret = profile->goroutine_threads.items[id];
+		return true;
+	}
+	if (profile->goroutines.count >= GOROUTINES_MAX)
+		return true;
+	uint32_t *slot = ss_vector_push(&profile->goroutine_threads);
+	struct ss_profile_thread *thread = slot ? ss_vector_push(&profile->threads) :
+						  NULL;
+	if (!thread ||
+	    ss_idtable_add(&profile->goroutines, &key, sizeof(key), NULL) == SS_ID_NONE)
+		return false;
+	thread->process = goroutine->process;
+	thread->tid = goroutine->tid;
+	thread->name = goroutine->name;
+	thread->goroutine = goroutine->task ? 0 : goroutine->id;
+	thread->task = goroutine->task;
+	profile->task_count += goroutine->task != NULL;
+	*ret = *slot = (uint32_t)profile->threads.count - 1;
+	return true;
+}
+
+void ss_load_frames_deinit(struct ss_load_frames *frames)
+{
+	free(frames->modules);
+	free(frames->selected_modules);
+	free(frames->place_frames);
+	free(frames->stack_calls);
+	free(frames->stack_selected);
+	ss_vector_free(&frames->frames);
+}
+
+static bool translate_modules(struct ss_load_frames *frames, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_module *module =
+			ss_recording_module(frames->recording, i)->module;
+		const struct ss_profile_module recorded = {
+			.path = module->path,
+			.build_id = module->build_id,
+			.problem = frames->options->raw ? NULL : module->problem,
+			.hash = module->file.hash,
+			.by_file = module->by_file,
+		};
+		frames->modules[i] = ss_profile_module(frames->profile, &recorded);
+		if (frames->modules[i] == SS_ID_NONE)
+			return false;
+		if (frames->selected_modules && frames->options->selects_module)
+			frames->selected_modules[i] = frames->options->selects_module(
+				frames->options->data, module->path);
+	}
+	return true;
+}
+
+bool ss_load_frames_init(struct ss_load_frames *frames)
+{
+	size_t modules = ss_recording_module_count(frames->recording);
+	size_t places = ss_recording_place_count(frames->recording);
+	size_t stacks = ss_recording_stack_count(frames->recording);
+
+	frames->modules = calloc(modules + 1, sizeof(*frames->modules));
+	frames->place_frames = calloc(places + 1, sizeof(*frames->place_frames));
+	frames->stack_calls = calloc(stacks + 1, sizeof(*frames->stack_calls));
+	frames->stack_selected = calloc(stacks + 1, sizeof(*frames->stack_selected));
+	if (frames->options->selects_module)
+		frames->selected_modules =
+			calloc(modules + 1, sizeof(*frames->selected_modules));
+	return frames->modules && frames->place_frames && frames->stack_calls &&
+	       frames->stack_selected &&
+	       (frames->selected_modules || !frames->options->selects_module) &&
+	       translate_modules(frames, modules);
+}
+
+static bool is_selected(const struct ss_load_frames *frames, uint32_t stack)
+{
+	const struct ss_recorded_stack *s = ss_recording_stack(frames->recording, stack);
+
+	for (size_t i = 0; i < s->count; i++) {
+		size_t count = 0;
+		const struct ss_frame *frame =
+			ss_recording_place(frames->recording, s->places[i], &count);
+		if (count && frame->module_index >= 0 &&
+		    frames->selected_modules[frame->module_index])
+			return true;
+	}
+	return false;
+}
+
+bool ss_load_frames_wants(struct ss_load_frames *frames, uint32_t stack)
+{
+	if (!frames->selected_modules)
+		return true;
+	if (!frames->stack_selected[stack])
+		frames->stack_selected[stack] = is_selected(frames, stack) ? 2 : 1;
+	return frames->stack_selected[stack] == 2;
+}
+
+/* The label; without a name that has the build-id where the module's file is missing. All
+   code of a function without a name has the label of its start. */
+static char *name_of(const struct ss_load_frames *frames, const struct ss_frame *frame)
+{
+	struct ss_frame start = *frame;
+	bool raw = frames->options->raw || (frame->module && frame->module->problem);
+
+	if (frame->symbol)
+		return ss_label_new(frame, false);
+	if (!frame->module && frame->area) /* the offset in the area is not recorded */
+		return ss_label_new_module(frame);
+	if (frame->module && frame->function)
+		start.offset = start.lookup_offset = frame->function;
+	return raw ? ss_label_new_raw(&start) : ss_label_new_place(&start);
+}
+
+/* From the start of the function, which may be known without a name. */
+static uint64_t symbol_offset_of(const struct ss_frame *frame)
+{
+	const bool has_start = !frame->symbol && frame->module && frame->function &&
+			       frame->function <= frame->offset;
+
+	return has_start ? frame->offset - frame->function : frame->symbol_offset;
+}
+
+static uint32_t translate_frame(struct ss_load_frames *frames,
+				const struct ss_frame *frame)
+{
+	bool is_place = !frame->symbol && (frame->module || !frame->area);
+	_cleanup_free_ char *name = name_of(frames, frame);
+	_cleanup_free_ char *place = is_place ? ss_label_new_module(frame) : NULL;
+
+	if (!name || (is_place && !place))
+		return SS_ID_NONE;
+	const struct ss_profile_function named = {
+		.name = name,
+		.place = place,
+		.has_start = place && frame->module && frame->function,
+		.module = frame->module_index >= 0 ?
+				  frames->modules[frame->module_index] :
+				  SS_ID_NONE,
+		.kind = frame->kind,
+		.file = frame->kind != SS_FRAME_NATIVE ? frame->file : NULL,
+	};
+	uint32_t function = ss_profile_function(frames->profile, &named);
+	const struct ss_profile_frame key = {
+		.function = function,
+		.offset = frame->module ? frame->lookup_offset : frame->pc,
+		.symbol_offset = symbol_offset_of(frame),
+		.file = frame->file,
+		.line = frame->line,
+		.inlined = frame->inlined,
+		.named = frame->symbol != NULL,
+	};
+
+	return function == SS_ID_NONE ? SS_ID_NONE :
+					ss_profile_frame(frames->profile, &key);
+}
+
+static bool translate_place(struct ss_load_frames *frames, uint32_t place)
+{
+	size_t begin = frames->frames.count;
+	size_t count = 0;
+	const struct ss_frame *found =
+		ss_recording_place(frames->recording, place, &count);
+
+	if (begin >= SS_ID_NONE - 1)
+		return false;
+	for (size_t i = 0; i <= count; i++) {
+		uint32_t *slot = ss_vector_push(&frames->frames);
+		if (!slot)
+			return false;
+		*slot = i ? translate_frame(frames, &found[i - 1]) : (uint32_t)count;
+		if (*slot == SS_ID_NONE)
+			return false;
+	}
+	frames->place_frames[place] = (uint32_t)begin + 1;
+	return true;
+}
+
+/* A call of what is no function. */
+static uint32_t begin_with(struct ss_load_frames *frames, uint32_t parent,
+			   const struct ss_profile_function *named)
+{
+	struct ss_profile_frame key = { .named = true };
+	uint32_t function = ss_profile_function(frames->profile, named);
+
+	if (function == SS_ID_NONE)
+		return SS_ID_NONE;
+	key.function = function;
+	uint32_t frame = ss_profile_frame(frames->profile, &key);
+	return frame == SS_ID_NONE ? SS_ID_NONE :
+				     ss_profile_call(frames->profile, parent, frame);
+}
+
+/* The labels of that key, or all, separated by blanks; NULL without memory. */
+static char *labels_of(const struct ss_recording_info *info, const char *key)
+{
+	char *text = NULL;
+	size_t size = 0;
+	size_t length = strlen(key);
+	FILE *out = open_memstream(&text, &size);
+	bool any = false;
+
+	for (size_t i = 0; out && i < info->label_count; i++) {
+		const char *label = info->labels[i];
+		if (length && (strncmp(label, key, length) != 0 || label[length] != '='))
+			continue;
+		(void)fprintf(out, "%s%s", any ? " " : "", label);
+		any = true;
+	}
+	if (out && !any)
+		(void)fprintf(out, "[no label%s%s]", length ? " " : "", key);
+	if (!out || fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Where a stack is from, if that is wanted; else the root. */
+static uint32_t begin_origin(struct ss_load_frames *frames)
+{
+	const struct ss_recording_info *info = ss_recording_info(frames->recording);
+	const struct ss_load_options *options = frames->options;
+
+	if (!options->by_host && !options->by_label)
+		return 0;
+	_cleanup_free_ char *label = options->by_host ?
+					     strdup(info->host) :
+					     labels_of(info, options->by_label);
+	const struct ss_profile_function origin = { .name = label,
+						    .module = SS_ID_NONE,
+						    .is_origin = true };
+	return label ? begin_with(frames, 0, &origin) : SS_ID_NONE;
+}
+
+uint32_t ss_load_frames_unsampled(struct ss_load_frames *frames)
+{
+	const struct ss_profile_function named = { .name = "[not sampled]",
+						   .module = SS_ID_NONE,
+						   .is_origin = true };
+	uint32_t call = begin_origin(frames);
+
+	return call == SS_ID_NONE ? call : begin_with(frames, call, &named);
+}
+
+/* Also of an incomplete one the reason in brackets. */
+static uint32_t begin_stack(struct ss_load_frames *frames, enum ss_end end)
+{
+	char name[64];
+	uint32_t call = begin_origin(frames);
+
+	if (end == SS_END_ROOT || call == SS_ID_NONE)
+		return call;
+	(void)snprintf(name, sizeof(name), "[%s]", ss_end_name(end)); /* it fits */
+	const struct ss_profile_function named = { .name = name,
+						   .module = SS_ID_NONE,
+						   .is_end = 1 + (uint64_t)end };
+	return begin_with(frames, call, &named);
+}
+
+/* Native frames for which calls of a runtime stand. */
+static bool is_hidden(const struct ss_load_frames *frames, uint32_t place)
+{
+	size_t count = 0;
+	const struct ss_frame *found =
+		ss_recording_place(frames->recording, place, &count);
+
+	return !frames->options->native && count && found[count - 1].replaced;
+}
+
+/* Adds the calls of a stack, outermost first. A full profile gets a truncated stack. */
+static uint32_t translate_stack(struct ss_load_frames *frames, uint32_t stack)
+{
+	const struct ss_recorded_stack *s = ss_recording_stack(frames->recording, stack);
+	uint32_t call = begin_stack(frames, s->end);
+
+	if (call == SS_ID_NONE && ss_profile_is_full(frames->profile)) {
+		frames->truncated = true;
+		return 0;
+	}
+	for (size_t i = s->count; i-- > 0 && call != SS_ID_NONE;) {
+		uint32_t place = s->places[i];
+		if (!frames->place_frames[place] && !translate_place(frames, place))
+			return SS_ID_NONE;
+		const uint32_t *list =
+			frames->frames.items + frames->place_frames[place] - 1;
+		if (is_hidden(frames, place))
+			continue;
+		for (size_t f = list[0]; f > 0 && call != SS_ID_NONE; f--) {
+			uint32_t next = ss_profile_call(frames->profile, call, list[f]);
+			if (next == SS_ID_NONE && ss_profile_is_full(frames->profile)) {
+				frames->truncated = true;
+				return call;
+			}
+			call = next;
+		}
+	}
+	return call;
+}
+
+uint32_t ss_load_frames_call(struct ss_load_frames *frames, uint32_t stack)
+{
+	if (!frames->stack_calls[stack]) {
+		uint32_t call = translate_stack(frames, stack);
+		if (call == SS_ID_NONE)
+			return SS_ID_NONE;
+		frames->stack_calls[stack] = call + 1;
+	}
+	return frames->stack_calls[stack] - 1;
+}

@@ -1,0 +1,753 @@
+/*
+ * Reads the definitions of a segment and maps their numbers to numbers of the whole
+ * recording. Each segment defines everything it refers to.
+ */
+#include <string.h>
+
+#include "data/recording_format.h"
+#include "data/recording.h"
+
+/*
+ * Reads definitions that samples refer to: frames, stacks and system calls.
+ */
+
+/* The call of a runtime. Kinds of newer writers are kept; their name is unknown. */
+static void read_call(const struct ss_scope *scope, struct ss_cursor *c,
+		      struct ss_place_key *key)
+{
+	key->kind = ss_cursor_index(c, SS_FORMAT_KINDS_MAX);
+	key->function = ss_scope_read_text(scope, c);
+	key->file = ss_scope_read_text(scope, c);
+	key->line = ss_cursor_index(c, UINT32_MAX);
+}
+
+static bool frame_read(struct ss_recording *recording, struct ss_scope *scope,
+		       struct ss_cursor *c)
+{
+	struct ss_place_key key = { .module = SS_ID_NONE };
+	uint32_t module = ss_cursor_index(c, scope->modules.items.count + 1);
+	bool added = false;
+
+	if (module && !c->failed)
+		key.module = scope->modules.items.items[module - 1];
+	key.value = ss_cursor_uleb128(c);
+	key.flags = ss_cursor_index(c, SS_FRAME_FLAGS_END);
+	bool call = ss_frame_flags_source(key.flags) == SS_FROM_RUNTIME;
+	if (call)
+		read_call(scope, c, &key);
+	else if (!module)
+		key.area = ss_scope_read_text(scope, c);
+	if (!call && !module && c->at < c->end) /* older recordings have no process */
+		key.process = ss_locals_read(&scope->processes, c) + 1;
+	if (c->failed || ss_frame_flags_source(key.flags) > SS_FROM_RUNTIME ||
+	    (call &&
+	     (module || key.value || key.kind == SS_FRAME_NATIVE || !key.function)))
+		return false;
+	return ss_locals_add(recording, &scope->places, &scope->locals,
+			     ss_recording_number(recording, &recording->place_ids, &key,
+						 sizeof(key), SS_PLACES_MAX, &added));
+}
+
+static void put_word(struct ss_buffer *key, uint32_t word)
+{
+	ss_buffer_add(key, &word, sizeof(word));
+}
+
+/*
+ * The limit on the frames of all stacks, which are kept expanded: a few bytes of a file can
+ * stand for a million of them. It grows with the size of the file.
+ */
+static uint64_t words_max(const struct ss_recording *recording)
+{
+	return SS_STACK_WORDS + SS_STACK_WORDS_PER_BYTE * recording->info.size;
+}
+
+/* Duplicate stacks cost time, too. */
+static bool has_room(struct ss_recording *recording, size_t frames)
+{
+	uint64_t most = words_max(recording);
+	uint64_t kept = recording->stack_ids.byte_count / sizeof(uint32_t) + frames;
+
+	recording->words_read += SS_STACK_PLACES + frames;
+	return kept <= SS_MIN(most, (uint64_t)SS_STACK_WORDS_MAX) &&
+	       recording->words_read <= most * SS_STACK_WORDS_TIMES;
+}
+
+/* Reads the end, the reason and the shared frames, and leaves space for the listed
+   ones. */
+static bool begin_key(struct ss_scope *scope, uint32_t end, uint32_t reason, size_t count,
+		      size_t shared)
+{
+	size_t last = scope->last.size / sizeof(uint32_t);
+
+	scope->key.size = 0;
+	put_word(&scope->key, end);
+	put_word(&scope->key, reason);
+	for (size_t i = 0; i < count; i++)
+		put_word(&scope->key, 0);
+	if (shared)
+		ss_buffer_add(&scope->key,
+			      scope->last.bytes + (last - shared) * sizeof(uint32_t),
+			      shared * sizeof(uint32_t));
+	return !scope->key.failed;
+}
+
+/*
+ * Reads a stack, which is written outermost frame first and shares its first frames with
+ * the stack before. The key has innermost frames first, so it is filled from its end.
+ */
+static bool stack_read(struct ss_recording *recording, struct ss_scope *scope,
+		       struct ss_cursor *c)
+{
+	uint32_t end = ss_cursor_index(c, 256);
+	uint32_t reason = ss_scope_read_text(scope, c);
+	size_t last = scope->last.size / sizeof(uint32_t);
+	size_t shared = ss_cursor_index(
+		c, last >= SS_STACK_PLACES ? last - SS_STACK_PLACES + 1 : 1);
+	size_t count = ss_cursor_index(c, (size_t)(c->end - c->at) + 1);
+	bool added = false;
+
+	if (c->failed || shared + count > SS_RECORD_FRAMES_MAX)
+		return false;
+	if (!has_room(recording, shared + count))
+		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
+	if (!begin_key(scope, end, reason, count, shared))
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	for (size_t i = count; i > 0; i--) {
+		uint32_t place = ss_locals_read(&scope->places, c);
+		memcpy(scope->key.bytes + (SS_STACK_PLACES + i - 1) * sizeof(place),
+		       &place, sizeof(place));
+	}
+	if (c->failed)
+		return false;
+	uint32_t id = ss_recording_number(recording, &recording->stack_ids,
+					  scope->key.bytes, scope->key.size, SS_ID_NONE,
+					  &added);
+	struct ss_buffer swapped = scope->last;
+	scope->last = scope->key;
+	scope->key = swapped;
+	return ss_locals_add(recording, &scope->segment->stacks, &recording->locals, id);
+}
+
+static bool call_read(struct ss_recording *recording, struct ss_scope *scope,
+		      struct ss_cursor *c)
+{
+	if (recording->locals >= SS_LOCALS_MAX ||
+	    scope->segment->calls.count >= SS_CALLS_MAX)
+		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
+	struct ss_recorded_call *call = ss_vector_push(&scope->segment->calls);
+	if (!call)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	recording->locals++;
+	call->number = ss_decode_zigzag(c);
+	call->argument = ss_cursor_uleb128(c);
+	call->wait = NULL;
+	return !c->failed && ss_call_wait_read(recording, c, &call->wait);
+}
+
+/*
+ * The perf maps in a recording, as files of the snapshot whose places are symbolized.
+ */
+
+/* The map of a process, created at the first call. NULL without memory. */
+static struct ss_recorded_perf_map *map_of(struct ss_recording *recording,
+					   uint32_t process)
+{
+	while (recording->perf_map_numbers.count <= process) {
+		if (!ss_vector_push(&recording->perf_map_numbers))
+			return NULL;
+	}
+	uint32_t *number = &recording->perf_map_numbers.items[process];
+	if (*number)
+		return &recording->perf_maps.items[*number - 1];
+	struct ss_recorded_perf_map *map = ss_vector_push(&recording->perf_maps);
+	if (map)
+		*number = (uint32_t)recording->perf_maps.count;
+	return map;
+}
+
+bool ss_perf_map_read(struct ss_recording *recording, const struct ss_scope *scope,
+		      struct ss_cursor *cursor)
+{
+	size_t process = ss_cursor_index(cursor, scope->processes.items.count);
+	uint64_t stable_size = ss_cursor_uleb128(cursor);
+	uint64_t offset = ss_cursor_uleb128(cursor);
+
+	if (cursor->failed)
+		return false;
+	size_t size = (size_t)(cursor->end - cursor->at);
+	struct ss_recorded_perf_map *map =
+		map_of(recording, scope->processes.items.items[process]);
+	if (!map)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	if (map->full)
+		return true;
+	if (map->text.size == 0 || offset != map->first + map->text.size) {
+		recording->perf_map_bytes -= map->text.size;
+		ss_buffer_deinit(
+			&map->text); /* perf_map_bytes does not count its capacity */
+		map->stable_size = stable_size;
+		map->first = offset;
+	}
+	/* Code beyond the limit has no names. */
+	map->full = size > SS_PERF_MAPS_MAX - recording->perf_map_bytes;
+	if (map->full)
+		return true;
+	ss_buffer_add(&map->text, ss_cursor_take(cursor, size), size);
+	recording->perf_map_bytes += size;
+	return !map->text.failed || ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+}
+
+/* Blanks the rest of a line whose start is missing, which could be mistaken for a whole
+   line. */
+static void blank_rest_of_line(struct ss_recorded_perf_map *map)
+{
+	char *text = map->text.bytes;
+	size_t count = map->first > 0 ? map->text.size : 0;
+
+	for (size_t i = 0; i < count && text[i] != '\n'; i++)
+		text[i] = '\n';
+}
+
+/* Makes a module of the part that was recorded. False without memory. */
+static bool add_file(struct ss_recording *recording, struct ss_recorded_perf_map *map)
+{
+	_cleanup_(ss_module_cleanup) struct ss_module_impl *file =
+		ss_module_new("perf map", 0, 0);
+	struct ss_perf_map_file *slot =
+		file ? ss_vector_push(&recording->places->perf_maps) : NULL;
+
+	if (!slot)
+		return false;
+	blank_rest_of_line(map);
+	bool stable_size = map->stable_size > map->first;
+	file->bytes = (uint8_t *)map->text.bytes;
+	file->size = map->text.size;
+	map->text = (struct ss_buffer){};
+	slot->file = take_ptr(file);
+	slot->stable_size = stable_size ? map->stable_size - map->first : 0;
+	return true;
+}
+
+/* The map of a place's process; UINT32_MAX: none. */
+static uint32_t find_map(const struct ss_recording *recording,
+			 const struct ss_place_key *key)
+{
+	uint32_t process = key->process - 1;
+
+	if (key->module != SS_ID_NONE)
+		process = recording->modules.items[key->module].process;
+	/* Stored as number + 1; 0, which becomes UINT32_MAX: no map. */
+	return process < recording->perf_map_numbers.count ?
+		       recording->perf_map_numbers.items[process] - 1 :
+		       UINT32_MAX;
+}
+
+bool ss_perf_maps_complete(struct ss_recording *recording)
+{
+	size_t count = recording->place_ids.count;
+	bool whole = true;
+
+	if (recording->perf_maps.count == 0)
+		return true;
+	recording->perf_map_of = calloc(count + 1, sizeof(*recording->perf_map_of));
+	for (uint32_t id = 0; recording->perf_map_of && id < count; id++) {
+		struct ss_place_key key;
+		size_t size;
+		memcpy(&key, ss_idtable_key(&recording->place_ids, id, &size),
+		       sizeof(key));
+		recording->perf_map_of[id] = find_map(recording, &key);
+	}
+	for (size_t i = 0; i < recording->perf_maps.count && whole; i++)
+		whole = add_file(recording, &recording->perf_maps.items[i]);
+	recording->places->perf_map_of = recording->perf_map_of;
+	return whole && recording->perf_map_of;
+}
+
+void ss_perf_maps_free(struct ss_recording *recording)
+{
+	for (size_t i = 0; i < recording->perf_maps.count; i++)
+		ss_buffer_deinit(&recording->perf_maps.items[i].text);
+	ss_vector_free(&recording->perf_maps);
+	ss_vector_free(&recording->perf_map_numbers);
+	free(recording->perf_map_of);
+}
+
+/*
+ * Reads the goroutines of recorded snapshots.
+ */
+
+/* A number below count, or UINT32_MAX for 0: it is stored as index + 1. */
+static uint32_t read_goroutine_thread(const struct ss_locals *threads,
+				      struct ss_cursor *cursor)
+{
+	uint32_t thread = ss_cursor_index(cursor, threads->items.count + 1);
+
+	return thread && !cursor->failed ? threads->items.items[thread - 1] : UINT32_MAX;
+}
+
+static bool goroutine_read(struct ss_recording *recording, struct ss_scope *scope,
+			   struct ss_cursor *cursor)
+{
+	struct ss_recorded_goroutine goroutine = { .tick = ss_cursor_uleb128(cursor) };
+
+	goroutine.process = ss_locals_read(&scope->processes, cursor);
+	uint64_t flags = ss_cursor_uleb128(cursor);
+	goroutine.id = ss_cursor_uleb128(cursor);
+	goroutine.status = (enum ss_goroutine_status)ss_cursor_index(
+		cursor, SS_GOROUTINE_COPYSTACK + 1);
+	uint32_t reason = ss_scope_read_text(scope, cursor);
+	goroutine.waiting_ns = ss_cursor_uleb128(cursor);
+	goroutine.thread = read_goroutine_thread(&scope->segment->threads, cursor);
+	goroutine.stack = ss_locals_read(&scope->segment->stacks, cursor);
+	uint32_t runtime = 0; /* older recordings have none */
+	if (ss_cursor_left(cursor) > 0)
+		runtime = ss_scope_read_text(scope, cursor);
+	if (cursor->failed)
+		return false;
+	goroutine.wait_reason = reason ? recording->texts.items[reason - 1] : NULL;
+	goroutine.runtime = runtime ? recording->texts.items[runtime - 1] : NULL;
+	goroutine.on_thread = flags & SS_GOROUTINE_ON_THREAD &&
+			      goroutine.thread != UINT32_MAX;
+	goroutine.changed = flags & SS_GOROUTINE_CHANGED;
+	if (recording->goroutines.count >= SS_GOROUTINES_MAX)
+		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
+	struct ss_recorded_goroutine *slot = ss_vector_push(&recording->goroutines);
+	if (!slot)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	*slot = goroutine;
+	return true;
+}
+
+size_t ss_recording_goroutine_count(const struct ss_recording *recording)
+{
+	return recording->goroutines.count;
+}
+
+const struct ss_recorded_goroutine *
+ss_recording_goroutine(const struct ss_recording *recording, size_t index)
+{
+	return &recording->goroutines.items[index];
+}
+
+/*
+ * Reads the tasks of asyncio of recorded snapshots.
+ */
+
+static const char *read_text(const struct ss_recording *recording, struct ss_scope *scope,
+			     struct ss_cursor *cursor)
+{
+	const uint32_t number = ss_scope_read_text(scope, cursor);
+
+	return number && !cursor->failed ? recording->texts.items[number - 1] : NULL;
+}
+
+static bool async_tasks_read(struct ss_recording *recording, struct ss_scope *scope,
+			     struct ss_cursor *cursor)
+{
+	struct ss_async_task_list list = { .tick = ss_cursor_uleb128(cursor) };
+
+	list.process = ss_locals_read(&scope->processes, cursor);
+	list.changed = ss_cursor_index(cursor, UINT32_MAX);
+	list.unread = ss_cursor_index(cursor, UINT32_MAX);
+	list.problem = read_text(recording, scope, cursor);
+	if (cursor->failed)
+		return false;
+	if (recording->task_lists.count >= SS_ASYNC_TASK_LISTS_MAX)
+		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
+	struct ss_async_task_list *slot = ss_vector_push(&recording->task_lists);
+	if (!slot)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	*slot = list;
+	return true;
+}
+
+/* A number is at least a byte. */
+static bool read_awaited(struct ss_recording *recording, struct ss_cursor *cursor,
+			 struct ss_kept_task *task)
+{
+	task->first = recording->awaited.count;
+	task->awaited_count =
+		ss_cursor_index(cursor, (size_t)(cursor->end - cursor->at) + 1);
+	if (task->awaited_count > SS_AWAITED_MAX - recording->awaited.count)
+		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
+	for (size_t i = 0; i < task->awaited_count && !cursor->failed; i++) {
+		uint32_t *slot = ss_vector_push(&recording->awaited);
+		if (!slot)
+			return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+		*slot = ss_cursor_index(cursor, SS_ASYNC_TASKS_MAX);
+	}
+	return !cursor->failed;
+}
+
+static bool async_task_read(struct ss_recording *recording, struct ss_scope *scope,
+			    struct ss_cursor *cursor)
+{
+	struct ss_kept_task task = { .pub.tick = ss_cursor_uleb128(cursor) };
+	const struct ss_locals *threads = &scope->segment->threads;
+
+	task.pub.process = ss_locals_read(&scope->processes, cursor);
+	const uint64_t flags = ss_cursor_uleb128(cursor);
+	task.pub.address = ss_cursor_uleb128(cursor);
+	task.pub.name = read_text(recording, scope, cursor);
+	task.pub.status = (enum ss_async_task_status)ss_cursor_index(
+		cursor, SS_ASYNC_TASK_RUNNING + 1);
+	task.pub.awaited_type = read_text(recording, scope, cursor);
+	const uint32_t thread = ss_cursor_index(cursor, threads->items.count + 1);
+	task.pub.stack = ss_locals_read(&scope->segment->stacks, cursor);
+	task.cycle_next = ss_cursor_index(cursor, SS_ASYNC_TASKS_MAX + 1);
+	if (cursor->failed)
+		return false;
+	if (recording->tasks.count >= SS_ASYNC_TASKS_MAX)
+		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
+	if (!read_awaited(recording, cursor, &task))
+		return false;
+	task.pub.name = task.pub.name ? task.pub.name : "";
+	task.pub.thread = thread ? threads->items.items[thread - 1] : UINT32_MAX;
+	task.pub.awaits_all = flags & SS_TASK_AWAITS_ALL;
+	struct ss_kept_task *slot = ss_vector_push(&recording->tasks);
+	if (!slot)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	*slot = task;
+	return true;
+}
+
+size_t ss_recording_task_count(const struct ss_recording *recording)
+{
+	return recording->tasks.count;
+}
+
+const struct ss_recorded_task *ss_recording_task(const struct ss_recording *recording,
+						 size_t index)
+{
+	return &recording->tasks.items[index].pub;
+}
+
+static const char *text_of(const struct ss_recording *recording, uint32_t number)
+{
+	return number ? recording->texts.items[number - 1] : NULL;
+}
+
+uint32_t ss_recording_text(struct ss_recording *recording, const uint8_t *bytes,
+			   size_t size)
+{
+	bool added = false;
+
+	if (!bytes || memchr(bytes, '\0', size))
+		return 0;
+	if (size > SS_FORMAT_TEXT_MAX ||
+	    recording->text_ids.byte_count + size > SS_STRINGS_MAX) {
+		(void)ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
+		return 0;
+	}
+	uint32_t id = ss_recording_number(recording, &recording->text_ids, bytes, size,
+					  SS_ID_NONE, &added);
+	if (id == SS_ID_NONE || !added)
+		return id == SS_ID_NONE ? 0 : id + 1;
+	const char **slot = ss_vector_push(&recording->texts);
+	const char *text =
+		slot ? ss_intern_bytes(recording->strings, (const char *)bytes, size) :
+		       NULL;
+	if (!text) {
+		(void)ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+		return 0;
+	}
+	*slot = text;
+	return id + 1;
+}
+
+static bool read_string(struct ss_recording *recording, struct ss_scope *scope,
+			struct ss_cursor *c)
+{
+	size_t size = (size_t)(c->end - c->at);
+	uint32_t number = ss_recording_text(recording, ss_cursor_take(c, size), size);
+
+	return number &&
+	       ss_locals_add(recording, &scope->strings, &scope->locals, number);
+}
+
+static bool read_process(struct ss_recording *recording, struct ss_scope *scope,
+			 struct ss_cursor *c)
+{
+	struct {
+		uint64_t pid;
+		uint64_t start_time;
+		uint64_t begin_ns;
+	} key = { .pid = ss_cursor_index(c, INT32_MAX) };
+	key.start_time = ss_cursor_uleb128(c);
+	uint32_t name = ss_scope_read_text(scope, c);
+	uint32_t executable = ss_scope_read_text(scope, c);
+	key.begin_ns = ss_cursor_uleb128(c);
+	bool added = false;
+	if (c->failed)
+		return false;
+	uint32_t id = ss_recording_number(recording, &recording->process_ids, &key,
+					  sizeof(key), SS_PROCESSES_MAX, &added);
+	struct ss_recorded_process *process =
+		added ? ss_vector_push(&recording->processes) : NULL;
+	if (added && !process)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	if (process)
+		*process = (struct ss_recorded_process){
+			.pid = (pid_t)key.pid,
+			.name = name ? text_of(recording, name) : "",
+			.executable = text_of(recording, executable),
+			.begin_ns = key.begin_ns,
+		};
+	return ss_locals_add(recording, &scope->processes, &scope->locals, id);
+}
+
+static bool read_thread(struct ss_recording *recording, struct ss_scope *scope,
+			struct ss_cursor *c)
+{
+	struct {
+		uint64_t begin_ns;
+		uint32_t process;
+		uint32_t tid;
+	} key = { .process = ss_locals_read(&scope->processes, c) };
+	key.tid = ss_cursor_index(c, INT32_MAX);
+	uint32_t name = ss_scope_read_text(scope, c);
+	key.begin_ns = ss_cursor_uleb128(c);
+	bool added = false;
+	if (c->failed)
+		return false;
+	uint32_t id = ss_recording_number(recording, &recording->thread_ids, &key,
+					  sizeof(key), SS_THREADS_MAX, &added);
+	if (id == SS_ID_NONE)
+		return false;
+	if (added && !ss_vector_push(&recording->threads))
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	struct ss_recorded_thread *thread = &recording->threads.items[id];
+	thread->process = key.process;
+	thread->tid = (pid_t)key.tid;
+	thread->begin_ns = key.begin_ns;
+	thread->name = name ? text_of(recording, name) : "";
+	return ss_locals_add(recording, &scope->segment->threads, &recording->locals, id);
+}
+
+/* A module without a file. */
+struct module_fields {
+	uint64_t base;
+	uint64_t size;
+	uint64_t bias;
+	uint64_t begin_ns;
+	uint32_t process;
+	uint32_t path;
+	uint32_t build_id;
+	uint32_t zero;
+};
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The bytes of an even number of hexadecimal digits, at most capacity bytes. */
+static bool read_hex(const char *text, uint8_t *ret, size_t capacity, size_t *ret_size)
+{
+	size_t size = strlen(text);
+
+	if (size % 2 || size / 2 > capacity)
+		return false;
+	for (size_t i = 0; i < size / 2; i++) {
+		int high = hex_digit(text[2 * i]);
+		int low = hex_digit(text[2 * i + 1]);
+		if (high < 0 || low < 0)
+			return false;
+		ret[i] = (uint8_t)(high << 4 | low);
+	}
+	*ret_size = size / 2;
+	return true;
+}
+
+/* False: it is corrupted, or there is no memory. */
+static bool set_build_id(struct ss_module_impl *module, const char *text)
+{
+	uint8_t id[SS_BUILD_ID_MAX];
+	size_t size = 0;
+
+	if (!text || !*text)
+		return true;
+	return read_hex(text, id, sizeof(id), &size) &&
+	       ss_module_set_build_id(module, id, size);
+}
+
+/* Fields that do not distinguish modules. */
+struct module_details {
+	uint64_t flags;
+	uint32_t problem;
+	uint32_t hash; /* of file; 0: it was not identified */
+	struct ss_file_identity file;
+};
+
+static bool set_file(struct ss_module_impl *module, const char *text,
+		     const struct ss_file_identity *file)
+{
+	uint8_t hash[SS_FILE_HASH_SIZE];
+	size_t size = 0;
+
+	if (!text || module->build_id_size)
+		return true;
+	if (!read_hex(text, hash, sizeof(hash), &size) || size != sizeof(hash))
+		return false;
+	ss_module_set_file(module, file, hash);
+	return true;
+}
+
+static bool add_module(struct ss_recording *recording, const struct module_fields *fields,
+		       const struct module_details *details)
+{
+	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
+		ss_module_new(fields->path ? text_of(recording, fields->path) : "",
+			      fields->base, fields->base + fields->size);
+
+	if (!module)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	if (!set_build_id(module, text_of(recording, fields->build_id)))
+		return false;
+	if (!set_file(module, text_of(recording, details->hash), &details->file))
+		return false;
+	module->pub.deleted = details->flags & SS_MODULE_DELETED;
+	/* The recorder's problem explains why the file cannot be looked for. Otherwise this
+	   reader has its own, or none. */
+	if (details->problem && !module->build_id_size && !module->pub.file.hash)
+		ss_module_set_problem(module, "%s", text_of(recording, details->problem));
+	struct ss_recorded_module *recorded = ss_vector_push(&recording->modules);
+	struct ss_module_impl **slot =
+		recorded ? ss_vector_push(&recording->places->modules) : NULL;
+	if (!slot)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	*recorded = (struct ss_recorded_module){ .process = fields->process,
+						 .module = &module->pub,
+						 .bias = fields->bias,
+						 .begin_ns = fields->begin_ns };
+	*slot = take_ptr(module);
+	return true;
+}
+
+static bool read_module(struct ss_recording *recording, struct ss_scope *scope,
+			struct ss_cursor *c)
+{
+	struct module_fields key = { .process = ss_locals_read(&scope->processes, c) };
+	struct module_details details = {};
+	bool added = false;
+
+	key.path = ss_scope_read_text(scope, c);
+	key.build_id = ss_scope_read_text(scope, c);
+	key.base = ss_cursor_uleb128(c);
+	key.size = ss_cursor_uleb128(c);
+	key.bias = ss_cursor_uleb128(c);
+	key.begin_ns = ss_cursor_uleb128(c);
+	details.flags = ss_cursor_uleb128(c);
+	details.problem = ss_scope_read_text(scope, c);
+	if (!c->failed && c->at < c->end) { /* there is no build-id */
+		details.file.size = ss_cursor_uleb128(c);
+		details.file.modified_ns = ss_cursor_uleb128(c);
+		details.file.inode = ss_cursor_uleb128(c);
+		details.hash = ss_scope_read_text(scope, c);
+	}
+	if (c->failed || key.size > UINT64_MAX - key.base)
+		return false;
+	uint32_t id = ss_recording_number(recording, &recording->module_ids, &key,
+					  sizeof(key), SS_MODULES_MAX, &added);
+	if (added && !add_module(recording, &key, &details))
+		return false;
+	return ss_locals_add(recording, &scope->modules, &scope->locals, id);
+}
+
+static bool read_thread_end(struct ss_recording *recording, struct ss_scope *scope,
+			    struct ss_cursor *c)
+{
+	uint32_t thread = ss_locals_read(&scope->segment->threads, c);
+	uint64_t time_ns = ss_cursor_uleb128(c);
+
+	if (!c->failed)
+		recording->threads.items[thread].end_ns = time_ns;
+	return !c->failed;
+}
+
+static bool read_module_end(struct ss_recording *recording, struct ss_scope *scope,
+			    struct ss_cursor *c)
+{
+	uint32_t module = ss_locals_read(&scope->modules, c);
+	uint64_t time_ns = ss_cursor_uleb128(c);
+
+	if (!c->failed)
+		recording->modules.items[module].end_ns = time_ns;
+	return !c->failed;
+}
+
+static bool read_process_end(struct ss_recording *recording, struct ss_scope *scope,
+			     struct ss_cursor *c)
+{
+	uint32_t process = ss_locals_read(&scope->processes, c);
+	uint64_t time_ns = ss_cursor_uleb128(c);
+
+	if (!c->failed)
+		recording->processes.items[process].end_ns = time_ns;
+	return !c->failed;
+}
+
+static bool read_thread_name(struct ss_recording *recording, struct ss_scope *scope,
+			     struct ss_cursor *c)
+{
+	uint32_t thread = ss_locals_read(&scope->segment->threads, c);
+	(void)ss_cursor_uleb128(c); /* the time of the change: unused */
+	uint32_t name = ss_scope_read_text(scope, c);
+
+	if (!c->failed && name)
+		recording->threads.items[thread].name = text_of(recording, name);
+	return !c->failed;
+}
+
+typedef bool definition_reader(struct ss_recording *recording, struct ss_scope *scope,
+			       struct ss_cursor *c);
+
+static definition_reader *const readers[] = {
+	[SS_DEFINE_STRING] = read_string,
+	[SS_DEFINE_PROCESS] = read_process,
+	[SS_DEFINE_THREAD] = read_thread,
+	[SS_DEFINE_MODULE] = read_module,
+	[SS_DEFINE_FRAME] = frame_read,
+	[SS_DEFINE_STACK] = stack_read,
+	[SS_DEFINE_CALL] = call_read,
+	[SS_DEFINE_THREAD_END] = read_thread_end,
+	[SS_DEFINE_MODULE_END] = read_module_end,
+	[SS_DEFINE_THREAD_NAME] = read_thread_name,
+	[SS_DEFINE_PROCESS_END] = read_process_end,
+	[SS_DEFINE_WAIT] = ss_waits_read,
+	[SS_DEFINE_PROBE] = ss_probe_read,
+	[SS_DEFINE_TRACE] = ss_trace_totals_read,
+	[SS_DEFINE_GOROUTINE] = goroutine_read,
+	[SS_DEFINE_TASKS] = async_tasks_read,
+	[SS_DEFINE_TASK] = async_task_read,
+};
+
+/* Equal records take almost no space in a file. */
+static bool count_record(struct ss_recording *recording)
+{
+	return ++recording->records_read <=
+	       SS_RECORDS + SS_RECORDS_PER_BYTE * recording->info.size;
+}
+
+bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
+			 struct ss_cursor *cursor)
+{
+	while (cursor->at < cursor->end) {
+		if (!count_record(recording))
+			return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
+		uint64_t kind = ss_cursor_uleb128(cursor);
+		uint64_t size = ss_cursor_uleb128(cursor);
+		const uint8_t *payload = ss_cursor_take(cursor, size);
+		if (!payload)
+			return false;
+		struct ss_cursor c = { .at = payload, .end = payload + size };
+		/* Unknown kinds and additional fields come from a newer version. */
+		if (kind < SS_ARRAY_SIZE(readers) && readers[kind] &&
+		    !readers[kind](recording, scope, &c))
+			return false;
+	}
+	return !cursor->failed;
+}

@@ -1,0 +1,620 @@
+/*
+ * Writes snapshots of a process as a recording: each is a tick.
+ */
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/buffer.h"
+#include "base/vector.h"
+#include "data/snapshot.h"
+#include "data/recording_format.h"
+#include "data/recording.h"
+#include "data/recording_writer.h"
+
+struct written_thread {
+	uint32_t handle;
+	uint32_t tick; /* the last one it was in, + 1 */
+	bool ended;
+	const char *name; /* of a snapshot */
+};
+
+/* What was written, and the handles of the parts of the current snapshot. */
+struct series {
+	const struct ss_snapshot *snapshot; /* the current one */
+	struct ss_writer *writer;
+	uint32_t process;
+	uint32_t tick;
+	uint64_t time_ns;		 /* since the first snapshot */
+	struct ss_idtable module_ids;	 /* of base, size, path, build-id */
+	SS_VECTOR(uint32_t) all_modules; /* handles, by id */
+	struct ss_idtable tids;
+	SS_VECTOR(struct written_thread) threads; /* by number of their tid */
+	SS_VECTOR(uint32_t) modules;		  /* handles */
+	SS_VECTOR(uint32_t) stacks;
+	SS_VECTOR(struct ss_sample_record) samples;
+	SS_VECTOR(struct ss_frame_record) frames;
+	struct ss_buffer key; /* scratch */
+};
+
+static void series_deinit(struct series *series)
+{
+	ss_writer_free(series->writer);
+	ss_idtable_deinit(&series->module_ids);
+	ss_idtable_deinit(&series->tids);
+	ss_vector_free(&series->all_modules);
+	ss_vector_free(&series->threads);
+	ss_vector_free(&series->modules);
+	ss_vector_free(&series->stacks);
+	ss_vector_free(&series->samples);
+	ss_vector_free(&series->frames);
+	ss_buffer_deinit(&series->key);
+}
+
+/* The load bias of each module, derived from its frames. The caller frees it; NULL without
+   memory. */
+static uint64_t *find_biases(const struct ss_snapshot *snapshot)
+{
+	size_t count = snapshot->modules.count;
+	uint64_t *biases = calloc(count + 1, sizeof(*biases));
+
+	if (!biases)
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		biases[i] = snapshot->modules.items[i]->pub.base;
+	for (size_t i = 0; i < snapshot->stacks.count; i++) {
+		const struct ss_stack *stack = &snapshot->stacks.items[i];
+		for (size_t f = 0; f < stack->count; f++) {
+			const struct ss_frame *frame = &stack->frames[f];
+			if (frame->module && frame->module_index >= 0)
+				biases[frame->module_index] = frame->pc - frame->offset;
+		}
+	}
+	return biases;
+}
+
+/* The handle of a module, which is written once. SS_ID_NONE without memory. */
+static uint32_t module_handle(struct series *series, const struct ss_module *module,
+			      uint64_t bias)
+{
+	bool added = false;
+
+	series->key.size = 0;
+	ss_buffer_add(&series->key, &module->base, sizeof(module->base));
+	ss_buffer_add(&series->key, &module->size, sizeof(module->size));
+	ss_buffer_add(&series->key, module->path, strlen(module->path));
+	if (module->build_id)
+		ss_buffer_add(&series->key, module->build_id, strlen(module->build_id));
+	uint32_t id = series->key.failed ?
+			      SS_ID_NONE :
+			      ss_idtable_add(&series->module_ids, series->key.bytes,
+					     series->key.size, &added);
+	if (id == SS_ID_NONE || !added)
+		return id == SS_ID_NONE ? id : series->all_modules.items[id];
+	uint32_t *slot = ss_vector_push(&series->all_modules);
+	if (!slot)
+		return SS_ID_NONE;
+	*slot = ss_writer_add_module(series->writer, series->process, module, bias,
+				     series->time_ns);
+	return *slot;
+}
+
+static bool add_modules(struct series *series)
+{
+	const struct ss_snapshot *snapshot = series->snapshot;
+	_cleanup_free_ uint64_t *biases = find_biases(snapshot);
+
+	series->modules.count = 0;
+	for (size_t i = 0; biases && i < snapshot->modules.count; i++) {
+		uint32_t *slot = ss_vector_push(&series->modules);
+		if (!slot)
+			return false;
+		*slot = module_handle(series, &snapshot->modules.items[i]->pub,
+				      biases[i]);
+		if (*slot == SS_ID_NONE)
+			return false;
+	}
+	return biases != NULL;
+}
+
+/* The reason why each stack ends: that of the first thread with this stack. */
+static const char **find_reasons(const struct ss_snapshot *snapshot)
+{
+	const char **reasons = calloc(snapshot->stacks.count + 1, sizeof(*reasons));
+
+	for (size_t i = snapshot->threads.count; reasons && i > 0; i--) {
+		const struct ss_thread *thread = &snapshot->threads.items[i - 1];
+		if (thread->reason)
+			reasons[thread->stack_id] = thread->reason;
+	}
+	return reasons;
+}
+
+static bool add_stack(struct series *series, const struct ss_stack *stack,
+		      const char *reason)
+{
+	uint32_t *slot = ss_vector_push(&series->stacks);
+
+	series->frames.count = 0;
+	for (size_t f = 0; slot && f < stack->count; f++) {
+		struct ss_frame_record *frame;
+		if (stack->frames[f].inlined)
+			continue;
+		frame = ss_vector_push(&series->frames);
+		if (!frame)
+			return false;
+		*frame = ss_frame_record_make(&stack->frames[f], series->process,
+					      series->modules.items);
+	}
+	if (slot)
+		*slot = ss_writer_stack(series->writer, series->frames.items,
+					series->frames.count, stack->end, reason);
+	return slot != NULL;
+}
+
+static bool add_stacks(struct series *series)
+{
+	const struct ss_snapshot *snapshot = series->snapshot;
+	_cleanup_free_ const char **reasons = find_reasons(snapshot);
+
+	for (size_t i = 0; reasons && i < snapshot->stacks.count; i++) {
+		if (!add_stack(series, &snapshot->stacks.items[i], reasons[i]))
+			return false;
+	}
+	return reasons != NULL;
+}
+
+/* The system call that a thread waits in. */
+static uint32_t call_of(struct series *series, const struct ss_thread *thread)
+{
+	const struct ss_thread_facts *facts =
+		series->snapshot->facts ?
+			ss_facts_find_thread(series->snapshot->facts, thread->tid) :
+			NULL;
+
+	if (!facts || facts->call.number < 0 || thread->state == 'R')
+		return SS_ID_NONE;
+	return ss_writer_call(series->writer, facts->call.number, facts->call.args[0],
+			      NULL);
+}
+
+/* The handle of a thread, which is written once. SS_ID_NONE without memory. */
+static uint32_t thread_handle(struct series *series, const struct ss_thread *thread)
+{
+	bool added = false;
+	uint32_t id =
+		ss_idtable_add(&series->tids, &thread->tid, sizeof(thread->tid), &added);
+
+	if (id == SS_ID_NONE || (added && !ss_vector_push(&series->threads)))
+		return SS_ID_NONE;
+	struct written_thread *written = &series->threads.items[id];
+	if (added || written->ended)
+		written->handle = ss_writer_add_thread(series->writer, series->process,
+						       thread->tid, thread->name,
+						       series->time_ns);
+	else if (strcmp(written->name, thread->name) != 0)
+		ss_writer_name_thread(series->writer, written->handle, thread->name,
+				      series->time_ns);
+	written->name = thread->name;
+	written->tick = series->tick + 1;
+	written->ended = false;
+	return written->handle;
+}
+
+static void end_threads(struct series *series)
+{
+	for (size_t i = 0; i < series->threads.count; i++) {
+		struct written_thread *thread = &series->threads.items[i];
+		if (thread->ended || thread->tick == series->tick + 1)
+			continue;
+		ss_writer_end_thread(series->writer, thread->handle, series->time_ns);
+		thread->ended = true;
+	}
+}
+
+static bool add_samples(struct series *series)
+{
+	const struct ss_snapshot *snapshot = series->snapshot;
+
+	series->samples.count = 0;
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		const struct ss_thread *thread = &snapshot->threads.items[i];
+		struct ss_sample_record *sample = ss_vector_push(&series->samples);
+		if (!sample)
+			return false;
+		*sample = (struct ss_sample_record){
+			.thread = thread_handle(series, thread),
+			.stack = series->stacks.items[thread->stack_id],
+			.call = call_of(series, thread),
+			.state = thread->state,
+		};
+		if (sample->thread == SS_ID_NONE)
+			return false;
+	}
+	end_threads(series);
+	return true;
+}
+
+/* The thread of the same process that another one waits for, or SIZE_MAX. */
+static size_t owner_of(const struct ss_snapshot *snapshot, size_t thread)
+{
+	const struct ss_wait *wait = snapshot->threads.items[thread].wait;
+	const struct ss_thread *owner =
+		wait && wait->owner_tid && !wait->owner_pid ?
+			ss_snapshot_find_thread(snapshot, wait->owner_tid) :
+			NULL;
+
+	return owner ? (size_t)(owner - snapshot->threads.items) : SIZE_MAX;
+}
+
+static bool is_in_cycle(const struct ss_snapshot *snapshot, size_t thread)
+{
+	for (size_t i = 0; i < snapshot->deadlocks.count; i++) {
+		const struct ss_deadlock *deadlock = &snapshot->deadlocks.items[i];
+		for (size_t j = 0; j < deadlock->count; j++) {
+			if (deadlock->threads[j] == thread)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* What the threads of the last snapshot wait for. */
+static void add_waits(struct series *series)
+{
+	const struct ss_snapshot *snapshot = series->snapshot;
+
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		const struct ss_wait *wait = snapshot->threads.items[i].wait;
+		size_t owner = owner_of(snapshot, i);
+		if (!wait)
+			continue;
+		const struct ss_written_wait written = {
+			.thread = series->samples.items[i].thread,
+			.owner = owner == SIZE_MAX ? SS_ID_NONE :
+						     series->samples.items[owner].thread,
+			.flags = is_in_cycle(snapshot, i) ? SS_WAIT_IN_CYCLE : 0,
+			.wait = wait,
+		};
+		ss_writer_wait(series->writer, &written);
+	}
+}
+
+/* The handle of a thread that was sampled, or SS_ID_NONE. */
+static uint32_t sampled_thread(const struct series *series, pid_t tid)
+{
+	const struct ss_snapshot *snapshot = series->snapshot;
+	const struct ss_thread *thread = tid ? ss_snapshot_find_thread(snapshot, tid) :
+					       NULL;
+
+	return thread ? series->samples.items[thread - snapshot->threads.items].thread :
+			SS_ID_NONE;
+}
+
+static void add_goroutines(struct series *series)
+{
+	const struct ss_snapshot *snapshot = series->snapshot;
+
+	for (size_t i = 0; i < snapshot->goroutines.count; i++) {
+		const struct ss_goroutine *goroutine = &snapshot->goroutines.items[i];
+		const struct ss_written_goroutine written = {
+			.tick = series->tick,
+			.process = series->process,
+			.thread = sampled_thread(series, goroutine->tid),
+			.stack = series->stacks.items[goroutine->stack_id],
+			.goroutine = goroutine,
+		};
+		ss_writer_goroutine(series->writer, &written);
+	}
+}
+
+static void add_tasks(struct series *series)
+{
+	const struct ss_snapshot *snapshot = series->snapshot;
+	const struct ss_written_tasks about = {
+		.tick = series->tick,
+		.process = series->process,
+		.changed = snapshot->async_tasks_changed,
+		.unread = snapshot->async_tasks_unread,
+		.problem = snapshot->async_tasks_problem,
+	};
+
+	if (!snapshot->async_tasks_known)
+		return;
+	ss_writer_tasks(series->writer, &about);
+	for (size_t i = 0; i < snapshot->async_tasks.count; i++) {
+		const struct ss_async_task *task = &snapshot->async_tasks.items[i];
+		const struct ss_written_task written = {
+			.tick = series->tick,
+			.process = series->process,
+			.thread = sampled_thread(series, task->tid),
+			.stack = series->stacks.items[task->stack_id],
+			.task = task,
+		};
+		ss_writer_task(series->writer, &written);
+	}
+}
+
+static struct ss_error *write_tick(struct series *series)
+{
+	const struct ss_process *process = &series->snapshot->process;
+	const struct ss_tick_record tick = { .monotonic_ns = series->time_ns,
+					     .wall_ns = process->time_ns,
+					     .stopped_ns = process->stopped_ns,
+					     .stopped_max_ns = process->stopped_ns };
+
+	series->stacks.count = 0;
+	if (!add_modules(series) || !add_stacks(series) || !add_samples(series))
+		return ss_error_no_memory();
+	add_goroutines(series);
+	add_tasks(series);
+	return ss_writer_tick(series->writer, &tick, series->samples.items,
+			      series->samples.count);
+}
+
+static struct ss_error *
+write_all(struct series *series, const struct ss_snapshot *const *snapshots, size_t count)
+{
+	const struct ss_process *first = &snapshots[0]->process;
+	struct ss_summary summary = { .reason = count > 1 ? SS_RECORDING_STOPPED :
+							    SS_RECORDING_SNAPSHOT };
+	struct ss_error *error = NULL;
+
+	series->process = ss_writer_add_process(series->writer, first->pid, 0,
+						first->name, first->executable, 0);
+	if (series->process == SS_ID_NONE)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < count && !error; i++) {
+		const struct ss_process *process = &snapshots[i]->process;
+		series->snapshot = snapshots[i];
+		series->tick = (uint32_t)i;
+		/* The clock may have been set back. */
+		if (process->time_ns > first->time_ns + series->time_ns)
+			series->time_ns = process->time_ns - first->time_ns;
+		summary.thread_stops += process->threads_stopped;
+		error = write_tick(series);
+	}
+	summary.duration_ns = series->time_ns;
+	if (!error)
+		add_waits(series);
+	if (!error && series->snapshot->perf_maps.count > 0)
+		error = ss_writer_perf_map(series->writer, series->process,
+					   &series->snapshot->perf_maps.items[0]);
+	return error ? error : ss_writer_finish(series->writer, &summary);
+}
+
+struct ss_error *ss_snapshots_record(const struct ss_snapshot *const *snapshots,
+				     size_t count, uint64_t period_ns,
+				     const struct ss_recording_about *about, int fd)
+{
+	_cleanup_close_ int file = fd;
+	__attribute__((cleanup(series_deinit))) struct series series = {};
+	struct utsname system = {};
+
+	if (count == 0)
+		return ss_error_new(SS_ERROR_INVALID, "there is no snapshot to record");
+	(void)uname(&system); /* or unknown */
+	const struct ss_writer_options options = {
+		.wall_ns = snapshots[0]->process.time_ns,
+		.period_ns = count > 1 ? period_ns : 0,
+		.machine = system.machine,
+		.host = system.nodename,
+		.about = about,
+	};
+	struct ss_error *error = ss_writer_new(take_fd(file), &options, &series.writer);
+	return error ? error : write_all(&series, snapshots, count);
+}
+
+struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot,
+				    const struct ss_recording_about *about, int fd)
+{
+	return ss_snapshots_record(&snapshot, 1, 0, about, fd);
+}
+
+/*
+ * The accessors of an open recording: its tables, its samples in order, and the frames of
+ * its places, with names once it is symbolized.
+ */
+
+static const char *text_of(const struct ss_recording *recording, uint32_t number)
+{
+	return number ? recording->texts.items[number - 1] : NULL;
+}
+
+static bool complete_place(struct ss_recording *recording, uint32_t id)
+{
+	struct ss_stack *stack = ss_vector_push(&recording->places->stacks);
+	struct ss_frame *frame = stack ? calloc(1, sizeof(*frame)) : NULL;
+	struct ss_place_key key;
+	size_t size;
+
+	if (!frame) {
+		recording->places->stacks.count -= stack != NULL;
+		return false;
+	}
+	memcpy(&key, ss_idtable_key(&recording->place_ids, id, &size), sizeof(key));
+	*stack = (struct ss_stack){ .frames = frame, .count = 1 };
+	*frame = (struct ss_frame){
+		.pc = key.value,
+		.module_index = -1,
+		.signal_frame = key.flags & SS_FRAME_SIGNAL,
+		.replaced = key.flags & SS_FRAME_REPLACED,
+		.source = (enum ss_frame_source)ss_frame_flags_source(key.flags),
+		.kind = (enum ss_frame_kind)key.kind,
+		.symbol = text_of(recording, key.function),
+		.file = text_of(recording, key.file),
+		.line = key.line,
+	};
+	frame->area = text_of(recording, key.area);
+	frame->lookup_offset = key.flags & SS_FRAME_CALL ? (uint64_t)-1 : 0;
+	if (key.module == SS_ID_NONE)
+		return true;
+	const struct ss_recorded_module *module = &recording->modules.items[key.module];
+	frame->module = module->module;
+	frame->module_index = (int32_t)key.module;
+	frame->pc = key.value + module->bias;
+	frame->offset = key.value;
+	frame->lookup_offset = key.value - (key.flags & SS_FRAME_CALL ? 1 : 0);
+	return true;
+}
+
+/* Keys of stacks no longer move. */
+static bool complete_stacks(struct ss_recording *recording)
+{
+	if (!ss_vector_reserve(&recording->stacks, recording->stack_ids.count + 1))
+		return false;
+	for (uint32_t id = 0; id < recording->stack_ids.count; id++) {
+		size_t size;
+		const uint32_t *key = ss_idtable_key(&recording->stack_ids, id, &size);
+		uint32_t reason = key[SS_STACK_REASON];
+		recording->stacks.items[recording->stacks.count++] =
+			(struct ss_recorded_stack){
+				.places = key + SS_STACK_PLACES,
+				.count = size / sizeof(*key) - SS_STACK_PLACES,
+				.end = (enum ss_end)key[SS_STACK_END],
+				.reason = text_of(recording, reason),
+			};
+	}
+	return true;
+}
+
+struct ss_error *ss_recording_complete(struct ss_recording *recording)
+{
+	for (uint32_t id = 0; id < recording->place_ids.count; id++) {
+		if (!complete_place(recording, id))
+			return ss_error_no_memory();
+	}
+	return complete_stacks(recording) && ss_perf_maps_complete(recording) ?
+		       NULL :
+		       ss_error_no_memory();
+}
+
+const struct ss_recording_info *ss_recording_info(const struct ss_recording *recording)
+{
+	return &recording->info;
+}
+
+size_t ss_recording_process_count(const struct ss_recording *recording)
+{
+	return recording->processes.count;
+}
+
+const struct ss_recorded_process *
+ss_recording_process(const struct ss_recording *recording, size_t index)
+{
+	return &recording->processes.items[index];
+}
+
+size_t ss_recording_thread_count(const struct ss_recording *recording)
+{
+	return recording->threads.count;
+}
+
+const struct ss_recorded_thread *ss_recording_thread(const struct ss_recording *recording,
+						     size_t index)
+{
+	return &recording->threads.items[index];
+}
+
+size_t ss_recording_module_count(const struct ss_recording *recording)
+{
+	return recording->modules.count;
+}
+
+const struct ss_recorded_module *ss_recording_module(const struct ss_recording *recording,
+						     size_t index)
+{
+	return &recording->modules.items[index];
+}
+
+size_t ss_recording_stack_count(const struct ss_recording *recording)
+{
+	return recording->stacks.count;
+}
+
+const struct ss_recorded_stack *ss_recording_stack(const struct ss_recording *recording,
+						   size_t index)
+{
+	return &recording->stacks.items[index];
+}
+
+size_t ss_recording_place_count(const struct ss_recording *recording)
+{
+	return recording->places->stacks.count;
+}
+
+const struct ss_frame *ss_recording_place(const struct ss_recording *recording,
+					  size_t index, size_t *count)
+{
+	*count = recording->places->stacks.items[index].count;
+	return recording->places->stacks.items[index].frames;
+}
+
+struct ss_error *ss_recording_symbolize(struct ss_recording *recording,
+					struct ss_session *session, unsigned flags)
+{
+	if (!recording || !session)
+		return ss_error_new(SS_ERROR_INVALID, "no recording or no session");
+	if (recording->symbolized)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "the recording has already been symbolized");
+	recording->symbolized = true;
+	return ss_snapshot_symbolize(recording->places, session, flags);
+}
+
+void ss_recording_rewind(struct ss_recording *recording)
+{
+	recording->next_chunk = 0;
+	ss_decoder_deinit(&recording->decoder);
+	recording->decoder = (struct ss_decoder){};
+}
+
+/* Opens a chunk of samples. */
+static enum ss_chunk_result begin_chunk(struct ss_recording *recording,
+					const struct ss_sample_chunk *chunk,
+					struct ss_buffer *raw, struct ss_decoder *decoder)
+{
+	enum ss_chunk_result result = ss_chunk_read(
+		recording->fd, chunk->offset, &chunk->header, &recording->scratch, raw);
+
+	if (result == SS_CHUNK_OK &&
+	    !ss_decoder_begin(decoder, raw, &recording->segments.items[chunk->segment],
+			      chunk->first_tick))
+		return SS_CHUNK_DAMAGED;
+	return result;
+}
+
+static void add_owner(const struct ss_recording *recording, struct ss_sample *sample)
+{
+	const struct ss_recorded_thread *thread =
+		&recording->threads.items[sample->thread];
+
+	sample->process = thread->process;
+	sample->tid = thread->tid;
+	sample->pid = recording->processes.items[thread->process].pid;
+}
+
+bool ss_recording_next(struct ss_recording *recording, struct ss_sample *ret)
+{
+	enum ss_chunk_result result = SS_CHUNK_END;
+
+	for (;;) {
+		if (recording->decoder.segment)
+			result = ss_decoder_next(&recording->decoder, ret);
+		if (result == SS_CHUNK_OK) {
+			add_owner(recording, ret);
+			return true;
+		}
+		if (result != SS_CHUNK_END ||
+		    recording->next_chunk >= recording->chunks.count)
+			break;
+		result = begin_chunk(recording,
+				     &recording->chunks.items[recording->next_chunk++],
+				     &recording->raw, &recording->decoder);
+		if (result != SS_CHUNK_OK)
+			break;
+	}
+	if (result != SS_CHUNK_END && !recording->info.problem)
+		recording->info.problem = "its samples can no longer be read";
+	recording->decoder.segment = NULL;
+	return false;
+}

@@ -1,0 +1,776 @@
+#include "data/snapshot.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/search.h"
+#include "base/vector.h"
+#include "data/capture.h"
+#include "data/gather.h"
+#include "data/pipeline.h"
+#include "stacksnap.h"
+
+const char *ss_async_task_status_name(enum ss_async_task_status status)
+{
+	static const char *const names[] = {
+		[SS_ASYNC_TASK_READY] = "ready",
+		[SS_ASYNC_TASK_WAITING] = "waiting",
+		[SS_ASYNC_TASK_RUNNING] = "running",
+	};
+
+	return (size_t)status < SS_ARRAY_SIZE(names) ? names[status] : "unknown";
+}
+
+size_t ss_snapshot_async_task_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->async_tasks.count;
+}
+
+const struct ss_async_task *ss_snapshot_async_task(const struct ss_snapshot *snapshot,
+						   size_t index)
+{
+	return &snapshot->async_tasks.items[index];
+}
+
+const struct ss_frame *ss_snapshot_async_task_frame(const struct ss_snapshot *snapshot,
+						    const struct ss_async_task *task,
+						    size_t index)
+{
+	return &snapshot->stacks.items[task->stack_id].frames[index];
+}
+
+size_t ss_snapshot_async_tasks_changed(const struct ss_snapshot *snapshot)
+{
+	return snapshot->async_tasks_changed;
+}
+
+size_t ss_snapshot_async_tasks_unread(const struct ss_snapshot *snapshot)
+{
+	return snapshot->async_tasks_unread;
+}
+
+bool ss_snapshot_async_tasks_known(const struct ss_snapshot *snapshot)
+{
+	return snapshot->async_tasks_known;
+}
+
+const char *ss_snapshot_async_tasks_problem(const struct ss_snapshot *snapshot)
+{
+	return snapshot->async_tasks_problem;
+}
+
+static const char *const end_names[] = {
+	[SS_END_ROOT] = "root",
+	[SS_END_FRAMES] = "frames",
+	[SS_END_LIMIT] = "limit",
+	[SS_END_NO_UNWIND_INFO] = "no-unwind-info",
+	[SS_END_BAD_UNWIND_INFO] = "bad-unwind-info",
+	[SS_END_UNREADABLE] = "unreadable",
+	[SS_END_LOOP] = "loop",
+	[SS_END_REGISTER] = "register",
+	[SS_END_GONE] = "gone",
+	[SS_END_RUNNING] = "running",
+	[SS_END_NOT_STOPPED] = "not-stopped",
+	[SS_END_TRACED] = "traced",
+	[SS_END_DENIED] = "denied",
+	[SS_END_RUNNABLE] = "runnable",
+};
+
+const char *ss_end_name(enum ss_end end)
+{
+	return (size_t)end < SS_ARRAY_SIZE(end_names) && end_names[end] ? end_names[end] :
+									  "unknown";
+}
+
+static const char *const kinds[] = {
+	[SS_FRAME_NATIVE] = "native",
+	[SS_FRAME_PYTHON] = "python",
+	[SS_FRAME_JAVASCRIPT] = "javascript",
+	[SS_FRAME_JAVA] = "java",
+	[SS_FRAME_JIT] = "jit",
+};
+
+const char *ss_frame_kind_name(enum ss_frame_kind kind)
+{
+	return (size_t)kind < SS_ARRAY_SIZE(kinds) ? kinds[kind] : "unknown";
+}
+
+#define SS_STRINGIFY(x) #x
+#define SS_STRING(x) SS_STRINGIFY(x)
+
+const char *ss_version(void)
+{
+	return SS_STRING(SS_VERSION_MAJOR) "." SS_STRING(SS_VERSION_MINOR) "." SS_STRING(
+		SS_VERSION_PATCH);
+}
+
+static bool begins_with_any(const char *text, const char *const *starts, size_t count)
+{
+	for (size_t i = 0; text && i < count; i++) {
+		if (strncmp(text, starts[i], strlen(starts[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Classes of the JDK. */
+static bool is_of_java(const char *symbol)
+{
+	static const char *const starts[] = { "java.", "javax.", "jdk.", "sun.",
+					      "com.sun." };
+
+	return begins_with_any(symbol, starts, SS_ARRAY_SIZE(starts));
+}
+
+/* ".../lib/python3.11/queue.py": where CPython installs its library. Below it, packages
+   of others are in a directory of their own. */
+static bool is_of_python(const char *file)
+{
+	static const char *const starts[] = { "<frozen " };
+	const char *found = file ? strstr(file, "/python3.") : NULL;
+
+	if (begins_with_any(file, starts, SS_ARRAY_SIZE(starts)))
+		return true;
+	if (!found)
+		return false;
+	const char *rest = found + strlen("/python3.");
+	rest += strspn(rest, "0123456789");
+	return rest[0] == '/' && !strstr(rest, "/site-packages/") &&
+	       !strstr(rest, "/dist-packages/");
+}
+
+/* "node:internal/timers"; without a file, what V8 itself defines, such as Array.map. */
+static bool is_of_javascript(const char *file)
+{
+	static const char *const starts[] = { "node:" };
+
+	return !file || begins_with_any(file, starts, SS_ARRAY_SIZE(starts));
+}
+
+bool ss_frame_is_of_library(const struct ss_frame *frame)
+{
+	switch (frame->kind) {
+	case SS_FRAME_PYTHON:
+		return is_of_python(frame->file);
+	case SS_FRAME_JAVA:
+		return is_of_java(frame->symbol);
+	case SS_FRAME_JAVASCRIPT:
+		return is_of_javascript(frame->file);
+	default:
+		return false;
+	}
+}
+
+const char *ss_goroutine_status_name(enum ss_goroutine_status status)
+{
+	static const char *const names[] = {
+		[SS_GOROUTINE_RUNNABLE] = "runnable",
+		[SS_GOROUTINE_RUNNING] = "running",
+		[SS_GOROUTINE_SYSCALL] = "syscall",
+		[SS_GOROUTINE_WAITING] = "waiting",
+		[SS_GOROUTINE_PREEMPTED] = "preempted",
+		[SS_GOROUTINE_COPYSTACK] = "copystack",
+	};
+
+	return (size_t)status < SS_ARRAY_SIZE(names) ? names[status] : "unknown";
+}
+
+size_t ss_snapshot_goroutine_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->goroutines.count;
+}
+
+const struct ss_goroutine *ss_snapshot_goroutine(const struct ss_snapshot *snapshot,
+						 size_t index)
+{
+	return &snapshot->goroutines.items[index];
+}
+
+const struct ss_frame *ss_snapshot_goroutine_frame(const struct ss_snapshot *snapshot,
+						   const struct ss_goroutine *goroutine,
+						   size_t index)
+{
+	return &snapshot->stacks.items[goroutine->stack_id].frames[index];
+}
+
+size_t ss_snapshot_goroutines_unread(const struct ss_snapshot *snapshot)
+{
+	return snapshot->goroutines_unread;
+}
+
+const char *ss_snapshot_goroutine_problem(const struct ss_snapshot *snapshot)
+{
+	return snapshot->goroutine_problem;
+}
+
+/*
+ * A snapshot of places that come from elsewhere: each is the stack of a thread, with one frame.
+ */
+
+enum { PLACES_MAX = 4 << 20, MODULES_MAX = 64 << 10 };
+
+static int digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Returns the size in bytes; 0: text is no build-id. */
+static size_t parse_build_id(const char *text, uint8_t ret[static SS_BUILD_ID_MAX])
+{
+	size_t size = strlen(text) / 2;
+
+	if (strlen(text) % 2 || size == 0 || size > SS_BUILD_ID_MAX)
+		return 0;
+	for (size_t i = 0; i < size; i++) {
+		int high = digit(text[2 * i]);
+		int low = digit(text[2 * i + 1]);
+		if (high < 0 || low < 0)
+			return 0;
+		ret[i] = (uint8_t)(high << 4 | low);
+	}
+	return size;
+}
+
+static bool is_module(const struct ss_module *module, const struct ss_place *place)
+{
+	return strcmp(module->build_id, place->build_id) == 0 &&
+	       strcmp(module->path, place->path ? place->path : "") == 0;
+}
+
+/* Finds or adds the module of a place; last is that of the place before. */
+static struct ss_error *find_module(struct ss_snapshot *snapshot,
+				    const struct ss_place *place, size_t last,
+				    size_t *ret)
+{
+	uint8_t id[SS_BUILD_ID_MAX];
+	size_t size = parse_build_id(place->build_id, id);
+
+	if (last < snapshot->modules.count &&
+	    is_module(&snapshot->modules.items[last]->pub, place)) {
+		*ret = last;
+		return NULL;
+	}
+	for (size_t i = 0; i < snapshot->modules.count; i++) {
+		if (is_module(&snapshot->modules.items[i]->pub, place)) {
+			*ret = i;
+			return NULL;
+		}
+	}
+	if (size == 0)
+		return ss_error_new(SS_ERROR_INVALID, "'%s' is not a build-id",
+				    place->build_id);
+	if (snapshot->modules.count >= MODULES_MAX)
+		return ss_error_new(SS_ERROR_INVALID, "there are more than %d modules",
+				    MODULES_MAX);
+	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
+		ss_module_new(place->path ? place->path : "", 0, UINT64_MAX);
+	struct ss_module_impl **slot =
+		module && ss_module_set_build_id(module, id, size) ?
+			ss_vector_push(&snapshot->modules) :
+			NULL;
+	if (!slot)
+		return ss_error_no_memory();
+	*slot = take_ptr(module);
+	*ret = snapshot->modules.count - 1;
+	return NULL;
+}
+
+static bool add(struct ss_snapshot *snapshot, const struct ss_place *place, size_t module)
+{
+	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+	struct ss_stack *stack = thread ? ss_vector_push(&snapshot->stacks) : NULL;
+	struct ss_frame *frame = stack ? calloc(1, sizeof(*frame)) : NULL;
+
+	if (!frame) {
+		snapshot->stacks.count -= stack != NULL;
+		return false;
+	}
+	*frame = (struct ss_frame){
+		.pc = place->offset,
+		.module = &snapshot->modules.items[module]->pub,
+		.module_index = (int32_t)module,
+		.offset = place->offset,
+		.lookup_offset = place->offset,
+	};
+	*stack = (struct ss_stack){ .frames = frame, .count = 1 };
+	*thread = (struct ss_thread){
+		.name = "",
+		.state = '?',
+		.frame_count = 1,
+		.stack_id = (uint32_t)snapshot->stacks.count - 1,
+	};
+	return true;
+}
+
+struct ss_error *ss_snapshot_new_places(const struct ss_place *places, size_t count,
+					struct ss_snapshot **ret)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = ss_snapshot_new();
+	size_t module = 0;
+
+	if (!snapshot)
+		return ss_error_no_memory();
+	if (count > PLACES_MAX)
+		return ss_error_new(SS_ERROR_INVALID, "there are more than %d places",
+				    PLACES_MAX);
+	for (size_t i = 0; i < count; i++) {
+		struct ss_error *error =
+			find_module(snapshot, &places[i], module, &module);
+		if (error)
+			return error;
+		if (!add(snapshot, &places[i], module))
+			return ss_error_no_memory();
+	}
+	*ret = take_ptr(snapshot);
+	return NULL;
+}
+
+struct ss_snapshot *ss_snapshot_new(void)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
+		calloc(1, sizeof(*snapshot));
+
+	if (!snapshot)
+		return NULL;
+	snapshot->arch = &ss_arch_host;
+	snapshot->strings = ss_intern_new();
+	return snapshot->strings ? take_ptr(snapshot) : NULL;
+}
+
+void ss_snapshot_free(struct ss_snapshot *snapshot)
+{
+	if (!snapshot)
+		return;
+	for (size_t i = 0; i < snapshot->stacks.count; i++)
+		free(snapshot->stacks.items[i].frames);
+	ss_vector_free(&snapshot->stacks);
+	ss_vector_free(&snapshot->threads);
+	ss_hash_deinit(&snapshot->stack_ids);
+	for (size_t i = 0; i < snapshot->modules.count; i++)
+		ss_module_unref(snapshot->modules.items[i]);
+	ss_vector_free(&snapshot->modules);
+	for (size_t i = 0; i < snapshot->perf_maps.count; i++)
+		ss_module_unref(snapshot->perf_maps.items[i].file);
+	ss_vector_free(&snapshot->perf_maps);
+	ss_vector_free(&snapshot->references);
+	ss_facts_unref(snapshot->facts);
+	free(snapshot->waits);
+	free(snapshot->descriptors);
+	for (size_t i = 0; i < snapshot->blocks.count; i++)
+		free(snapshot->blocks.items[i]);
+	ss_vector_free(&snapshot->blocks);
+	ss_vector_free(&snapshot->runtimes);
+	ss_vector_free(&snapshot->runtime_locks);
+	ss_vector_free(&snapshot->places);
+	ss_vector_free(&snapshot->deadlocks);
+	ss_vector_free(&snapshot->blockers);
+	ss_vector_free(&snapshot->application_locks);
+	ss_vector_free(&snapshot->cycles);
+	ss_vector_free(&snapshot->goroutines);
+	ss_vector_free(&snapshot->async_tasks);
+	for (size_t i = 0; i < snapshot->others.count; i++)
+		ss_snapshot_free(snapshot->others.items[i]);
+	ss_vector_free(&snapshot->others);
+	ss_intern_free(snapshot->strings);
+	free(snapshot);
+}
+
+void *ss_snapshot_alloc(struct ss_snapshot *snapshot, size_t count, size_t size)
+{
+	void **slot = ss_vector_push(&snapshot->blocks);
+
+	if (!slot)
+		return NULL;
+	*slot = calloc(count ? count : 1, size);
+	return *slot;
+}
+
+const struct ss_snapshot *ss_snapshot_related(const struct ss_snapshot *snapshot,
+					      size_t index)
+{
+	const struct ss_snapshot *first = snapshot->first ? snapshot->first : snapshot;
+
+	if (index == 0)
+		return first;
+	return index <= first->others.count ? first->others.items[index - 1] : NULL;
+}
+
+const struct ss_thread *ss_snapshot_find_thread(const struct ss_snapshot *snapshot,
+						pid_t tid)
+{
+	size_t low = ss_lower_bound(snapshot->threads.count, i,
+				    snapshot->threads.items[i].tid < tid);
+
+	return low < snapshot->threads.count && snapshot->threads.items[low].tid == tid ?
+		       &snapshot->threads.items[low] :
+		       NULL;
+}
+
+/* Frames without a name yet have no symbol, file and line; strings are interned. */
+static bool same_frame(const struct ss_frame *a, const struct ss_frame *b)
+{
+	return a->pc == b->pc && a->module == b->module &&
+	       a->signal_frame == b->signal_frame && a->source == b->source &&
+	       a->omitted == b->omitted && a->kind == b->kind &&
+	       a->replaced == b->replaced && a->symbol == b->symbol &&
+	       a->file == b->file && a->line == b->line;
+}
+
+static bool same_frames(const struct ss_frame *a, const struct ss_frame *b, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!same_frame(&a[i], &b[i]))
+			return false;
+	}
+	return true;
+}
+
+static uint64_t hash_frames(const struct ss_frame *frames, size_t count, enum ss_end end)
+{
+	uint64_t hash = (uint64_t)end;
+
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t key[] = { frames[i].pc, (uintptr_t)frames[i].symbol,
+					 frames[i].line };
+		size_t size = frames[i].kind == SS_FRAME_NATIVE ? sizeof(key[0]) :
+								  sizeof(key);
+		hash = XXH3_64bits_withSeed(key, size, hash);
+	}
+	return hash;
+}
+
+struct query {
+	const struct ss_snapshot *snapshot;
+	const struct ss_frame *frames;
+	size_t count;
+	enum ss_end end;
+};
+
+static bool is_same(const void *context, uint32_t id)
+{
+	const struct query *query = context;
+	const struct ss_stack *a = &query->snapshot->stacks.items[id];
+
+	return a->end == query->end && a->count == query->count &&
+	       same_frames(a->frames, query->frames, a->count);
+}
+
+bool ss_snapshot_add_stack(struct ss_snapshot *snapshot, const struct ss_frame *frames,
+			   size_t count, enum ss_end end, uint32_t *ret)
+{
+	const struct query query = { snapshot, frames, count, end };
+	uint64_t hash = hash_frames(frames, count, end);
+	uint32_t id = ss_hash_find(&snapshot->stack_ids, hash, is_same, &query);
+
+	if (id != SS_HASH_NONE) {
+		*ret = id;
+		return true;
+	}
+	if (!ss_hash_reserve(&snapshot->stack_ids))
+		return false;
+	struct ss_stack *added = ss_vector_push(&snapshot->stacks);
+	struct ss_frame *copy = calloc(count ? count : 1, sizeof(*copy));
+	if (!added || !copy) {
+		snapshot->stacks.count -= added ? 1 : 0;
+		free(copy);
+		return false;
+	}
+	if (count)
+		memcpy(copy, frames, count * sizeof(*copy));
+	*added = (struct ss_stack){ .frames = copy, .count = count, .end = end };
+	*ret = (uint32_t)snapshot->stacks.count - 1;
+	ss_hash_insert(&snapshot->stack_ids, hash, *ret);
+	return true;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct ss_lock_place *x = a;
+	const struct ss_lock_place *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+void ss_snapshot_sort_places(struct ss_snapshot *snapshot)
+{
+	struct ss_lock_place *items = snapshot->places.items;
+	size_t count = 0;
+
+	if (snapshot->places.count > 1)
+		qsort(items, snapshot->places.count, sizeof(*items), compare_places);
+	for (size_t i = 0; i < snapshot->places.count; i++) {
+		if (count == 0 || items[count - 1].address != items[i].address)
+			items[count++] = items[i];
+	}
+	snapshot->places.count = count;
+}
+
+const struct ss_lock_place *ss_snapshot_find_place(const struct ss_snapshot *snapshot,
+						   uint64_t address)
+{
+	const struct ss_lock_place key = { .address = address };
+
+	return snapshot->places.count ?
+		       bsearch(&key, snapshot->places.items, snapshot->places.count,
+			       sizeof(key), compare_places) :
+		       NULL;
+}
+
+void ss_snapshot_recount(struct ss_snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		struct ss_thread *thread = &snapshot->threads.items[i];
+		thread->frame_count = snapshot->stacks.items[thread->stack_id].count;
+	}
+	for (size_t i = 0; i < snapshot->goroutines.count; i++) {
+		struct ss_goroutine *goroutine = &snapshot->goroutines.items[i];
+		goroutine->frame_count =
+			snapshot->stacks.items[goroutine->stack_id].count;
+	}
+	for (size_t i = 0; i < snapshot->async_tasks.count; i++) {
+		struct ss_async_task *task = &snapshot->async_tasks.items[i];
+		task->frame_count = snapshot->stacks.items[task->stack_id].count;
+	}
+}
+
+const struct ss_process *ss_snapshot_process(const struct ss_snapshot *snapshot)
+{
+	return &snapshot->process;
+}
+
+size_t ss_snapshot_thread_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->threads.count;
+}
+
+const struct ss_thread *ss_snapshot_thread(const struct ss_snapshot *snapshot,
+					   size_t index)
+{
+	return &snapshot->threads.items[index];
+}
+
+size_t ss_snapshot_module_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->modules.count;
+}
+
+const struct ss_module *ss_snapshot_module(const struct ss_snapshot *snapshot,
+					   size_t index)
+{
+	return &snapshot->modules.items[index]->pub;
+}
+
+size_t ss_snapshot_runtime_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->runtimes.count;
+}
+
+const struct ss_runtime_info *ss_snapshot_runtime(const struct ss_snapshot *snapshot,
+						  size_t index)
+{
+	return &snapshot->runtimes.items[index];
+}
+
+/* Whether the plan has copied nothing, or there is another one now, or a thread that lacks
+   functions was not stopped with it: it has begun to run, or waited for a CPU. */
+static bool helps_again(const struct ss_snapshot *snapshot,
+			const struct ss_capture *capture)
+{
+	if (capture->gathered.blocks.count == 0 || capture->gathered.late)
+		return true;
+	if (!snapshot->runtime_plan_many)
+		return false;
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		const struct ss_thread *thread = &snapshot->threads.items[i];
+		if (thread->native_reason && thread->stopped_ns == 0)
+			return true;
+	}
+	return capture->plan_id != ss_gather_plan_id(&snapshot->runtime_plan);
+}
+
+bool ss_snapshot_plan_runtimes(const struct ss_snapshot *snapshot,
+			       const struct ss_capture *capture,
+			       struct ss_gather_plan *ret)
+{
+	if (snapshot->runtime_plan.step_count == 0 ||
+	    capture->process.mode == SS_MODE_NO_STOP ||
+	    capture->process.mode == SS_MODE_CORE || !helps_again(snapshot, capture))
+		return false;
+	*ret = snapshot->runtime_plan;
+	return true;
+}
+
+size_t ss_snapshot_deadlock_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->deadlocks.count;
+}
+
+const struct ss_deadlock *ss_snapshot_deadlock(const struct ss_snapshot *snapshot,
+					       size_t index)
+{
+	return &snapshot->deadlocks.items[index];
+}
+
+size_t ss_snapshot_blocker_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->blockers.count;
+}
+
+const struct ss_blocker *ss_snapshot_blocker(const struct ss_snapshot *snapshot,
+					     size_t index)
+{
+	return &snapshot->blockers.items[index];
+}
+
+size_t ss_snapshot_application_lock_count(const struct ss_snapshot *snapshot)
+{
+	return snapshot->application_locks.count;
+}
+
+const struct ss_application_lock *
+ss_snapshot_application_lock(const struct ss_snapshot *snapshot, size_t index)
+{
+	return &snapshot->application_locks.items[index];
+}
+
+const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,
+					 const struct ss_thread *thread, size_t index)
+{
+	return &snapshot->stacks.items[thread->stack_id].frames[index];
+}
+
+bool ss_snapshot_crash_register(const struct ss_snapshot *snapshot, size_t index,
+				struct ss_register *ret)
+{
+	if (!snapshot->arch || !snapshot->arch->reg_names ||
+	    index >= snapshot->arch->reg_count || snapshot->process.crash.signal == 0 ||
+	    !ss_regs_get(&snapshot->crash_regs, (unsigned)index, &ret->value))
+		return false;
+	ret->name = snapshot->arch->reg_names[index];
+	return true;
+}
+
+/* Recursion through at most so many functions counts once: how deep it goes until a stack
+   overflows depends on the environment and on ASLR. */
+enum { PERIOD_MAX = 8 };
+
+/* Of a stack overflow. Recursion through more functions is not recognised. */
+enum { INNER_FRAMES = 200 };
+
+typedef SS_VECTOR(XXH128_hash_t) hash_list;
+
+/* What is the same in every process that runs this build. Code outside of files has no place
+   in one; and a core file does not have the names of memory areas. */
+static XXH128_hash_t hash_frame(const struct ss_frame *frame)
+{
+	const char *file = frame->module ? frame->module->build_id : NULL;
+	uint64_t offset = frame->module ? frame->lookup_offset : 0;
+
+	if (frame->module && !file)
+		file = frame->module->path;
+	if (frame->kind != SS_FRAME_NATIVE) {
+		file = frame->symbol;
+		offset = frame->line;
+	}
+	return XXH3_128bits_withSeed(file, file ? strlen(file) : 0,
+				     offset ^ (frame->signal_frame ? UINT64_MAX : 0));
+}
+
+/* Drops the end of the list if it repeats what is before it. */
+static void drop_repeat(hash_list *list)
+{
+	for (size_t period = 1; period <= PERIOD_MAX && 2 * period <= list->count;
+	     period++) {
+		const XXH128_hash_t *last = list->items + list->count - period;
+		if (memcmp(last, last - period, period * sizeof(*last)) == 0) {
+			list->count -= period;
+			return;
+		}
+	}
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(XXH128_hash_t));
+}
+
+/*
+ * Replaces the list by what occurs more than once at its end, sorted: the recursion, without
+ * its beginning, and without the functions that it called last. Without recursion the list
+ * stays. False without memory.
+ */
+static bool keep_recursion(hash_list *list)
+{
+	size_t count = SS_MIN(list->count, (size_t)INNER_FRAMES);
+	size_t kept = 0;
+
+	if (count < 2)
+		return true;
+	XXH128_hash_t *inner = malloc(count * sizeof(*inner));
+	if (!inner)
+		return false;
+	memcpy(inner, list->items + list->count - count, count * sizeof(*inner));
+	qsort(inner, count, sizeof(*inner), compare_hashes);
+	for (size_t i = 1; i < count; i++) {
+		bool repeated = compare_hashes(&inner[i], &inner[i - 1]) == 0;
+		if (repeated &&
+		    (kept == 0 || compare_hashes(&inner[i], &list->items[kept - 1]) != 0))
+			list->items[kept++] = inner[i];
+	}
+	free(inner);
+	if (kept)
+		list->count = kept;
+	return true;
+}
+
+/* Native frames that were inlined are known only with debug information, and those for which
+   frames of a runtime stand are shown only on demand. */
+static bool counts(const struct ss_frame *frame)
+{
+	return !frame->replaced && !(frame->inlined && frame->kind == SS_FRAME_NATIVE);
+}
+
+static bool is_overflow(const struct ss_snapshot *snapshot,
+			const struct ss_thread *thread)
+{
+	const struct ss_crash *crash = &snapshot->process.crash;
+
+	return crash->stack_overflow && crash->tid == thread->tid;
+}
+
+struct ss_error *ss_snapshot_signature(const struct ss_snapshot *snapshot,
+				       const struct ss_thread *thread,
+				       char ret[SS_SIGNATURE_SIZE])
+{
+	bool overflow = is_overflow(snapshot, thread);
+	bool ok = true;
+	hash_list list = {};
+
+	for (size_t i = thread->frame_count; ok && i-- > 0;) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (!counts(frame))
+			continue;
+		XXH128_hash_t *slot = ss_vector_push(&list);
+		if ((ok = slot != NULL))
+			*slot = hash_frame(frame);
+		if (!overflow)
+			drop_repeat(&list);
+	}
+	ok = ok && (!overflow || keep_recursion(&list));
+	XXH128_hash_t hash = XXH3_128bits(list.items, list.count * sizeof(*list.items));
+	ss_vector_free(&list);
+	if (!ok)
+		return ss_error_no_memory();
+	(void)snprintf(ret, SS_SIGNATURE_SIZE, "%016" PRIx64 "%016" PRIx64,
+		       (uint64_t)hash.high64, (uint64_t)hash.low64);
+	return NULL;
+}

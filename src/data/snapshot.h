@@ -1,0 +1,143 @@
+/*
+ * A snapshot: threads that refer to stacks, unique stacks, modules. Filled by unwind/,
+ * names added by symbolize/, read through the public accessors.
+ */
+#ifndef SS_DATA_SNAPSHOT_H
+#define SS_DATA_SNAPSHOT_H
+
+#include "arch/arch.h"
+#include "base/hash.h"
+#include "base/intern.h"
+#include "base/vector.h"
+#include "data/facts.h"
+#include "data/module.h"
+#include "stacksnap.h"
+
+struct ss_stack {
+	struct ss_frame *frames; /* owned */
+	size_t count;
+	enum ss_end end;
+};
+
+/* The names of code that a JIT compiler generated in a process. */
+struct ss_perf_map_file {
+	struct ss_module_impl *file; /* a text file, not ELF; one reference */
+	/* size of the text before any JIT frame was recorded: of these lines, the last
+	   one for an address counts; later lines must agree with it. UINT64_MAX: the
+	   whole text is that old */
+	uint64_t stable_size;
+};
+
+/* The address of a futex that a thread waits on, and the program's object there. */
+struct ss_lock_place {
+	uint64_t address;
+	int32_t module_index;	 /* -1: in no module's data */
+	uint64_t offset;	 /* ELF virtual address in that module */
+	const char *symbol;	 /* in strings; NULL: unknown */
+	uint64_t symbol_address; /* its start in the process */
+};
+
+/* The last of enum ss_lock_type: what is read from outside may not be larger. */
+enum { SS_LOCK_TYPE_LAST = SS_LOCK_PYTHON_RLOCK };
+
+/* A lock of a runtime, of which its memory names the owner. */
+struct ss_runtime_lock {
+	enum ss_lock_type type;
+	uint64_t address;
+	uint64_t start; /* its futexes are from here */
+	uint64_t end;	/* to here */
+	pid_t owner;	/* tid; 0: none, or not known */
+};
+
+/* A frame that refers to a lock that a thread waits for and that the frame's own thread
+   may hold. */
+struct ss_lock_reference {
+	uint64_t futex;
+	uint32_t thread; /* index; ascending */
+	uint32_t frame; /* not counting inlined native calls; ascending for each thread */
+	/* Here its function passed the lock's address to another one; call_offset is an
+	   offset in the module, like lookup_offset of struct ss_frame. */
+	bool in_code;
+	int32_t module_index;
+	uint64_t call_offset;
+	const char *call_file; /* NULL: unknown */
+	uint32_t call_line;
+};
+
+struct ss_snapshot {
+	const struct ss_arch *arch;
+	struct ss_process process;
+	/* all strings that pub structs point to, except those of modules */
+	struct ss_intern *strings;
+	SS_VECTOR(struct ss_thread) threads; /* stack_id indexes stacks */
+	struct ss_regs crash_regs;	     /* of the thread process.crash.tid */
+	SS_VECTOR(struct ss_stack) stacks;
+	struct ss_hash stack_ids;		    /* indexes into stacks */
+	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */
+	SS_VECTOR(struct ss_perf_map_file) perf_maps;
+	/* by stack: index of its process's perf map; out of range: none. NULL: the
+	   first one for all stacks. Borrowed. */
+	const uint32_t *perf_map_of;
+	struct ss_facts *facts; /* for diagnose/; one reference; or NULL */
+	SS_VECTOR(struct ss_lock_reference) references;
+	SS_VECTOR(struct ss_lock_place) places; /* ascending by address, each once */
+	struct ss_wait *waits;			/* owned; what threads[].wait point to */
+	struct ss_descriptor *descriptors;	/* owned; one for each of facts->fds */
+	size_t descriptor_count;
+	SS_VECTOR(void *) blocks;		    /* of ss_snapshot_alloc() */
+	SS_VECTOR(struct ss_runtime_info) runtimes; /* strings in strings */
+	SS_VECTOR(struct ss_runtime_lock) runtime_locks;
+	/* See ss_snapshot_plan_runtimes(); step_count 0: none. */
+	struct ss_gather_plan runtime_plan;
+	bool runtime_plan_many; /* it is for later captures, too */
+	SS_VECTOR(struct ss_deadlock) deadlocks;
+	SS_VECTOR(struct ss_blocker) blockers;
+	SS_VECTOR(struct ss_application_lock) application_locks;
+	/* Of related processes; owned, and known after ss_snapshot_add_related(). Each
+	   has this one as its first. */
+	SS_VECTOR(struct ss_snapshot *) others;
+	const struct ss_snapshot *first; /* NULL unless this is a related process */
+	SS_VECTOR(struct ss_cycle) cycles;
+	SS_VECTOR(struct ss_goroutine) goroutines;
+	size_t goroutines_unread;
+	const char *goroutine_problem; /* in strings; or NULL */
+	SS_VECTOR(struct ss_async_task) async_tasks;
+	size_t async_tasks_changed;
+	size_t async_tasks_unread;
+	bool async_tasks_known;
+	const char *async_tasks_problem; /* in strings; or NULL */
+};
+
+/* An empty snapshot, or NULL without memory. Freed by ss_snapshot_free(). */
+struct ss_snapshot *ss_snapshot_new(void);
+
+/*
+ * Finds the stack with these frames (the same pc, module, signal_frame and source; of a
+ * runtime the same function, file and line) and this end, or adds a copy of it. Compares frames, not only hashes. False without memory.
+ */
+bool ss_snapshot_add_stack(struct ss_snapshot *snapshot, const struct ss_frame *frames,
+			   size_t count, enum ss_end end, uint32_t *ret);
+
+/* The snapshots of the requested process (index 0) and its related processes, given any
+   of them. NULL: index is too large. */
+const struct ss_snapshot *ss_snapshot_related(const struct ss_snapshot *snapshot,
+					      size_t index);
+
+/* Memory for count elements, zeroed, that lives as long as the snapshot. NULL without
+   memory. */
+void *ss_snapshot_alloc(struct ss_snapshot *snapshot, size_t count, size_t size);
+
+/* Sorts places and removes duplicates. */
+void ss_snapshot_sort_places(struct ss_snapshot *snapshot);
+
+/* The place at that address, or NULL. */
+const struct ss_lock_place *ss_snapshot_find_place(const struct ss_snapshot *snapshot,
+						   uint64_t address);
+
+/* Updates frame_count of every thread after stacks[].frames and count were replaced by
+   malloc'd arrays (and the old ones freed). */
+void ss_snapshot_recount(struct ss_snapshot *snapshot);
+
+SS_DEFINE_CLEANUP(struct ss_snapshot, ss_snapshot, ss_snapshot_free)
+
+#endif

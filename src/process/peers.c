@@ -1,0 +1,358 @@
+#include "process/peers.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/graph.h"
+#include "base/search.h"
+#include "data/call.h"
+#include "data/futex.h"
+#include "base/proc_process.h"
+
+enum {
+	RECORD_MAX = 8 * 1024,
+	MAPS_MAX = 8 << 20,
+	SEEN_MAX = 16 << 20, /* 4 MB take some 50 ms */
+	FEW_THREADS = 4,     /* follow every wait in a process with so few */
+	TID_MAX = 4 << 20,   /* PID_MAX_LIMIT of the kernel */
+};
+
+/* The file that is mapped at an address; zeros if none. */
+struct object {
+	uint64_t device;
+	uint64_t inode;
+};
+
+static void add(struct ss_peers *peers, pid_t pid)
+{
+	for (size_t i = 0; i < peers->count; i++) {
+		if (peers->pids[i] == pid) {
+			peers->has_cycle = true;
+			return;
+		}
+	}
+	if (pid > 0 && peers->count < SS_ARRAY_SIZE(peers->pids))
+		peers->pids[peers->count++] = pid;
+}
+
+static bool is_own(const struct ss_capture *capture, pid_t tid)
+{
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		if (capture->threads.items[i].tid == tid)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t owner_word(const struct ss_thread_facts *waiter,
+			   const struct ss_futex *futex, size_t place)
+{
+	const struct ss_memory_fact *lock = &waiter->lock;
+
+	return ss_futex_owner(futex, place, lock->address, lock->bytes, lock->size);
+}
+
+static bool names_thread(const struct ss_thread_facts *waiter, pid_t tid)
+{
+	struct ss_futex futex;
+
+	if (!ss_futex_parse(&waiter->call, &futex))
+		return false;
+	for (size_t i = 0; i < SS_FUTEX_OWNERS; i++) {
+		if (owner_word(waiter, &futex, i) == (uint32_t)tid)
+			return true;
+	}
+	return false;
+}
+
+/* Whether to follow the wait of a reading thread, since most readers are idle: only if
+   another thread may wait for it, or if the process has few threads. */
+static bool matters(const struct ss_capture *capture,
+		    const struct ss_capture_thread *thread)
+{
+	pid_t tid = thread->inner_tid ? thread->inner_tid : thread->tid;
+
+	if (capture->threads.count <= FEW_THREADS)
+		return true;
+	for (size_t i = 0; i < capture->facts->threads.count; i++) {
+		if (names_thread(&capture->facts->threads.items[i], tid))
+			return true;
+	}
+	return false;
+}
+
+static void add_other_end(struct ss_peers *peers, const struct ss_capture *capture,
+			  const struct ss_capture_thread *thread,
+			  const struct ss_thread_facts *facts)
+{
+	const struct ss_fd_fact *fd =
+		ss_facts_find_fd(capture->facts, (int)(uint32_t)facts->call.args[0]);
+
+	if (facts->still_in_call && fd && fd->resolve_peers && fd->holder_count == 1 &&
+	    fd->holders[0].pid != capture->process.pid && matters(capture, thread))
+		add(peers, fd->holders[0].pid);
+}
+
+static void add_child(struct ss_peers *peers, const struct ss_facts *facts)
+{
+	if (facts->children.count == 1)
+		add(peers, facts->children.items[0].pid);
+}
+
+/* Cache of earlier results: most threads wait for the same few locks. */
+struct sharing {
+	struct ss_buffer maps; /* of the process itself, once they are read */
+	uint64_t address;
+	struct object object; /* at that address */
+	pid_t pid;
+	bool is_mapped; /* that object, in that process */
+	size_t seen;	/* bytes of maps parsed */
+};
+
+static struct object object_at(struct sharing *sharing, const struct ss_target *target,
+			       uint64_t address)
+{
+	struct ss_maps_entry entry;
+
+	if (sharing->address == address)
+		return sharing->object;
+	sharing->address = address;
+	sharing->object = (struct object){};
+	sharing->pid = 0;
+	if (sharing->seen > SEEN_MAX ||
+	    (sharing->maps.size == 0 &&
+	     ss_io_read_path(target->proc_fd, "maps", MAPS_MAX, &sharing->maps) != 0))
+		return sharing->object;
+	sharing->seen += sharing->maps.size;
+	for (const char *at = sharing->maps.bytes;
+	     ss_maps_next(&at, sharing->maps.bytes + sharing->maps.size, &entry);) {
+		if (address >= entry.start && address < entry.end && entry.shared)
+			sharing->object = (struct object){ entry.device, entry.inode };
+	}
+	return sharing->object;
+}
+
+static bool maps_object(struct sharing *sharing, const struct ss_target *target,
+			pid_t pid)
+{
+	const struct object *object = &sharing->object;
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_maps_entry entry;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "%d/maps", pid); /* fits */
+	if (sharing->seen > SEEN_MAX ||
+	    ss_io_read_path(target->procfs_fd, path, MAPS_MAX, &text) != 0)
+		return false;
+	sharing->seen += text.size;
+	for (const char *at = text.bytes;
+	     ss_maps_next(&at, text.bytes + text.size, &entry);) {
+		if (entry.shared && entry.device == object->device &&
+		    entry.inode == object->inode)
+			return true;
+	}
+	return false;
+}
+
+static bool is_mapped_in(struct sharing *sharing, const struct ss_target *target,
+			 pid_t pid)
+{
+	if (sharing->pid != pid)
+		sharing->is_mapped = maps_object(sharing, target, pid);
+	sharing->pid = pid;
+	return sharing->is_mapped;
+}
+
+/* The process of a thread, or 0. Most words where an owner would be are something else. */
+static pid_t process_of(const struct ss_target *target, pid_t tid)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_status status;
+	char path[48];
+
+	if (tid > TID_MAX)
+		return 0;
+	(void)snprintf(path, sizeof(path), "%d/status", tid); /* fits */
+	return ss_io_read_record(target->procfs_fd, path, RECORD_MAX, &text) == 0 &&
+			       ss_status_parse(text.bytes, text.size, &status) ?
+		       status.tgid :
+		       0;
+}
+
+/* The parent of the process, or 0. */
+static pid_t parent_of(const struct ss_target *target)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_status status;
+
+	return ss_target_read_status(target, target->pid, &text, &status) ?
+		       status.parent :
+		       0;
+}
+
+/* The thread has taken the lock in memory that is not shared, so it must have been before the
+   fork. */
+static void set_forked_owner(struct ss_facts *all, struct ss_thread_facts *facts,
+			     const struct ss_target *target, pid_t tid)
+{
+	pid_t pid = process_of(target, tid);
+
+	if (pid == 0 || pid != parent_of(target))
+		return;
+	facts->forked_owner = tid;
+	all->parent = pid;
+}
+
+/* Lock words contain ids of their pid namespace: follow them only in ours. */
+static void add_sharer(struct ss_peers *peers, struct sharing *sharing,
+		       const struct ss_capture *capture, const struct ss_target *target,
+		       struct ss_thread_facts *facts)
+{
+	struct ss_futex futex;
+
+	if (!ss_futex_parse(&facts->call, &futex) || facts->lock.size == 0 ||
+	    (capture->process.inner_pid &&
+	     capture->process.inner_pid != capture->process.pid))
+		return;
+	for (size_t i = 0; i < SS_FUTEX_OWNERS; i++) {
+		pid_t tid = (pid_t)owner_word(facts, &futex, i);
+		if (tid < 2 || is_own(capture, tid))
+			continue;
+		if (futex.private) {
+			set_forked_owner(capture->facts, facts, target, tid);
+			continue;
+		}
+		pid_t pid = process_of(target, tid);
+		if (!pid || !object_at(sharing, target, futex.address).inode ||
+		    !is_mapped_in(sharing, target, pid))
+			continue;
+		facts->sharer = pid;
+		add(peers, pid);
+	}
+}
+
+/* A thread that waits on a futex. */
+struct waiter {
+	uint32_t inner_tid;
+	const struct ss_thread_facts *facts;
+};
+
+static int compare_waiters(const void *a, const void *b)
+{
+	const struct waiter *x = a;
+	const struct waiter *y = b;
+
+	return (x->inner_tid > y->inner_tid) - (x->inner_tid < y->inner_tid);
+}
+
+/* Collects threads that wait on a futex, sorted by id. Returns their number. */
+static size_t find_waiters(const struct ss_capture *capture, struct waiter *waiters)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		const struct ss_thread_facts *facts =
+			ss_facts_find_thread(capture->facts, thread->tid);
+		pid_t tid = thread->inner_tid ? thread->inner_tid : thread->tid;
+		if (facts && facts->lock.size > 0)
+			waiters[count++] = (struct waiter){ (uint32_t)tid, facts };
+	}
+	if (count > 1)
+		qsort(waiters, count, sizeof(*waiters), compare_waiters);
+	return count;
+}
+
+/* The index of the waiter that the lock word of another one names, or NONE. */
+static size_t owner_of(const struct waiter *waiter, const struct waiter *waiters,
+		       size_t count)
+{
+	struct ss_futex futex;
+
+	if (!ss_futex_parse(&waiter->facts->call, &futex))
+		return SS_GRAPH_NONE;
+	for (size_t i = 0; i < SS_FUTEX_OWNERS; i++) {
+		uint32_t tid = owner_word(waiter->facts, &futex, i);
+		size_t at = ss_lower_bound(count, k, waiters[k].inner_tid < tid);
+		if (at < count && waiters[at].inner_tid == tid)
+			return at;
+	}
+	return SS_GRAPH_NONE;
+}
+
+/* first: a thread of the cycle. */
+static bool is_unproven(const struct ss_graph *graph, const struct waiter *waiters,
+			size_t first)
+{
+	unsigned freeze_round = waiters[first].facts->freeze_round;
+	bool together = freeze_round != 0;
+	bool still = true;
+	size_t at = first;
+
+	/* NOLINTBEGIN(clang-analyzer-core.NullDereference): all threads of a cycle are waiters */
+	do {
+		together = together && waiters[at].facts->freeze_round == freeze_round;
+		still = still && waiters[at].facts->unchanged;
+		at = graph->next[at];
+	} while (at != first);
+	/* NOLINTEND(clang-analyzer-core.NullDereference) */
+	return !together && !still;
+}
+
+bool ss_peers_have_unproven_cycle(const struct ss_capture *capture)
+{
+	size_t max = capture->threads.count + 1;
+	_cleanup_free_ struct waiter *waiters = calloc(max, sizeof(*waiters));
+	_cleanup_free_ size_t *next = calloc(max, sizeof(*next));
+	struct ss_graph graph;
+	bool unproven = false;
+
+	if (!waiters || !next || !capture->facts)
+		return false;
+	size_t count = find_waiters(capture, waiters);
+	for (size_t i = 0; i < count; i++)
+		next[i] = owner_of(&waiters[i], waiters, count);
+	if (!ss_graph_init(&graph, next, count))
+		return false;
+	for (size_t i = 0; i < count && !unproven; i++)
+		unproven = graph.cyclic[i] && graph.end[i] == i &&
+			   is_unproven(&graph, waiters, i);
+	ss_graph_deinit(&graph);
+	return unproven;
+}
+
+static struct ss_thread_facts *find_facts(struct ss_facts *facts, pid_t tid)
+{
+	size_t at = ss_lower_bound(facts->threads.count, i,
+				   facts->threads.items[i].tid < tid);
+
+	return at < facts->threads.count && facts->threads.items[at].tid == tid ?
+		       &facts->threads.items[at] :
+		       NULL;
+}
+
+void ss_peers_find(struct ss_peers *peers, struct ss_capture *capture,
+		   const struct ss_target *target)
+{
+	struct sharing sharing = {};
+
+	for (size_t i = 0; i < capture->threads.count && capture->facts; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		struct ss_thread_facts *facts = find_facts(capture->facts, thread->tid);
+		const struct ss_call *call = facts ? ss_call_find(facts->call.id) : NULL;
+		if (!facts || facts->state == 'R')
+			continue;
+		if (facts->holder.pid > 0)
+			add(peers, facts->holder.pid);
+		else if (call &&
+			 (call->kind == SS_WAIT_READ || call->kind == SS_WAIT_WRITE ||
+			  call->kind == SS_WAIT_RECEIVE))
+			add_other_end(peers, capture, thread, facts);
+		else if (call && call->kind == SS_WAIT_CHILD)
+			add_child(peers, capture->facts);
+		else
+			add_sharer(peers, &sharing, capture, target, facts);
+	}
+	ss_buffer_deinit(&sharing.maps);
+}

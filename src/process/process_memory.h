@@ -1,0 +1,63 @@
+/*
+ * Copying memory of the target: many pieces in few system calls, with fallbacks if
+ * process_vm_readv is refused (a seccomp filter, an old kernel).
+ */
+#ifndef SS_PROCESS_PROCESS_MEMORY_H
+#define SS_PROCESS_PROCESS_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "data/memory.h"
+
+struct ss_target;
+
+struct ss_process_memory {
+	pid_t tid;	/* a living thread of the process */
+	int mem_fd;	/* its /proc/…/mem; or -1 */
+	int pagemap_fd; /* its /proc/…/pagemap; or -1 */
+	bool no_swap;	/* pages in swap are left there, as if they were absent */
+	bool ahead; /* pieces are many and close together: look at more pages at once */
+	uint64_t program; /* ss_target_program() before its files were opened */
+	/* CLOCK_MONOTONIC; ss_process_memory_read_present() reads nothing afterwards. 0:
+	   none */
+	uint64_t deadline_ns;
+};
+
+/* Copies the readable prefix of each piece. Does not allocate or open files. */
+void ss_process_memory_read(const struct ss_process_memory *memory,
+			    struct ss_piece *pieces, size_t count);
+
+/*
+ * The same while threads stand still: never waits for a file system or a userfaultfd(2),
+ * neither of which may ever answer. Only pages are read that are in memory, or in swap.
+ * At any other one a piece ends; with a bitmap for absent pages, it goes on behind that
+ * page, whose bytes are 0. Without pagemap_fd all are read.
+ *
+ * A page could be dropped between the check and the read, but not by a thread that stands
+ * still: therefore the check is a part of the freeze.
+ */
+void ss_process_memory_read_present(const struct ss_process_memory *memory,
+				    struct ss_piece *pieces, size_t count);
+
+/*
+ * Finds the next pages in memory, not in swap, between *start and end: they are from *start, which
+ * is moved, to the result. 0: there are no more.
+ */
+uint64_t ss_process_memory_find_present(const struct ss_process_memory *memory,
+					uint64_t *start, uint64_t end);
+
+/* Copies one piece with PTRACE_PEEKDATA: tid must be stopped by this thread. */
+void ss_process_memory_peek(pid_t tid, struct ss_piece *piece);
+
+/*
+ * Whether a process still has the memory of maps_fd (/proc/PID/maps): execve() replaces
+ * it, and exit drops it. The memory may outlive the process: a child of vfork() shares
+ * that of its parent.
+ */
+bool ss_process_memory_is_mapped(const struct ss_process_memory *memory,
+				 const struct ss_target *target, int maps_fd);
+
+#endif

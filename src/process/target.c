@@ -1,0 +1,440 @@
+#include "process/target.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arch/arch.h"
+#include "base/clock.h"
+#include "base/scan.h"
+#include "data/pipeline.h"
+#include "base/proc_process.h"
+#include "process/denial.h"
+#include "process/kept_files.h"
+
+/* stat and syscall are far smaller; the line Groups can make status long. */
+enum {
+	RECORD_MAX = 8 * 1024,
+	STATUS_MAX = 32 * 1024, /* with a thousand groups before CoreDumping */
+	STAT_MAX = 2048,
+	PATH_SIZE = 64,
+	/* How long a forked process usually takes at most until it executes a program. */
+	YOUNG_MS = 100,
+};
+
+/* Writes "TID/name". A freeze does not format. */
+static void make_path(char path[PATH_SIZE], pid_t tid, const char *name)
+{
+	char digits[16];
+	size_t count = 0;
+
+	for (unsigned left = (unsigned)tid; left > 0 || count == 0; left /= 10)
+		digits[count++] = (char)('0' + left % 10);
+	while (count > 0)
+		*path++ = digits[--count];
+	*path++ = '/';
+	memcpy(path, name, strlen(name) + 1);
+}
+
+bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *name,
+			 struct ss_buffer *text)
+{
+	char path[PATH_SIZE];
+
+	make_path(path, tid, name);
+	return ss_io_read_record(target->task_fd, path, RECORD_MAX, text) == 0;
+}
+
+bool ss_target_read_stat(const struct ss_target *target, pid_t tid,
+			 struct ss_buffer *text, struct ss_stat *ret)
+{
+	if (target->kept && ss_kept_files_read_stat(target->kept, tid, ret))
+		return true;
+	return ss_target_read_task(target, tid, "stat", text) &&
+	       ss_stat_parse(text->bytes, text->size, ret);
+}
+
+bool ss_target_will_execute(const struct ss_target *target)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	uint64_t per_second = (uint64_t)SS_MAX(sysconf(_SC_CLK_TCK), 1L);
+	uint64_t now = ss_clock_ns(CLOCK_BOOTTIME) / (SS_NS_PER_SECOND / per_second);
+	struct ss_stat stat;
+
+	return ss_target_read_stat(target, target->pid, &text, &stat) && stat.forked &&
+	       now < stat.start_time + per_second * YOUNG_MS / 1000;
+}
+
+bool ss_target_read_status(const struct ss_target *target, pid_t tid,
+			   struct ss_buffer *text, struct ss_status *ret)
+{
+	return ss_target_read_task(target, tid, "status", text) &&
+	       ss_status_parse(text->bytes, text->size, ret);
+}
+
+char ss_target_peek_state(const struct ss_target *target, pid_t tid)
+{
+	char path[PATH_SIZE];
+	char text[STAT_MAX];
+	struct ss_stat stat;
+
+	make_path(path, tid, "stat");
+	_cleanup_close_ int fd = openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	return n > 0 && ss_stat_parse(text, (size_t)n, &stat) ? stat.state : '\0';
+}
+
+int ss_target_open_task(const struct ss_target *target, pid_t tid, const char *name)
+{
+	char path[PATH_SIZE];
+
+	make_path(path, tid, name);
+	return openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
+}
+
+bool ss_target_dumps_core(int status_fd)
+{
+	char text[STATUS_MAX];
+	ssize_t n = status_fd < 0 ? -1 : pread(status_fd, text, sizeof(text), 0);
+
+	return n > 0 && ss_status_dumps_core(text, (size_t)n);
+}
+
+static bool is_alive(const struct ss_target *target, pid_t tid, struct ss_buffer *text,
+		     struct ss_stat *ret)
+{
+	return ss_target_read_stat(target, tid, text, ret) && ret->state != 'Z' &&
+	       ret->state != 'X';
+}
+
+/* *ret: of the thread that is returned */
+static pid_t find_live(const struct ss_target *target, struct ss_stat *ret)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+
+	if (is_alive(target, target->pid, &text, ret))
+		return target->pid;
+	DIR *dir = ss_io_open_directory(target->task_fd, ".");
+	pid_t found = 0;
+	if (!dir)
+		return 0;
+	for (struct dirent *entry; !found && (entry = readdir(dir));) {
+		pid_t tid = ss_scan_pid(entry->d_name);
+		if (tid > 0 && is_alive(target, tid, &text, ret))
+			found = tid;
+	}
+	(void)closedir(dir); /* only read from */
+	return found;
+}
+
+pid_t ss_target_find_live(const struct ss_target *target)
+{
+	struct ss_stat stat;
+
+	return find_live(target, &stat);
+}
+
+uint64_t ss_target_program(const struct ss_target *target)
+{
+	struct ss_stat stat;
+
+	return find_live(target, &stat) ? stat.program : 0;
+}
+
+/* Opens /proc/TID, which exists although it is not listed, and checks that it is still
+   a thread of the target. */
+static int open_thread(const struct ss_target *target, pid_t tid)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_status status;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", tid); /* always fits */
+	_cleanup_close_ int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || ss_io_read_record(fd, "status", RECORD_MAX, &text) != 0 ||
+	    !ss_status_parse(text.bytes, text.size, &status) ||
+	    status.tgid != target->pid)
+		return -1;
+	return take_fd(fd);
+}
+
+pid_t ss_target_reopen_live(struct ss_target *target)
+{
+	pid_t live = ss_target_find_live(target);
+
+	if (live == 0 || live == target->live)
+		return live;
+	int fd = open_thread(target, live);
+	if (fd < 0)
+		return 0;
+	close_cleanup(&target->proc_fd);
+	target->proc_fd = fd;
+	target->live = live;
+	return live;
+}
+
+void ss_target_open_root(struct ss_target *target)
+{
+	close_cleanup(&target->root_fd);
+	target->root_fd =
+		openat(target->proc_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Why nothing of a process can be read although it may exist; or NULL. */
+static struct ss_error *explain_limit(pid_t pid)
+{
+	_cleanup_close_ int fd = open("/", O_PATH | O_CLOEXEC);
+	int errnum = errno;
+
+	if (fd >= 0)
+		return NULL;
+	return ss_error_with_remedy(ss_error_new(SS_ERROR_SYSTEM,
+						 "cannot read process %d: %s", pid,
+						 strerrordesc_np(errnum)),
+				    "raise the limit of open files: ulimit -n 1024");
+}
+
+struct ss_error *ss_target_missing(const struct ss_target *target)
+{
+	struct ss_error *error = explain_limit(target->pid);
+
+	return error ? error :
+		       ss_error_new(SS_ERROR_NO_PROCESS, "process %d has ended",
+				    target->pid);
+}
+
+static struct ss_error *no_process(pid_t pid)
+{
+	struct ss_error *error = explain_limit(pid);
+
+	if (error)
+		return error;
+	return ss_error_with_remedy(
+		ss_error_new(SS_ERROR_NO_PROCESS, "there is no process %d", pid),
+		"look it up again: pgrep -a NAME (in a container: a pid as seen from "
+		"here)");
+}
+
+struct ss_error *ss_target_check(const struct ss_target *target)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_stat stat;
+
+	if (!ss_target_read_stat(target, target->pid, &text, &stat) ||
+	    stat.start_time != target->start_time)
+		return ss_target_missing(target);
+	return NULL;
+}
+
+static struct ss_error *open_directories(pid_t pid, struct ss_target *target)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", pid); /* always fits */
+	if (target->procfs_fd < 0)
+		target->procfs_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	target->pid = target->live = pid;
+	target->proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int errnum = errno;
+	if (target->proc_fd < 0 && errnum == ENOENT && access("/proc/self", F_OK) != 0)
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_SYSTEM, "/proc is not mounted here"),
+			"mount -t proc proc /proc");
+	if (target->proc_fd < 0)
+		return errnum == ENOENT ? no_process(pid) :
+					  ss_error_new_errno(errnum, "%s", path);
+	target->task_fd =
+		openat(target->proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	errnum = errno;
+	if (target->task_fd < 0)
+		return errnum == EACCES || errnum == EPERM ? ss_denial_explain(target) :
+							     no_process(pid);
+	return NULL;
+}
+
+/* Without it a process would seem to have no threads. */
+static struct ss_error *check_listing(const struct ss_target *target)
+{
+	uint64_t entries[32]; /* aligned; room for the first ones */
+
+	if (syscall(SYS_getdents64, target->task_fd, entries, sizeof(entries)) >= 0)
+		return NULL;
+	int errnum = errno;
+	if (errnum == ENOENT || errnum == ESRCH)
+		return ss_target_missing(target);
+	return ss_error_with_remedy(
+		ss_error_new(SS_ERROR_SYSTEM, "cannot list the threads of process %d: %s",
+			     target->pid, strerrordesc_np(errnum)),
+		"is there a seccomp filter that refuses getdents64(2)? Run stacksnap "
+		"without it");
+}
+
+static void close_directories(struct ss_target *target)
+{
+	close_cleanup(&target->proc_fd);
+	close_cleanup(&target->task_fd);
+	target->proc_fd = target->task_fd = -1;
+}
+
+/* Opens the directories of a process. pid may be the id of any of its threads. */
+static struct ss_error *open_process(pid_t pid, struct ss_target *target)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_status status;
+	struct ss_error *error = open_directories(pid, target);
+
+	if (error)
+		return error;
+	if (!ss_target_read_status(target, pid, &text, &status))
+		return no_process(pid);
+	if (status.tgid == pid)
+		return NULL;
+	close_directories(target);
+	return open_directories(status.tgid, target);
+}
+
+static struct ss_error *check_kind(struct ss_target *target)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_stat stat;
+
+	if (!ss_target_read_stat(target, target->pid, &text, &stat))
+		return no_process(target->pid);
+	target->start_time = stat.start_time;
+	if (stat.kernel_thread)
+		return ss_error_with_remedy(
+			ss_error_new(
+				SS_ERROR_KERNEL_THREAD,
+				"%d (%s) is a kernel thread: it has no user-space stack",
+				target->pid, stat.comm),
+			"its kernel stack: sudo cat /proc/%d/stack", target->pid);
+	if (target->pid == getpid())
+		return ss_error_new(SS_ERROR_SELF,
+				    "%d is the calling process, which cannot stop itself",
+				    target->pid);
+	if (stat.state == 'Z' && ss_target_find_live(target) == 0)
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_ZOMBIE,
+				     "process %d (%s) is a zombie: it has ended, and its "
+				     "parent has not reaped it",
+				     target->pid, stat.comm),
+			"look at its parent (ps -o ppid= -p %d), which should call "
+			"wait(2)",
+			target->pid);
+	return NULL;
+}
+
+/* Opening mem needs the same permission as ptrace (PTRACE_MODE_ATTACH), and has no side
+   effect. */
+static struct ss_error *check_access(struct ss_target *target)
+{
+	char path[32];
+	pid_t live = ss_target_reopen_live(target);
+
+	(void)snprintf(path, sizeof(path), "%d/mem", live); /* always fits */
+	_cleanup_close_ int fd = openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
+	int errnum = errno;
+	if (fd >= 0)
+		return NULL;
+	return errnum == EACCES || errnum == EPERM ? ss_denial_explain(target) :
+						     no_process(target->pid);
+}
+
+/* Programs of another class only: the kernel runs no program of another machine. What the
+   kernel told the program is read rather than its file, which is untrusted. If it cannot be
+   read, the size of the registers tells later. */
+static struct ss_error *check_class(const struct ss_target *target)
+{
+	_cleanup_buffer_ struct ss_buffer auxv = {};
+
+	if (ss_io_read_record(target->proc_fd, "auxv", RECORD_MAX, &auxv) != 0 ||
+	    ss_auxv_word_bits(auxv.bytes, auxv.size) != 32)
+		return NULL;
+	return ss_error_new(
+		SS_ERROR_UNSUPPORTED,
+		"process %d runs a 32-bit program; this stacksnap reads 64-bit "
+		"%s programs only",
+		target->pid, ss_arch_host.name);
+}
+
+static struct ss_error *open_target(pid_t pid, bool listing, struct ss_target **ret)
+{
+	if (pid <= 0)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "%d is not a valid pid: pids are positive", pid);
+	_cleanup_(ss_target_cleanup) struct ss_target *target =
+		calloc(1, sizeof(*target));
+	if (!target)
+		return ss_error_no_memory();
+	target->proc_fd = target->task_fd = target->root_fd = target->procfs_fd = -1;
+	target->held_mem_fd = -1;
+	target->keep_max = ss_io_keep_max();
+	target->listing = listing;
+	struct ss_error *error = open_process(pid, target);
+	if (!error)
+		error = check_kind(target);
+	if (!error)
+		error = check_listing(target);
+	if (!error && !listing)
+		error = check_access(target);
+	if (!error && !listing)
+		error = check_class(target);
+	if (!error)
+		*ret = take_ptr(target);
+	return error;
+}
+
+struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret)
+{
+	return open_target(pid, false, ret);
+}
+
+struct ss_error *ss_target_open_listing(pid_t pid, struct ss_target **ret)
+{
+	return open_target(pid, true, ret);
+}
+
+struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *ret_uid,
+				 gid_t *ret_gid)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_status status;
+
+	if (!ss_target_read_status(target, target->pid, &text, &status))
+		return no_process(target->pid);
+	*ret_uid = status.uid[1];
+	*ret_gid = status.gid[1];
+	return NULL;
+}
+
+void ss_target_close(struct ss_target *target)
+{
+	if (!target)
+		return;
+	if (target->spawned)
+		ss_target_reap(target);
+	close_directories(target);
+	close_cleanup(&target->root_fd);
+	close_cleanup(&target->procfs_fd);
+	close_cleanup(&target->held_mem_fd);
+	ss_kept_files_free(target->kept);
+	free(target);
+}
+
+bool ss_target_has_page(const struct ss_target *target, uint64_t address)
+{
+	/* Documentation/admin-guide/mm/pagemap.rst: swapped, or present. */
+	const uint64_t there = UINT64_C(3) << 62;
+	_cleanup_close_ int fd = openat(target->proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+	uint64_t entry = 0;
+	uint64_t number = address / (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return fd >= 0 &&
+	       ss_io_pread(fd, &entry, sizeof(entry), number * sizeof(entry)) ==
+		       (ssize_t)sizeof(entry) &&
+	       (entry & there);
+}

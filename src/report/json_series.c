@@ -1,0 +1,456 @@
+/*
+ * stacksnap-series/1: one line, see stacksnap-json(5).
+ */
+#include "report/diff.h"
+#include "report/json.h"
+#include "report/merged.h"
+#include "report/names.h"
+
+static void write_captures(struct ss_json *json, const struct ss_snapshots *snapshots)
+{
+	ss_json_open(json, "captures", '[');
+	for (size_t i = 0; i < snapshots->count; i++) {
+		const struct ss_snapshot *snapshot = snapshots->items[i];
+		const struct ss_process *process = ss_snapshot_process(snapshot);
+		ss_json_open(json, NULL, '{');
+		ss_json_unsigned(json, "time_ns", process->time_ns);
+		ss_json_text(json, "mode", ss_mode_name(process->mode));
+		ss_json_unsigned(json, "stopped_ns", process->stopped_ns);
+		ss_json_unsigned(json, "threads_stopped", process->threads_stopped);
+		ss_json_bool(json, "consistent", process->consistent);
+		ss_json_unsigned(json, "threads", ss_snapshot_thread_count(snapshot));
+		ss_json_unsigned(json, "threads_unseen", process->threads_unseen);
+		ss_json_goroutine_count(json, snapshot);
+		ss_json_task_counts(json, snapshot);
+		ss_json_close(json, '}');
+	}
+	ss_json_close(json, ']');
+}
+
+static void write_threads(struct ss_json *json, const struct ss_merged_stack *stack)
+{
+	ss_json_open(json, "threads", '[');
+	for (size_t i = 0; i < stack->threads.count; i++) {
+		const struct ss_merged_thread *member = &stack->threads.items[i];
+		ss_json_open(json, NULL, '{');
+		ss_json_thread(json, member->thread);
+		ss_json_unsigned(json, "snapshots", member->snapshots);
+		ss_json_wait(json, "wait", member->thread->wait);
+		ss_json_close(json, '}');
+	}
+	ss_json_close(json, ']');
+}
+
+static void write_states(struct ss_json *json, const struct ss_merged_stack *stack)
+{
+	ss_json_open(json, "states", '{');
+	for (size_t state = 0; state < SS_ARRAY_SIZE(stack->states); state++) {
+		const char name[] = { (char)state, '\0' };
+		if (stack->states[state])
+			ss_json_unsigned(json, name, stack->states[state]);
+	}
+	ss_json_close(json, '}');
+}
+
+void ss_json_plain_frame(struct ss_json *json, const struct ss_frame *frame)
+{
+	const struct ss_module *module = frame->module;
+
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "symbol", frame->symbol);
+	ss_json_signed_if(json, "symbol_offset", frame->symbol && !frame->inlined,
+			  (int64_t)frame->symbol_offset);
+	ss_json_text(json, "file", frame->file);
+	ss_json_signed_if(json, "line", frame->line, frame->line);
+	ss_json_text(json, "kind", ss_frame_kind_name(frame->kind));
+	ss_json_bool(json, "inlined", frame->inlined);
+	ss_json_unsigned(json, "omitted", frame->omitted);
+	ss_json_text(json, "module", module ? module->path : NULL);
+	ss_json_text(json, "build_id", module ? module->build_id : NULL);
+	ss_json_hex_if(json, "lookup_offset", module, frame->lookup_offset);
+	ss_json_text(json, "area", frame->area);
+	ss_json_hex_if(json, "area_offset", frame->area, frame->area_offset);
+	ss_json_close(json, '}');
+}
+
+static void write_stack(struct ss_json *json, const struct ss_snapshot *snapshot,
+			const struct ss_merged_stack *stack)
+{
+	const struct ss_thread *thread =
+		ss_snapshot_thread(snapshot, *stack->group->members);
+
+	ss_json_open(json, NULL, '{');
+	ss_json_unsigned(json, "snapshots", stack->snapshots);
+	ss_json_unsigned(json, "times", stack->times);
+	ss_json_unsigned(json, "last", stack->last);
+	write_states(json, stack);
+	ss_json_text(json, "end", ss_end_name(thread->end));
+	ss_json_text(json, "reason", thread->reason);
+	write_threads(json, stack);
+	ss_json_open(json, "frames", '[');
+	for (size_t i = 0; i < thread->frame_count; i++)
+		ss_json_plain_frame(json, ss_snapshot_frame(snapshot, thread, i));
+	ss_json_close(json, ']');
+	ss_json_close(json, '}');
+}
+
+static void write_goroutine_group(struct ss_json *json,
+				  const struct ss_snapshots *snapshots,
+				  const struct ss_merged_goroutine *group, bool changes)
+{
+	const struct ss_snapshot *last = snapshots->items[group->presence.last];
+	const struct ss_goroutine *first = group->members.items[0];
+	uint64_t longest = 0;
+
+	for (size_t i = 0; i < group->members.count; i++)
+		longest = SS_MAX(longest, group->members.items[i]->waiting_ns);
+	ss_json_open(json, NULL, '{');
+	if (changes)
+		ss_json_text(json, "change", ss_merged_goroutine_change(group));
+	else
+		ss_presence_write_times(json, &group->presence);
+	ss_presence_write_counts(json, &group->presence);
+	ss_json_unsigned(json, "count_same", group->same);
+	ss_json_open(json, "ids", '[');
+	for (size_t i = 0; i < group->members.count; i++)
+		ss_json_unsigned(json, NULL, group->members.items[i]->id);
+	ss_json_close(json, ']');
+	ss_json_text(json, "runtime", first->runtime);
+	ss_json_text(json, "status", ss_goroutine_status_name(first->status));
+	ss_json_text(json, "wait_reason", first->wait_reason);
+	ss_json_signed_if(json, "waiting_ns", longest, (int64_t)longest);
+	ss_json_bool(json, "on_thread", first->on_thread);
+	ss_json_text(json, "end", ss_end_name(first->end));
+	ss_json_open(json, "frames", '[');
+	for (size_t i = 0; i < first->frame_count; i++)
+		ss_json_plain_frame(json, ss_snapshot_goroutine_frame(last, first, i));
+	ss_json_close(json, ']');
+	ss_json_close(json, '}');
+}
+
+void ss_json_goroutine_count(struct ss_json *json, const struct ss_snapshot *snapshot)
+{
+	size_t count = ss_snapshot_goroutine_count(snapshot);
+
+	ss_json_signed_if(json, "goroutines", count, (int64_t)count);
+	ss_json_unsigned(json, "goroutines_unread",
+			 ss_snapshot_goroutines_unread(snapshot));
+}
+
+bool ss_json_merged_goroutines(struct ss_json *json, const struct ss_snapshots *snapshots,
+			       bool changes, const struct ss_format_options *options)
+{
+	_cleanup_(ss_merged_goroutines_cleanup) struct ss_merged_goroutines *merged =
+		ss_merged_goroutines_new(snapshots);
+
+	if (!merged)
+		return false;
+	bool wanted = options->goroutine_groups > 0;
+	const char *denial = changes ? ss_merged_goroutines_denial(merged) : NULL;
+	const char *problem = merged->problem ? merged->problem : denial;
+	if (merged->read == 0 || denial || !wanted) {
+		ss_json_null(json, "goroutines");
+	} else {
+		ss_json_open(json, "goroutines", '[');
+		for (size_t i = 0; i < merged->count; i++)
+			write_goroutine_group(json, snapshots, &merged->items[i],
+					      changes);
+		ss_json_close(json, ']');
+	}
+	ss_json_text(json, "goroutine_problem", wanted ? problem : NULL);
+	return true;
+}
+
+struct ss_error *ss_json_write_series(const struct ss_snapshots *snapshots,
+				      const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_snapshot *last = snapshots->items[snapshots->count - 1];
+	_cleanup_(ss_merged_cleanup) struct ss_merged *merged = ss_merged_new(snapshots);
+	struct ss_json json = { .out = out };
+
+	if (!merged)
+		return ss_error_no_memory();
+	ss_json_open(&json, NULL, '{');
+	ss_json_text(&json, "schema", "stacksnap-series/1");
+	ss_json_process(&json, ss_snapshot_process(last));
+	ss_json_unsigned(&json, "period_ns", snapshots->period_ns);
+	write_captures(&json, snapshots);
+	ss_json_open(&json, "stacks", '[');
+	for (size_t i = 0; i < merged->count; i++)
+		write_stack(&json, snapshots->items[merged->items[i].last],
+			    &merged->items[i]);
+	ss_json_close(&json, ']');
+	if (!ss_json_merged_goroutines(&json, snapshots, false, options) ||
+	    !ss_json_merged_tasks(&json, snapshots))
+		return ss_error_no_memory();
+	ss_json_deadlocks(&json, last);
+	ss_json_text(&json, "problem", options->problem);
+	ss_json_close(&json, '}');
+	(void)fputc_unlocked('\n', out);
+	return NULL;
+}
+
+/*
+ * Tasks of asyncio in documents on several snapshots of a process.
+ */
+
+void ss_json_task_counts(struct ss_json *json, const struct ss_snapshot *snapshot)
+{
+	ss_json_unsigned(json, "tasks", ss_snapshot_async_task_count(snapshot));
+	ss_json_unsigned(json, "tasks_changed",
+			 ss_snapshot_async_tasks_changed(snapshot));
+	ss_json_unsigned(json, "tasks_unread", ss_snapshot_async_tasks_unread(snapshot));
+}
+
+static void write_task_frames(struct ss_json *json, const char *key,
+			      const struct ss_snapshot *snapshot,
+			      const struct ss_async_task *task)
+{
+	if (!task) {
+		ss_json_null(json, key);
+		return;
+	}
+	ss_json_open(json, key, '[');
+	for (size_t i = 0; i < task->frame_count; i++)
+		ss_json_plain_frame(json,
+				    ss_snapshot_async_task_frame(snapshot, task, i));
+	ss_json_close(json, ']');
+}
+
+/* What the task does, but its frames. */
+static void write_state(struct ss_json *json, const struct ss_snapshot *snapshot,
+			const struct ss_async_task *task)
+{
+	ss_json_text(json, "status", ss_async_task_status_name(task->status));
+	ss_json_signed_if(json, "loop_tid", task->tid, task->tid);
+	ss_json_text(json, "awaited_type", task->awaited_type);
+	ss_json_open(json, "awaited_names", '[');
+	for (size_t i = 0; i < task->awaited_count; i++)
+		ss_json_text(json, NULL,
+			     ss_snapshot_async_task(snapshot, task->awaited[i])->name);
+	ss_json_close(json, ']');
+}
+
+static void write_group(struct ss_json *json, const struct ss_snapshots *snapshots,
+			const struct ss_merged_task *group)
+{
+	const struct ss_snapshot *last = snapshots->items[group->presence.last];
+
+	ss_json_open(json, NULL, '{');
+	ss_presence_write_times(json, &group->presence);
+	ss_presence_write_counts(json, &group->presence);
+	ss_json_open(json, "names", '[');
+	for (size_t i = 0; i < group->members.count; i++)
+		ss_json_text(json, NULL, group->members.items[i]->name);
+	ss_json_close(json, ']');
+	write_state(json, last, group->members.items[0]);
+	write_task_frames(json, "frames", last, group->members.items[0]);
+	ss_json_close(json, '}');
+}
+
+bool ss_json_merged_tasks(struct ss_json *json, const struct ss_snapshots *snapshots)
+{
+	_cleanup_(ss_merged_tasks_cleanup) struct ss_merged_tasks *merged =
+		ss_merged_tasks_new(snapshots);
+
+	if (!merged)
+		return false;
+	ss_json_open(json, "tasks", '[');
+	for (size_t i = 0; i < merged->count; i++)
+		write_group(json, snapshots, &merged->items[i]);
+	ss_json_close(json, ']');
+	ss_json_text(json, "tasks_problem", merged->problem);
+	return true;
+}
+
+static void write_task_change(struct ss_json *json, const struct ss_diff_input *input,
+			      const struct ss_task_change *change)
+{
+	const struct ss_async_task *before = change->before;
+	const struct ss_async_task *after = change->after;
+	const struct ss_async_task *task = after ? after : before;
+
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "change", ss_change_name(change->change));
+	/* cppcheck-suppress ctunullpointer; a change has one of them at least */
+	ss_json_text(json, "name", task->name);
+	ss_json_hex(json, "address", task->address);
+	ss_json_text(json, "status_before",
+		     before ? ss_async_task_status_name(before->status) : NULL);
+	write_state(json, after ? input->after.snapshot : input->before.snapshot, task);
+	ss_json_unsigned(json, "common_frames", change->common);
+	write_task_frames(json, "frames_before", input->before.snapshot, before);
+	write_task_frames(json, "frames", input->after.snapshot, after);
+	ss_json_close(json, '}');
+}
+
+bool ss_json_task_diff(struct ss_json *json, const struct ss_diff_input *input,
+		       const struct ss_diff *threads,
+		       const struct ss_format_options *options)
+{
+	_cleanup_(ss_task_diff_cleanup) struct ss_task_diff *diff =
+		ss_task_diff_new(input, threads);
+
+	if (!diff)
+		return false;
+	ss_json_open(json, "tasks", '[');
+	for (size_t i = 0; i < diff->count; i++)
+		write_task_change(json, input, &diff->items[i]);
+	ss_json_close(json, ']');
+	ss_json_text(json, "tasks_problem", options->task_groups ? diff->problem : NULL);
+	return true;
+}
+
+/*
+ * stacksnap-diff/1: one line, see stacksnap-json(5).
+ */
+
+static void write_side(struct ss_json *json, const char *key,
+		       const struct ss_diff_side *side)
+{
+	const struct ss_process *process = ss_snapshot_process(side->snapshot);
+
+	ss_json_open(json, key, '{');
+	ss_json_process(json, process);
+	ss_json_unsigned(json, "time_ns", process->time_ns);
+	ss_json_text(json, "file", side->file);
+	ss_json_goroutine_count(json, side->snapshot);
+	ss_json_task_counts(json, side->snapshot);
+	ss_json_close(json, '}');
+}
+
+static void write_frames(struct ss_json *json, const char *key,
+			 const struct ss_diff_side *side, const struct ss_thread *thread)
+{
+	if (!thread) {
+		ss_json_null(json, key);
+		return;
+	}
+	ss_json_open(json, key, '[');
+	for (size_t i = 0; i < thread->frame_count; i++)
+		ss_json_plain_frame(json, ss_snapshot_frame(side->snapshot, thread, i));
+	ss_json_close(json, ']');
+}
+
+static void write_progress(struct ss_json *json,
+			   const struct ss_thread_progress *progress)
+{
+	if (!progress) {
+		ss_json_null(json, "progress");
+		return;
+	}
+	ss_json_open(json, "progress", '{');
+	ss_json_text(json, "movement", ss_movement_name(progress->movement));
+	ss_json_unsigned(json, "run_ns", progress->run_ns);
+	ss_json_unsigned(json, "ready_ns", progress->ready_ns);
+	ss_json_unsigned(json, "runs", progress->runs);
+	ss_json_close(json, '}');
+}
+
+static void write_change(struct ss_json *json, const struct ss_diff_input *input,
+			 const struct ss_thread_change *change)
+{
+	const struct ss_thread *before = change->before;
+	const struct ss_thread *after = change->after;
+
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "change", ss_change_name(change->change));
+	/* cppcheck-suppress ctunullpointer; a change has one of them at least */
+	ss_json_thread(json, after ? after : before);
+	ss_json_signed_if(json, "tid_before", before, before ? before->tid : 0);
+	ss_json_state(json, "state_before", before ? before->state : '?');
+	ss_json_bool(json, "blocked", change->class <= SS_GROUP_BLOCKED);
+	ss_json_unsigned(json, "common_frames", change->common);
+	write_progress(json, change->progress);
+	ss_json_wait(json, "wait", change->wait);
+	write_frames(json, "frames_before", &input->before, before);
+	write_frames(json, "frames", &input->after, after);
+	ss_json_close(json, '}');
+}
+
+struct ss_error *ss_json_write_diff(const struct ss_diff_input *input,
+				    const struct ss_format_options *options, FILE *out)
+{
+	_cleanup_(ss_diff_cleanup) struct ss_diff *diff = ss_diff_new(input);
+	const struct ss_snapshot *sides[] = { input->before.snapshot,
+					      input->after.snapshot };
+	const struct ss_snapshots both = { .items = sides,
+					   .count = SS_ARRAY_SIZE(sides) };
+	struct ss_json json = { .out = out };
+
+	if (!diff)
+		return ss_error_no_memory();
+	ss_json_open(&json, NULL, '{');
+	ss_json_text(&json, "schema", "stacksnap-diff/1");
+	write_side(&json, "before", &input->before);
+	write_side(&json, "after", &input->after);
+	ss_json_bool(&json, "same_process", diff->same_process);
+	for (size_t i = 0; i < SS_CHANGE_COUNT; i++)
+		ss_json_unsigned(&json, ss_change_name((enum ss_change)i),
+				 diff->counts[i]);
+	ss_json_open(&json, "threads", '[');
+	for (size_t i = 0; i < diff->count; i++)
+		write_change(&json, input, &diff->items[i]);
+	ss_json_close(&json, ']');
+	if (!ss_json_merged_goroutines(&json, &both, true, options) ||
+	    !ss_json_task_diff(&json, input, diff, options))
+		return ss_error_no_memory();
+	ss_json_text(&json, "problem", options->problem);
+	ss_json_close(&json, '}');
+	(void)fputc_unlocked('\n', out);
+	return NULL;
+}
+
+/*
+ * stacksnap-hang/1: one line, see stacksnap-json(5).
+ */
+
+static void write_thread(struct ss_json *json, const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread,
+			 const struct ss_thread_progress *progress)
+{
+	ss_json_open(json, NULL, '{');
+	ss_json_thread(json, thread);
+	ss_json_text(json, "movement", ss_movement_name(progress->movement));
+	ss_json_bool(json, "stuck", progress->stuck);
+	ss_json_bool(json, "blocked", progress->blocked);
+	ss_json_unsigned(json, "run_ns", progress->run_ns);
+	ss_json_unsigned(json, "ready_ns", progress->ready_ns);
+	ss_json_unsigned(json, "runs", progress->runs);
+	ss_json_unsigned(json, "voluntary", progress->voluntary);
+	ss_json_unsigned(json, "forced", progress->forced);
+	ss_json_text(json, "within", progress->within);
+	ss_json_unsigned(json, "samples", progress->samples);
+	ss_json_wait_text(json, "wait", thread->wait);
+	ss_json_text(json, "wait_kind",
+		     thread->wait ? ss_wait_kind_name(thread->wait->kind) : NULL);
+	ss_json_wait(json, "wait_data", thread->wait);
+	ss_json_waits_in(json, snapshot, thread);
+	ss_json_close(json, '}');
+}
+
+struct ss_error *ss_json_write_hang(const struct ss_snapshot *snapshot,
+				    const struct ss_progress *progress,
+				    const struct ss_format_options *options, FILE *out)
+{
+	struct ss_json json = { .out = out };
+
+	(void)options;
+	ss_json_open(&json, NULL, '{');
+	ss_json_text(&json, "schema", "stacksnap-hang/1");
+	ss_json_process(&json, ss_snapshot_process(snapshot));
+	ss_json_text(&json, "verdict", ss_verdict_name(ss_progress_verdict(progress)));
+	ss_json_unsigned(&json, "elapsed_ns", ss_progress_elapsed_ns(progress));
+	ss_json_bool(&json, "closed", ss_progress_is_closed(progress));
+	ss_json_open(&json, "threads", '[');
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
+		write_thread(&json, snapshot, ss_snapshot_thread(snapshot, i),
+			     ss_progress_thread(progress, i));
+	ss_json_close(&json, ']');
+	bool whole = ss_json_goroutines(&json, snapshot, true);
+	ss_json_tasks(&json, snapshot);
+	ss_json_deadlocks(&json, snapshot);
+	ss_json_close(&json, '}');
+	(void)fputc_unlocked('\n', out);
+	return whole ? NULL : ss_error_no_memory();
+}

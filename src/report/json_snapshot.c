@@ -1,0 +1,488 @@
+/*
+ * stacksnap-snapshot/1, see stacksnap-json(5): one line for each document.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "report/crash.h"
+#include "report/group.h"
+#include "report/json.h"
+#include "report/names.h"
+#include "report/stack_cache.h"
+#include "report/text.h"
+
+static const char *source_name(enum ss_frame_source source)
+{
+	static const char *const names[] = {
+		[SS_FROM_REGISTERS] = "registers",
+		[SS_FROM_CFI] = "cfi",
+		[SS_FROM_FRAME_POINTER] = "frame-pointer",
+		[SS_FROM_RETURN_ADDRESS] = "return-address",
+		[SS_FROM_INLINE] = "inline",
+		[SS_FROM_RUNTIME] = "runtime",
+	};
+
+	return (size_t)source < SS_ARRAY_SIZE(names) ? names[source] : "unknown";
+}
+
+static void write_frame(struct ss_json *json, const struct ss_frame *frame)
+{
+	bool in_module = frame->module != NULL;
+	bool native = frame->kind == SS_FRAME_NATIVE;
+
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "kind", ss_frame_kind_name(frame->kind));
+	ss_json_hex_if(json, "pc", native, frame->pc);
+	ss_json_signed_if(json, "module", in_module, frame->module_index);
+	ss_json_hex_if(json, "offset", in_module, frame->offset);
+	ss_json_text(json, "symbol", frame->symbol);
+	ss_json_signed_if(json, "symbol_offset",
+			  frame->symbol && !frame->inlined && native,
+			  (int64_t)frame->symbol_offset);
+	ss_json_text(json, "file", frame->file);
+	ss_json_signed_if(json, "line", frame->line, frame->line);
+	ss_json_signed_if(json, "column", frame->column, frame->column);
+	ss_json_bool(json, "inlined", frame->inlined);
+	ss_json_bool(json, "signal_frame", frame->signal_frame);
+	ss_json_unsigned(json, "omitted", frame->omitted);
+	ss_json_text(json, "source", source_name(frame->source));
+	ss_json_hex_if(json, "lookup_offset", in_module, frame->lookup_offset);
+	ss_json_text(json, "area", frame->area);
+	ss_json_hex_if(json, "area_offset", frame->area, frame->area_offset);
+	ss_json_close(json, '}');
+}
+
+static void write_frames(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread,
+			 const struct ss_format_options *options, FILE *out)
+{
+	struct ss_json json = { .out = out };
+
+	(void)options;
+	for (size_t i = 0; i < thread->frame_count; i++)
+		write_frame(&json, ss_snapshot_frame(snapshot, thread, i));
+}
+
+/* An array of lines, or null. */
+static void write_lines(struct ss_json *json, const char *key, const char *text)
+{
+	_cleanup_free_ char *copy = text ? strdup(text) : NULL;
+	char *rest = copy;
+
+	if (!copy) {
+		ss_json_null(json, key);
+		return;
+	}
+	ss_json_open(json, key, '[');
+	for (char *line; (line = strsep(&rest, "\n"));)
+		ss_json_text(json, NULL, line);
+	ss_json_close(json, ']');
+}
+
+void ss_json_waits_in(struct ss_json *json, const struct ss_snapshot *snapshot,
+		      const struct ss_thread *thread)
+{
+	size_t program = 0;
+	size_t called = ss_text_find_wait(snapshot, thread, &program);
+
+	if (called >= thread->frame_count) {
+		ss_json_null(json, "waits_in");
+		return;
+	}
+	const struct ss_frame *caller = ss_snapshot_frame(snapshot, thread, program);
+	ss_json_open(json, "waits_in", '{');
+	ss_json_text(json, "function",
+		     ss_snapshot_frame(snapshot, thread, called)->symbol);
+	ss_json_text(json, "caller", caller->symbol);
+	ss_json_text(json, "file", caller->file);
+	ss_json_signed_if(json, "line", caller->line, caller->line);
+	ss_json_close(json, '}');
+}
+
+/* Whether another element may be written; otherwise it is counted. */
+static bool has_room(struct ss_json *json)
+{
+	bool room = !json->max_size || (uint64_t)ftello(json->out) < json->max_size;
+
+	json->left_out += !room;
+	return room;
+}
+
+/* Equal stacks are written once if there is a limit. */
+static void write_stack(struct ss_json *json, const struct ss_thread *thread,
+			bool is_crash, struct ss_stack_cache *cache)
+{
+	if (json->max_size && !is_crash && ss_stack_cache_has_written(cache, thread)) {
+		ss_json_null(json, "frames");
+		return;
+	}
+	ss_json_open(json, "frames", '[');
+	ss_stack_cache_write(cache, thread, json->out);
+	ss_json_close(json, ']');
+}
+
+static void write_thread(struct ss_json *json, const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread, struct ss_stack_cache *cache)
+{
+	const struct ss_crash *crash = &ss_snapshot_process(snapshot)->crash;
+	bool is_crash = crash->signal && crash->tid == thread->tid;
+
+	if (!is_crash && !has_room(json))
+		return;
+	ss_json_open(json, NULL, '{');
+	ss_json_thread(json, thread);
+	ss_json_unsigned(json, "stopped_ns", thread->stopped_ns);
+	ss_json_text(json, "end", ss_end_name(thread->end));
+	ss_json_text(json, "reason", thread->reason);
+	ss_json_text(json, "native_reason", thread->native_reason);
+	ss_json_unsigned(json, "stack_id", thread->stack_id);
+	ss_json_bool(json, "consistent", thread->consistent);
+	ss_json_wait(json, "wait", thread->wait);
+	ss_json_waits_in(json, snapshot, thread);
+	ss_json_text(json, "wchan", thread->wchan);
+	write_lines(json, "kernel_stack", thread->kernel_stack);
+	write_stack(json, thread, is_crash, cache);
+	ss_json_close(json, '}');
+}
+
+static void write_goroutine_group(struct ss_json *json,
+				  const struct ss_snapshot *snapshot,
+				  const struct ss_goroutine_group *group)
+{
+	const struct ss_goroutine *first = *group->members;
+	uint64_t longest = 0;
+
+	for (size_t i = 0; i < group->count; i++)
+		longest = SS_MAX(longest, group->members[i]->waiting_ns);
+	ss_json_open(json, NULL, '{');
+	ss_json_unsigned(json, "count", group->count);
+	ss_json_open(json, "ids", '[');
+	for (size_t i = 0; i < group->count && (i == 0 || has_room(json)); i++)
+		ss_json_unsigned(json, NULL, group->members[i]->id);
+	ss_json_close(json, ']');
+	ss_json_text(json, "runtime", first->runtime);
+	ss_json_text(json, "status", ss_goroutine_status_name(first->status));
+	ss_json_text(json, "wait_reason", first->wait_reason);
+	ss_json_signed_if(json, "waiting_ns", longest, (int64_t)longest);
+	ss_json_signed_if(json, "tid", first->tid && group->count == 1, first->tid);
+	ss_json_bool(json, "on_thread", first->on_thread);
+	ss_json_bool(json, "changed", first->changed);
+	ss_json_text(json, "lock_function", first->lock_function);
+	ss_json_text(json, "end", ss_end_name(first->end));
+	ss_json_text(json, "reason", first->reason);
+	ss_json_unsigned(json, "stack_id", first->stack_id);
+	ss_json_open(json, "frames", '[');
+	for (size_t i = 0; i < first->frame_count; i++)
+		write_frame(json, ss_snapshot_goroutine_frame(snapshot, first, i));
+	ss_json_close(json, ']');
+	ss_json_close(json, '}');
+}
+
+/* An array of groups; null if there is no Go program, or it was not looked at. */
+bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot,
+			bool blocked)
+{
+	_cleanup_(ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *grouping =
+		ss_goroutine_grouping_new(snapshot, true);
+
+	if (!grouping)
+		return false;
+	if (ss_snapshot_goroutine_count(snapshot) == 0) {
+		ss_json_null(json, "goroutines");
+	} else {
+		ss_json_open(json, "goroutines", '[');
+		for (size_t i = 0; i < grouping->count; i++) {
+			if ((!blocked || (*grouping->groups[i].members)->blocked) &&
+			    has_room(json))
+				write_goroutine_group(json, snapshot,
+						      &grouping->groups[i]);
+		}
+		ss_json_close(json, ']');
+	}
+	ss_json_unsigned(json, "goroutines_unread",
+			 ss_snapshot_goroutines_unread(snapshot));
+	ss_json_text(json, "goroutine_problem", ss_snapshot_goroutine_problem(snapshot));
+	return true;
+}
+
+static void write_task(struct ss_json *json, const struct ss_snapshot *snapshot,
+		       const struct ss_async_task *task)
+{
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "name", task->name);
+	ss_json_hex(json, "address", task->address);
+	ss_json_text(json, "status", ss_async_task_status_name(task->status));
+	ss_json_signed_if(json, "loop_tid", task->tid, task->tid);
+	ss_json_text(json, "awaited_type", task->awaited_type);
+	ss_json_open(json, "awaited_tasks", '[');
+	for (size_t i = 0; i < task->awaited_count; i++)
+		ss_json_unsigned(json, NULL, task->awaited[i]);
+	ss_json_close(json, ']');
+	ss_json_bool(json, "awaits_all", task->awaited_count && task->awaits_all);
+	ss_json_signed_if(json, "cycle_next", task->in_cycle, (int64_t)task->cycle_next);
+	ss_json_unsigned(json, "stack_id", task->stack_id);
+	ss_json_open(json, "frames", '[');
+	for (size_t i = 0; i < task->frame_count; i++)
+		write_frame(json, ss_snapshot_async_task_frame(snapshot, task, i));
+	ss_json_close(json, ']');
+	ss_json_close(json, '}');
+}
+
+void ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot)
+{
+	ss_json_open(json, "tasks", '[');
+	for (size_t i = 0; i < ss_snapshot_async_task_count(snapshot); i++) {
+		if (has_room(json))
+			write_task(json, snapshot, ss_snapshot_async_task(snapshot, i));
+	}
+	ss_json_close(json, ']');
+	ss_json_unsigned(json, "tasks_changed",
+			 ss_snapshot_async_tasks_changed(snapshot));
+	ss_json_unsigned(json, "tasks_unread", ss_snapshot_async_tasks_unread(snapshot));
+	ss_json_text(json, "tasks_problem", ss_snapshot_async_tasks_problem(snapshot));
+}
+
+void ss_json_thread(struct ss_json *json, const struct ss_thread *thread)
+{
+	ss_json_signed(json, "tid", thread->tid);
+	ss_json_signed_if(json, "inner_tid", thread->inner_tid, thread->inner_tid);
+	ss_json_text(json, "name", thread->name);
+	ss_json_state(json, "state", thread->state);
+}
+
+void ss_json_process(struct ss_json *json, const struct ss_process *process)
+{
+	ss_json_open(json, "process", '{');
+	ss_json_signed(json, "pid", process->pid);
+	ss_json_signed_if(json, "inner_pid", process->inner_pid, process->inner_pid);
+	ss_json_text(json, "name", process->name);
+	ss_json_text(json, "executable", process->executable);
+	ss_json_text(json, "host", process->host);
+	ss_json_text(json, "frozen", process->frozen);
+	ss_json_signals(json, "handled_signals", process->handled_signals);
+	ss_json_close(json, '}');
+}
+
+static void write_signature(struct ss_json *json, const struct ss_snapshot *snapshot)
+{
+	const struct ss_thread *thread = ss_signature_thread(snapshot);
+	char exact[SS_SIGNATURE_SIZE] = "";
+	_cleanup_free_ char *readable = NULL;
+	size_t size = 0;
+	FILE *out = thread ? open_memstream(&readable, &size) : NULL;
+
+	if (out) {
+		ss_signature_write(snapshot, thread, out);
+		(void)fclose(out); /* if it fails, readable stays NULL */
+	}
+	ss_json_text(json, "signature", readable && *readable ? readable : NULL);
+	_cleanup_error_ struct ss_error *error =
+		thread ? ss_snapshot_signature(snapshot, thread, exact) : NULL;
+	ss_json_text(json, "stack_hash", thread && !error ? exact : NULL);
+}
+
+static void write_crash(struct ss_json *json, const struct ss_snapshot *snapshot)
+{
+	const struct ss_crash *crash = &ss_snapshot_process(snapshot)->crash;
+	char name[32];
+
+	if (crash->signal == 0) {
+		ss_json_null(json, "crash");
+		return;
+	}
+	ss_crash_name(crash->signal, name, sizeof(name));
+	ss_json_open(json, "crash", '{');
+	ss_json_signed(json, "signal", crash->signal);
+	ss_json_text(json, "name", name);
+	ss_json_signed(json, "tid", crash->tid);
+	ss_json_signed_if(json, "code", crash->has_info, crash->code);
+	ss_json_hex_if(json, "address", crash->has_info && crash->code > 0,
+		       crash->address);
+	ss_json_bool(json, "stack_overflow", crash->stack_overflow);
+	ss_json_signed_if(json, "sender", crash->sender > 0, crash->sender);
+	write_signature(json, snapshot);
+	ss_json_open(json, "registers", '{');
+	struct ss_register reg;
+	for (size_t i = 0; ss_snapshot_crash_register(snapshot, i, &reg); i++)
+		ss_json_hex(json, reg.name, reg.value);
+	ss_json_close(json, '}');
+	ss_json_close(json, '}');
+}
+
+static void write_capture(struct ss_json *json, const struct ss_snapshot *snapshot)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+
+	ss_json_open(json, "capture", '{');
+	ss_json_unsigned(json, "time_ns", process->time_ns);
+	ss_json_text(json, "mode", ss_mode_name(process->mode));
+	ss_json_unsigned(json, "stopped_ns", process->stopped_ns);
+	ss_json_unsigned(json, "threads_stopped", process->threads_stopped);
+	ss_json_bool(json, "consistent", process->consistent);
+	ss_json_unsigned(json, "copied_bytes", process->copied_bytes);
+	ss_json_unsigned(json, "running_stopped_ns", process->running_stopped_ns);
+	ss_json_unsigned(json, "threads_unseen", process->threads_unseen);
+	ss_json_bool(json, "truncated", process->core_truncated);
+	write_crash(json, snapshot);
+	ss_json_close(json, '}');
+}
+
+static void write_module(struct ss_json *json, const struct ss_module *module)
+{
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "path", module->path);
+	ss_json_text(json, "build_id", module->build_id);
+	ss_json_hex(json, "base", module->base);
+	ss_json_unsigned(json, "size", module->size);
+	ss_json_bool(json, "deleted", module->deleted);
+	ss_json_text(json, "problem", module->problem);
+	ss_json_close(json, '}');
+}
+
+static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
+				       const struct ss_format_options *options, FILE *out)
+{
+	_cleanup_(ss_stack_cache_cleanup) struct ss_stack_cache *cache =
+		ss_stack_cache_new(snapshot, options, write_frames);
+	struct ss_json json = { .out = out, .max_size = options->max_size };
+
+	if (!cache)
+		return ss_error_no_memory();
+	ss_json_open(&json, NULL, '{');
+	ss_json_text(&json, "schema", "stacksnap-snapshot/1");
+	ss_json_process(&json, ss_snapshot_process(snapshot));
+	write_capture(&json, snapshot);
+	ss_json_open(&json, "modules", '[');
+	for (size_t i = 0; i < ss_snapshot_module_count(snapshot); i++)
+		write_module(&json, ss_snapshot_module(snapshot, i));
+	ss_json_close(&json, ']');
+	ss_json_open(&json, "threads", '[');
+	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
+		write_thread(&json, snapshot, ss_snapshot_thread(snapshot, i), cache);
+	ss_json_close(&json, ']');
+	bool whole = ss_json_goroutines(&json, snapshot, false);
+	ss_json_tasks(&json, snapshot);
+	ss_json_deadlocks(&json, snapshot);
+	ss_json_unsigned(&json, "left_out", json.left_out);
+	ss_json_text(&json, "problem", options->problem);
+	ss_json_close(&json, '}');
+	(void)fputc_unlocked('\n', out);
+	return whole ? NULL : ss_error_no_memory();
+}
+
+const struct ss_format ss_format_json = {
+	.name = "json",
+	.description = "for programs, see stacksnap-json(5), stacksnap-report-json(5)",
+	.write_snapshot = write_snapshot,
+	.write_hang = ss_json_write_hang,
+	.write_profile = ss_json_write_profile,
+	.write_profile_diff = ss_json_write_profile_diff,
+	.write_series = ss_json_write_series,
+	.write_diff = ss_json_write_diff,
+	.write_heap = ss_json_write_heap,
+};
+
+/*
+ * A census of a heap as JSON: see stacksnap-json(5).
+ */
+
+static void write_arena(struct ss_json *json, const struct ss_heap_arena *arena)
+{
+	ss_json_open(json, NULL, '{');
+	ss_json_hex(json, "address", arena->address);
+	ss_json_bool(json, "main", arena->main);
+	ss_json_unsigned(json, "size", arena->size);
+	ss_json_unsigned(json, "used_count", arena->used_count);
+	ss_json_unsigned(json, "used_bytes", arena->used_bytes);
+	ss_json_unsigned(json, "cached_count", arena->cached_count);
+	ss_json_unsigned(json, "cached_bytes", arena->cached_bytes);
+	ss_json_unsigned(json, "free_count", arena->free_count);
+	ss_json_unsigned(json, "free_bytes", arena->free_bytes);
+	ss_json_unsigned(json, "top_bytes", arena->top_bytes);
+	ss_json_unsigned(json, "unread_bytes", arena->unread_bytes);
+	ss_json_text(json, "problem", arena->problem);
+	ss_json_close(json, '}');
+}
+
+static void write_class(struct ss_json *json, const struct ss_heap_class *class)
+{
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "name", class->name);
+	ss_json_text(json, "module", class->module);
+	ss_json_hex(json, "address", class->address);
+	ss_json_unsigned(json, "count", class->count);
+	ss_json_unsigned(json, "bytes", class->bytes);
+	ss_json_close(json, '}');
+}
+
+static void write_totals(struct ss_json *json, const struct ss_heap *heap)
+{
+	ss_json_unsigned(json, "used_count", heap->used_count);
+	ss_json_unsigned(json, "used_bytes", heap->used_bytes);
+	ss_json_unsigned(json, "mapped_count", heap->mapped_count);
+	ss_json_unsigned(json, "mapped_bytes", heap->mapped_bytes);
+}
+
+static void write_lists(struct ss_json *json, const struct ss_heap *heap)
+{
+	ss_json_open(json, "arenas", '[');
+	for (size_t i = 0; i < heap->arena_count; i++) {
+		ss_json_new_line(json);
+		write_arena(json, &heap->arenas[i]);
+	}
+	ss_json_close(json, ']');
+	ss_json_open(json, "sizes", '[');
+	for (size_t i = 0; i < heap->size_count; i++) {
+		const struct ss_heap_size *size = &heap->sizes[i];
+		ss_json_new_line(json);
+		ss_json_open(json, NULL, '{');
+		ss_json_unsigned(json, "min", size->min);
+		ss_json_unsigned(json, "max", size->max);
+		ss_json_unsigned(json, "count", size->count);
+		ss_json_unsigned(json, "bytes", size->bytes);
+		ss_json_close(json, '}');
+	}
+	ss_json_close(json, ']');
+	ss_json_open(json, "classes", '[');
+	for (size_t i = 0; i < heap->class_count; i++) {
+		if (!heap->classes[i].name)
+			continue;
+		ss_json_new_line(json);
+		write_class(json, &heap->classes[i]);
+	}
+	ss_json_close(json, ']');
+	ss_json_bool(json, "classes_truncated", heap->classes_truncated);
+}
+
+struct ss_error *ss_json_write_heap(const struct ss_heap_input *input,
+				    const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_heap *heap = input->heap;
+	struct ss_json json = { .out = out };
+
+	ss_json_open(&json, NULL, '{');
+	ss_json_text(&json, "schema", "stacksnap-heap/1");
+	ss_json_signed(&json, "pid", heap->process->pid);
+	ss_json_text(&json, "name", heap->process->name);
+	ss_json_text(&json, "allocator", heap->allocator);
+	ss_json_text(&json, "other_allocator", heap->other);
+	ss_json_unsigned(&json, "time_ns", heap->process->time_ns);
+	ss_json_unsigned(&json, "read_ns", input->read_ns);
+	write_totals(&json, heap);
+	if (heap->counted) {
+		ss_json_unsigned(&json, "counted_maps", heap->counted_maps);
+		ss_json_unsigned(&json, "counted_map_bytes", heap->counted_map_bytes);
+	} else {
+		ss_json_null(&json, "counted_maps");
+		ss_json_null(&json, "counted_map_bytes");
+	}
+	ss_json_open(&json, "before", '{');
+	write_totals(&json, input->before);
+	ss_json_close(&json, '}');
+	write_lists(&json, heap);
+	ss_json_text(&json, "problem", options->problem);
+	ss_json_close(&json, '}');
+	(void)fputc_unlocked('\n', out);
+	return NULL;
+}

@@ -1,0 +1,153 @@
+/*
+ * The parts of the format "text" that its documents share.
+ */
+#ifndef SS_REPORT_TEXT_H
+#define SS_REPORT_TEXT_H
+
+#include "report/diff.h"
+#include "report/format.h"
+#include "report/group.h"
+#include "report/merged.h"
+
+/* The other documents. */
+ss_format_write_hang ss_text_write_hang;
+ss_format_write_profile ss_text_write_profile;
+ss_format_write_profile ss_text_write_profile_diff;
+ss_format_write_series ss_text_write_series;
+ss_format_write_diff ss_text_write_diff;
+ss_format_write_processes ss_text_write_processes;
+ss_format_write_heap ss_text_write_heap;
+
+/* Writes the first line: name, pid, program and time. */
+void ss_text_write_process(const struct ss_process *process, bool color, FILE *out);
+
+/* Writes a line such as
+   12 threads, sleeping, paused 0.31 ms: worker-* 4711-4722 */
+struct ss_error *ss_text_write_threads(const struct ss_snapshot *snapshot,
+				       const struct ss_group *group,
+				       const struct ss_format_options *options,
+				       FILE *out);
+
+/* Writes ": worker-* 4711-4722" and the end of the line. Sorts the threads. */
+void ss_text_write_thread_list(const struct ss_thread **threads, size_t count,
+			       const struct ss_format_options *options, FILE *out);
+
+/* Writes a line for each distinct wait of the threads; nothing if none is known. */
+struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
+				     const struct ss_group *group,
+				     const struct ss_format_options *options, FILE *out);
+
+/* The same for any waits, some of which may be NULL. */
+struct ss_error *ss_text_write_waits_of(const struct ss_wait *const *waits, size_t count,
+					const char *indent,
+					const struct ss_format_options *options,
+					FILE *out);
+
+/* Writes which goroutines the threads of a group run. */
+void ss_text_write_thread_goroutine(const struct ss_goroutine_grouping *goroutines,
+				    const struct ss_snapshot *snapshot,
+				    const struct ss_group *group, FILE *out);
+
+/* Writes the goroutines that have stacks of their own, or why there are none. */
+void ss_text_write_goroutines(const struct ss_snapshot *snapshot,
+			      const struct ss_goroutine_grouping *goroutines,
+			      const struct ss_format_options *options, FILE *out);
+
+/* The same for several snapshots of a process: in how many of them they were, or with changes
+   what became of those of the first one. */
+struct ss_error *ss_text_write_merged_goroutines(const struct ss_snapshots *snapshots,
+						 bool changes,
+						 const struct ss_format_options *options,
+						 FILE *out);
+
+/* Writes the goroutines that made no progress, if there are any. */
+void ss_text_write_blocked_goroutines(const struct ss_snapshot *snapshot,
+				      const struct ss_goroutine_grouping *goroutines,
+				      const struct ss_format_options *options, FILE *out);
+
+/* Writes the tasks of asyncio, if there are any. */
+struct ss_error *ss_text_write_tasks(const struct ss_snapshot *snapshot,
+				     const struct ss_format_options *options, FILE *out);
+
+/* The same for several snapshots of a process: in how many of them they were. */
+struct ss_error *ss_text_write_merged_tasks(const struct ss_snapshots *snapshots,
+					    const struct ss_format_options *options,
+					    FILE *out);
+
+/* The same for two: which are unchanged, moved, new or gone. */
+struct ss_error *ss_text_write_task_diff(const struct ss_diff_input *input,
+					 const struct ss_diff *threads,
+					 const struct ss_format_options *options,
+					 FILE *out);
+
+/* Writes the cycles of tasks that wait for each other. */
+void ss_text_write_task_cycles(const struct ss_snapshot *snapshot,
+			       const struct ss_format_options *options, FILE *out);
+
+/* Writes the last line: how to get what is missing, if anything is. */
+void ss_text_write_advice(const struct ss_format_options *options, FILE *out);
+
+/* Writes what went wrong in the analysis, if anything did. */
+void ss_text_write_problem(const char *problem, bool color, FILE *out);
+
+/* Writes which cgroup froze the process, if any. */
+void ss_text_write_frozen(const struct ss_process *process, bool color, FILE *out);
+
+/* Writes the locks of applications that threads wait for, and who probably holds them. */
+void ss_text_write_application_locks(const struct ss_snapshot *snapshot,
+				     const struct ss_format_options *options, FILE *out);
+
+/* Writes deadlocks, and threads that others wait for. lasting: the cycles are none that
+   pass, as far as is known. */
+void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
+			     const struct ss_format_options *options, FILE *out);
+
+/* Where the program is in its own language (Python, Java, JavaScript): returns the index of the
+   function of the language's library that it called, and in ret_program that of the
+   function that called it; the same index if there is no such call. frame_count if the
+   thread has only native frames. */
+size_t ss_text_find_call(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread, size_t *ret_program);
+
+/* The same for the call in which a thread waits; frame_count also if it waits in none: it is stopped,
+   or in a page fault. */
+size_t ss_text_find_wait(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread, size_t *ret_program);
+
+/* Writes the two innermost frames of the program itself, without those of the library
+   that waits; in the language of the program if a runtime executes it, with the function
+   of the language's library that it called. */
+void ss_text_write_where(const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread,
+			 const struct ss_format_options *options, FILE *out);
+
+/* The stack of a thread, or of anything that is described like one. */
+struct ss_text_place {
+	const struct ss_snapshot *snapshot;
+	const struct ss_thread *thread;
+};
+
+/* Writes the frames that only one of two stacks has, and the innermost one of both. common: how
+   many of the outermost ones are equal. */
+void ss_text_write_move(const struct ss_text_place *was, const struct ss_text_place *is,
+			size_t common, const struct ss_format_options *options,
+			FILE *out);
+
+/* Writes "in all snapshots, 20 to 24: ", or "in 8 of 10 snapshots, at most 24: "; the numbers only
+   if they differ. */
+void ss_text_write_presence(const struct ss_presence *presence, size_t snapshots,
+			    FILE *out);
+
+/* Writes a symbol, truncated unless verbose. symbol is freed; NULL: "?". */
+void ss_text_write_symbol(char *symbol, bool verbose, FILE *out);
+
+/* Writes " at FILE:LINE", unless verbose with only the last components of a long path.
+   Nothing if file is NULL. */
+void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *out);
+
+/* Writes the frames of a thread, and why they end if they are incomplete. */
+void ss_text_write_frames(const struct ss_snapshot *snapshot,
+			  const struct ss_thread *thread,
+			  const struct ss_format_options *options, FILE *out);
+
+#endif

@@ -1,0 +1,610 @@
+/*
+ * The difference of two snapshots for people: threads that did not move, blocked ones first;
+ * then those that moved, are new, or gone.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "report/diff.h"
+#include "report/escape.h"
+#include "report/names.h"
+#include "report/quantity.h"
+#include "report/style.h"
+#include "report/text.h"
+#include "report/text_frames.h"
+#include "report/wait_text.h"
+#include "data/profile.h"
+
+enum { THREADS_MAX = 20 }; /* of each part, without -v */
+
+struct report {
+	const struct ss_diff_input *input;
+	const struct ss_diff *diff;
+	const struct ss_format_options *options;
+	const size_t *before; /* by thread: groups with equal stacks */
+	const size_t *after;
+	FILE *out;
+};
+
+/* The parts of the output. */
+enum part { BLOCKED, UNCHANGED, IDLE, MOVED, NEW, GONE, PART_COUNT };
+
+static const char *const titles[] = {
+	[BLOCKED] = "unchanged and blocked",
+	[UNCHANGED] = "unchanged",
+	[IDLE] = "unchanged and idle",
+	[MOVED] = "moved",
+	[NEW] = "new",
+	[GONE] = "gone",
+};
+
+static enum part part_of(const struct ss_thread_change *change)
+{
+	switch (change->change) {
+	case SS_MOVED:
+		return MOVED;
+	case SS_NEW:
+		return NEW;
+	case SS_GONE:
+		return GONE;
+	default:
+		break;
+	}
+	if (change->class <= SS_GROUP_BLOCKED)
+		return BLOCKED;
+	return change->class == SS_GROUP_IDLE ? IDLE : UNCHANGED;
+}
+
+static void write_side(const struct report *report, const char *word,
+		       const struct ss_diff_side *side)
+{
+	FILE *out = report->out;
+
+	(void)fprintf(out, "%s: ", word);
+	if (side->file) {
+		ss_escape_write(side->file, NULL, out);
+		(void)fputs_unlocked(", ", out);
+	}
+	ss_text_write_process(ss_snapshot_process(side->snapshot), report->options->color,
+			      out);
+}
+
+static void write_counts(const struct report *report)
+{
+	const struct ss_diff *diff = report->diff;
+	FILE *out = report->out;
+	uint64_t begin_ns = ss_snapshot_process(report->input->before.snapshot)->time_ns;
+	uint64_t end_ns = ss_snapshot_process(report->input->after.snapshot)->time_ns;
+
+	for (size_t i = 0; i < SS_CHANGE_COUNT; i++) {
+		ss_style_write(SS_STYLE_STRONG, report->options->color, out);
+		(void)fprintf(out, "%s%zu %s", i ? ", " : "", diff->counts[i],
+			      ss_change_name((enum ss_change)i));
+		ss_style_write(SS_STYLE_NONE, report->options->color, out);
+	}
+	if (end_ns > begin_ns) {
+		(void)fputs_unlocked("; ", out);
+		ss_quantity_write_time(end_ns - begin_ns, out);
+		(void)fputs_unlocked(" apart", out);
+	}
+	if (!diff->same_process)
+		(void)fputs_unlocked("; two processes: threads are matched by name", out);
+	(void)fputc_unlocked('\n', out);
+}
+
+/* ", has not run", ", ran 0.12 ms (3 times)" */
+static void write_progress(const struct ss_thread_progress *progress, FILE *out)
+{
+	if (!progress || progress->movement == SS_MOVEMENT_UNKNOWN)
+		return;
+	if (progress->movement == SS_MOVEMENT_NONE) {
+		(void)fputs_unlocked(", has not run", out);
+		return;
+	}
+	(void)fputs_unlocked(", ran ", out);
+	ss_quantity_write_time(progress->run_ns, out);
+	(void)fputs_unlocked(" (", out);
+	ss_quantity_write_things(progress->runs, "time", out);
+	(void)fputc_unlocked(')', out);
+}
+
+static void write_frame(const struct ss_frame *frame,
+			const struct ss_format_options *options, FILE *out)
+{
+	if (options->raw)
+		ss_escape_write_owned(ss_label_new_raw(frame), NULL, out);
+	else
+		ss_text_write_symbol(ss_label_new(frame, false), options->verbose, out);
+	if (!options->raw)
+		ss_text_write_source(frame->file, frame->line, options->verbose, out);
+}
+
+/* If none of the frames that are shown is a function of a runtime, the next one that is. */
+static void write_function(const struct ss_text_place *place, size_t shown, size_t own,
+			   const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_frame *frame = NULL;
+	size_t at = 0;
+
+	for (; at < own && (!frame || frame->kind == SS_FRAME_NATIVE); at++)
+		frame = ss_snapshot_frame(place->snapshot, place->thread, at);
+	if (at <= shown || frame->kind == SS_FRAME_NATIVE)
+		return;
+	(void)fputs_unlocked(", below ", out);
+	write_frame(frame, options, out);
+}
+
+/* The frames that only one side has, innermost first; at most some without -v. */
+static void write_own_frames(const struct ss_text_place *place, size_t common,
+			     const char *word, const struct ss_format_options *options,
+			     FILE *out)
+{
+	enum { SHOWN = 3 };
+	size_t own = place->thread->frame_count - common;
+	size_t shown = options->verbose ? own : SS_MIN(own, (size_t)SHOWN);
+
+	(void)fprintf(out, "    %s ", word);
+	if (shown == 0) {
+		(void)fputs_unlocked(place->thread->frame_count ? "there itself\n" :
+								  "in no function\n",
+				     out);
+		return;
+	}
+	for (size_t i = 0; i < shown; i++) {
+		if (i > 0)
+			(void)fputs_unlocked(", called from ", out);
+		write_frame(ss_snapshot_frame(place->snapshot, place->thread, i), options,
+			    out);
+	}
+	write_function(place, shown, own, options, out);
+	(void)fputc_unlocked('\n', out);
+}
+
+void ss_text_write_move(const struct ss_text_place *was, const struct ss_text_place *is,
+			size_t common, const struct ss_format_options *options, FILE *out)
+{
+	write_own_frames(was, common, "was in", options, out);
+	write_own_frames(is, common, "is in", options, out);
+	if (common == 0)
+		return;
+	(void)fputs_unlocked("    both below ", out);
+	write_frame(ss_snapshot_frame(is->snapshot, is->thread,
+				      is->thread->frame_count - common),
+		    options, out);
+	(void)fputc_unlocked('\n', out);
+}
+
+static void write_wait(const struct report *report, const struct ss_thread_change *change)
+{
+	if (!change->wait)
+		return;
+	(void)fputs_unlocked("    waits for ", report->out);
+	ss_wait_text_write(change->wait, report->options->color, report->out);
+	ss_wait_text_write_chain(change->wait, "\n    ", report->out);
+	(void)fputc_unlocked('\n', report->out);
+}
+
+static void write_move(const struct report *report, const struct ss_thread_change *change)
+{
+	const struct ss_text_place was = { report->input->before.snapshot,
+					   change->before };
+	const struct ss_text_place is = { report->input->after.snapshot, change->after };
+
+	ss_text_write_move(&was, &is, change->common, report->options, report->out);
+}
+
+static void write_was(const struct ss_thread_change *change, FILE *out)
+{
+	const struct ss_thread *thread = change->after ? change->after : change->before;
+
+	if (change->before && change->before->state != thread->state)
+		(void)fprintf(out, ", was %s", ss_state_name(change->before->state));
+}
+
+static void write_place(const struct report *report,
+			const struct ss_thread_change *change)
+{
+	const struct ss_thread *thread = change->after ? change->after : change->before;
+	const struct ss_diff_side *side = change->after ? &report->input->after :
+							  &report->input->before;
+
+	if (change->change == SS_MOVED && change->before && change->after)
+		write_move(report, change);
+	else if (report->options->verbose)
+		ss_text_write_frames(side->snapshot, thread, report->options,
+				     report->out);
+	else
+		ss_text_write_where(side->snapshot, thread, report->options, report->out);
+}
+
+static void write_thread(const struct report *report,
+			 const struct ss_thread_change *change)
+{
+	const struct ss_thread *thread = change->after ? change->after : change->before;
+	FILE *out = report->out;
+
+	(void)fprintf(out, "  %d (", thread->tid);
+	ss_escape_write(thread->name, NULL, out);
+	(void)fprintf(out, "), %s", ss_state_name(thread->state));
+	if (change->before && change->after && change->before->tid != thread->tid)
+		(void)fprintf(out, ", was %d", change->before->tid);
+	write_was(change, out);
+	write_progress(change->progress, out);
+	(void)fputc_unlocked('\n', out);
+	if (change->after)
+		write_wait(report, change);
+	write_place(report, change);
+}
+
+/* ", have not run", ", ran 0.12 ms (3 times) in all" */
+static void write_sum(const struct report *report, const struct ss_bundle *bundle)
+{
+	uint64_t run_ns = 0;
+	uint64_t runs = 0;
+
+	for (size_t i = 0; i < bundle->count; i++) {
+		const struct ss_thread_progress *progress =
+			report->diff->items[bundle->items[i]].progress;
+		if (!progress || progress->movement == SS_MOVEMENT_UNKNOWN)
+			return;
+		run_ns += progress->run_ns;
+		runs += progress->runs;
+	}
+	if (!runs) {
+		(void)fputs_unlocked(", have not run", report->out);
+		return;
+	}
+	(void)fputs_unlocked(", ran ", report->out);
+	ss_quantity_write_time(run_ns, report->out);
+	(void)fputs_unlocked(" (", report->out);
+	ss_quantity_write_things(runs, "time", report->out);
+	(void)fputs_unlocked(") in all", report->out);
+}
+
+/* "12 threads, sleeping, have not run: worker-* 4711-4722", their waits, and where. */
+static struct ss_error *write_bundle(const struct report *report,
+				     const struct ss_bundle *bundle)
+{
+	const struct ss_thread_change *first = &report->diff->items[bundle->items[0]];
+	_cleanup_free_ const struct ss_thread **threads =
+		calloc(bundle->count, sizeof(const struct ss_thread *));
+	_cleanup_free_ const struct ss_wait **waits =
+		calloc(bundle->count, sizeof(const struct ss_wait *));
+	struct ss_error *error = NULL;
+	FILE *out = report->out;
+
+	if (!threads || !waits)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < bundle->count; i++) {
+		const struct ss_thread_change *change =
+			&report->diff->items[bundle->items[i]];
+		threads[i] = change->after ? change->after : change->before;
+		waits[i] = change->wait;
+	}
+	(void)fputs_unlocked("  ", out);
+	ss_quantity_write_things(bundle->count, "thread", out);
+	(void)fprintf(out, ", %s", ss_state_name(threads[0]->state));
+	write_was(first, out);
+	write_sum(report, bundle);
+	ss_text_write_thread_list(threads, bundle->count, report->options, out);
+	if (first->after)
+		error = ss_text_write_waits_of(waits, bundle->count, "    ",
+					       report->options, out);
+	if (!error)
+		write_place(report, first);
+	return error;
+}
+
+static uint64_t group_of(const size_t *groups, const struct ss_snapshot *snapshot,
+			 const struct ss_thread *thread)
+{
+	return thread ? groups[thread - ss_snapshot_thread(snapshot, 0)] + 1 : 0;
+}
+
+/* Threads are one with equal stacks and states on both sides. */
+static struct ss_bundle_key key_of(const struct report *report,
+				   const struct ss_thread_change *change)
+{
+	enum { GROUP_BITS = 24, STATE_BITS = 8 };
+	uint64_t before =
+		group_of(report->before, report->input->before.snapshot, change->before);
+	uint64_t after =
+		group_of(report->after, report->input->after.snapshot, change->after);
+	uint64_t was = change->before ? (unsigned char)change->before->state : 0;
+	uint64_t is = change->after ? (unsigned char)change->after->state : 0;
+	uint64_t states = was | is << STATE_BITS;
+
+	return (struct ss_bundle_key){
+		.stack = before | after << GROUP_BITS | states << 2 * GROUP_BITS,
+		.lock = ss_bundle_lock(change->wait),
+	};
+}
+
+/* For ss_bundles_write(). */
+static void write_one(const void *data, size_t item)
+{
+	const struct report *report = data;
+
+	write_thread(report, &report->diff->items[item]);
+}
+
+static struct ss_error *write_several(const void *data, const struct ss_bundle *bundle)
+{
+	return write_bundle(data, bundle);
+}
+
+static struct ss_error *write_part(const struct report *report, enum part part)
+{
+	const struct ss_format_options *options = report->options;
+	_cleanup_free_ size_t *members =
+		calloc(report->diff->count + 1, sizeof(*members));
+	_cleanup_free_ struct ss_bundle_key *keys =
+		calloc(report->diff->count + 1, sizeof(*keys));
+	FILE *out = report->out;
+	size_t found = 0;
+
+	if (!members || !keys)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < report->diff->count; i++) {
+		if (part_of(&report->diff->items[i]) != part)
+			continue;
+		keys[found] = key_of(report, &report->diff->items[i]);
+		members[found++] = i;
+	}
+	if (found == 0)
+		return NULL;
+	bool folded = part == IDLE && found > 1 && !options->all && !options->verbose;
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(part == BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG, options->color,
+		       out);
+	(void)fprintf(out, "%s: ", titles[part]);
+	ss_quantity_write_things(found, "thread", out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputs_unlocked(folded ? "; -a lists them\n" : "\n", out);
+	if (folded)
+		return NULL;
+	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
+		ss_bundles_new(members, keys, found);
+	const struct ss_bundle_writer writer = {
+		.one = write_one,
+		.several = write_several,
+		.data = report,
+		.most = report->options->verbose ? SIZE_MAX : THREADS_MAX,
+		.out = report->out,
+	};
+	return bundles ? ss_bundles_write(bundles, &writer) : ss_error_no_memory();
+}
+
+struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
+				    const struct ss_format_options *options, FILE *out)
+{
+	_cleanup_(ss_diff_cleanup) struct ss_diff *diff = ss_diff_new(input);
+	_cleanup_free_ size_t *before = ss_grouping_numbers(input->before.snapshot);
+	_cleanup_free_ size_t *after = ss_grouping_numbers(input->after.snapshot);
+	const struct report report = { .input = input,
+				       .diff = diff,
+				       .options = options,
+				       .before = before,
+				       .after = after,
+				       .out = out };
+	const struct ss_snapshot *sides[] = { input->before.snapshot,
+					      input->after.snapshot };
+	const struct ss_snapshots both = { .items = sides,
+					   .count = SS_ARRAY_SIZE(sides) };
+
+	struct ss_error *error = NULL;
+
+	if (!diff || !before || !after)
+		return ss_error_no_memory();
+	write_side(&report, "before", &input->before);
+	write_side(&report, "after", &input->after);
+	write_counts(&report);
+	ss_text_write_problem(options->problem, options->color, out);
+	ss_text_write_deadlocks(input->after.snapshot, true, options, out);
+	ss_text_write_task_cycles(input->after.snapshot, options, out);
+	for (enum part part = 0; part < PART_COUNT && !error; part++)
+		error = write_part(&report, part);
+	if (!error)
+		error = ss_text_write_merged_goroutines(&both, true, options, out);
+	if (!error)
+		error = ss_text_write_task_diff(input, diff, options, out);
+	ss_text_write_advice(options, out);
+	return error;
+}
+
+/*
+ * Two sets of recordings compared, for people.
+ */
+
+/* Frames of a stack that are shown, from the innermost one on. */
+enum { FRAMES_MAX = 12 };
+
+/* Differences below half a percent are noise in most recordings. */
+static const double change_min = 0.005;
+
+static const char *const sets[] = { "before", "after" };
+
+static void write_name(const char *name, FILE *out)
+{
+	ss_escape_write(name, NULL, out);
+}
+
+static void write_profile_function(const struct ss_profile *profile, uint32_t node,
+				   FILE *out)
+{
+	const struct ss_profile_node *n = ss_profile_node_at(profile, node);
+
+	write_name(ss_profile_function_at(profile, n->function)->name, out);
+}
+
+static void write_stack(const struct ss_profile *profile, uint32_t node, FILE *out)
+{
+	uint32_t path[FRAMES_MAX];
+	size_t count = 0;
+
+	for (; node != 0 && count < FRAMES_MAX; count++) {
+		path[count] = node;
+		node = ss_profile_node_at(profile, node)->parent;
+	}
+	if (node != 0)
+		(void)fputs("... > ", out);
+	else if (count == 0)
+		(void)fputs("[no frames]", out);
+	while (count-- > 0) {
+		write_profile_function(profile, path[count], out);
+		(void)fputs(count ? " > " : "", out);
+	}
+}
+
+static void write_more(size_t all, size_t shown, FILE *out)
+{
+	if (all > shown)
+		(void)fprintf(out, "  (%zu more: --rows, or -v for all)\n", all - shown);
+}
+
+static void write_sets(const struct ss_profile_diff *diff, FILE *out)
+{
+	for (size_t i = 0; i < SS_SET_COUNT; i++) {
+		(void)fprintf(out, "%-6s  ", sets[i]);
+		ss_quantity_write_things(diff->recordings.of[i], "recording", out);
+		(void)fputs(", ", out);
+		ss_quantity_write_things(diff->samples.of[i], "sample", out);
+		(void)fputc_unlocked('\n', out);
+	}
+}
+
+static double percent(const struct ss_profile_diff *diff,
+		      const struct ss_set_counts *counts, unsigned set)
+{
+	return diff->samples.of[set] ?
+		       100.0 * (double)counts->of[set] / (double)diff->samples.of[set] :
+		       0;
+}
+
+static bool is_change(const struct ss_profile_diff *diff,
+		      const struct ss_set_counts *counts)
+{
+	double change = ss_profile_diff_change(diff, counts);
+
+	return change >= change_min || change <= -change_min;
+}
+
+static void write_functions(const struct ss_profile_diff *diff, size_t rows, FILE *out)
+{
+	size_t all = 0;
+	size_t shown = 0;
+
+	(void)fputs("\nFunctions whose share of the samples changed (self)\n"
+		    "  before    after   change  function\n",
+		    out);
+	for (size_t i = 0; i < diff->function_count; i++) {
+		const struct ss_function_difference *f = &diff->functions[i];
+		if (!is_change(diff, &f->self) || all++ >= rows)
+			continue;
+		shown++;
+		(void)fprintf(out, " %5.1f %%  %5.1f %%  %+5.1f %%  ",
+			      percent(diff, &f->self, SS_BEFORE),
+			      percent(diff, &f->self, SS_AFTER),
+			      100 * ss_profile_diff_change(diff, &f->self));
+		write_name(ss_profile_function_at(diff->profile, f->function)->name, out);
+		(void)fputc_unlocked('\n', out);
+	}
+	if (all == 0)
+		(void)fputs("  none\n", out);
+	write_more(all, shown, out);
+}
+
+/* Stacks that only one set has. */
+static void write_stacks(const struct ss_profile_diff *diff, const char *title,
+			 unsigned set, size_t rows, FILE *out)
+{
+	size_t all = 0;
+	size_t shown = 0;
+
+	for (size_t i = 0; i < diff->stack_count; i++) {
+		const struct ss_stack_difference *s = &diff->stacks[i];
+		if (s->samples.of[!set] || all++ >= rows)
+			continue;
+		if (shown++ == 0)
+			(void)fprintf(out, "\n%s\n", title);
+		(void)fprintf(out, " %5.1f %%  ", percent(diff, &s->samples, set));
+		write_stack(diff->profile, s->node, out);
+		(void)fputc_unlocked('\n', out);
+	}
+	write_more(all, shown, out);
+}
+
+static void write_profile_thread(const struct ss_profile_diff *diff,
+				 const struct ss_thread_difference *d, FILE *out)
+{
+	const struct ss_profile *profile = diff->profile;
+	uint32_t one = d->thread[d->thread[SS_AFTER] == SS_ID_NONE ? 0 : 1];
+	const struct ss_profile_thread *thread = &profile->threads.items[one];
+	const char *host = ss_profile_recording_of(profile, thread)->host;
+
+	(void)fprintf(out, "  %-5s  ", ss_change_name(d->change));
+	write_name(host ? host : "", out);
+	(void)fprintf(out, " %d/%d ", profile->processes.items[thread->process].pid,
+		      thread->tid);
+	write_name(thread->name, out);
+	if (thread->task) {
+		(void)fputc(' ', out);
+		write_name(thread->task, out);
+	}
+	(void)fputs(": ", out);
+	for (size_t set = 0; set < SS_SET_COUNT; set++) {
+		if (d->thread[set] == SS_ID_NONE)
+			continue;
+		if (d->node[set])
+			write_profile_function(profile, d->node[set], out);
+		else
+			(void)fputs("[no frames]", out);
+		if (set == SS_BEFORE && d->thread[SS_AFTER] != SS_ID_NONE)
+			(void)fputs(" -> ", out);
+	}
+	(void)fputc_unlocked('\n', out);
+}
+
+static void write_threads(const struct ss_profile_diff *diff, size_t rows, FILE *out)
+{
+	size_t all = 0;
+	size_t shown = 0;
+
+	(void)fprintf(
+		out,
+		"\nThreads, by their last samples: %zu unchanged, %zu moved, %zu new, "
+		"%zu gone\n",
+		diff->changes[SS_UNCHANGED], diff->changes[SS_MOVED],
+		diff->changes[SS_NEW], diff->changes[SS_GONE]);
+	for (size_t i = 0; i < diff->thread_count; i++) {
+		if (diff->threads[i].change == SS_UNCHANGED || all++ >= rows)
+			continue;
+		shown++;
+		write_profile_thread(diff, &diff->threads[i], out);
+	}
+	write_more(all, shown, out);
+}
+
+struct ss_error *ss_text_write_profile_diff(const struct ss_profile *profile,
+					    const struct ss_format_options *options,
+					    FILE *out)
+{
+	_cleanup_(ss_profile_diff_cleanup) struct ss_profile_diff *diff =
+		ss_profile_diff_new(profile);
+	size_t rows = options->verbose ? SIZE_MAX : options->rows;
+
+	if (!diff)
+		return ss_error_no_memory();
+	write_sets(diff, out);
+	write_functions(diff, rows, out);
+	write_stacks(diff, "Stacks that appeared", SS_AFTER, rows, out);
+	write_stacks(diff, "Stacks that vanished", SS_BEFORE, rows, out);
+	write_threads(diff, rows, out);
+	for (size_t i = 0; i < profile->notes.count; i++) {
+		(void)fputs(i ? "" : "\nNotes\n", out);
+		(void)fputs("  ", out);
+		write_name(profile->notes.items[i], out);
+		(void)fputc_unlocked('\n', out);
+	}
+	return NULL;
+}

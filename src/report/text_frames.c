@@ -1,0 +1,443 @@
+#include "report/text_frames.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "report/escape.h"
+#include "report/quantity.h"
+#include "report/style.h"
+#include "report/text.h"
+#include "data/profile.h"
+#include "stacksnap.h"
+
+/*
+ * Finds deep recursion: a short sequence of frames that repeats many times.
+ */
+
+struct ss_repeat {
+	size_t period; /* frames in the sequence */
+	size_t times;  /* occurrences in a row; 0: no repetition */
+};
+
+enum {
+	PERIOD_MAX = 24, /* enough for recursion through the loop of an interpreter */
+	TIMES_MIN = 3,	 /* two may be a coincidence */
+	HIDDEN_MIN = 6,	 /* with fewer, the gap in the numbers is not worth it */
+};
+
+static bool same_frame(const struct ss_frame *a, const struct ss_frame *b)
+{
+	if (a->pc != b->pc || a->inlined != b->inlined || a->module != b->module ||
+	    a->signal_frame != b->signal_frame || a->kind != b->kind ||
+	    (a->kind != SS_FRAME_NATIVE && (a->file != b->file || a->line != b->line)))
+		return false;
+	return a->symbol == b->symbol ||
+	       (a->symbol && b->symbol && strcmp(a->symbol, b->symbol) == 0);
+}
+
+/* Returns how many frames, from index on, equal the frame that is period frames further
+   out. */
+static size_t equal_run(const struct ss_snapshot *snapshot,
+			const struct ss_thread *thread, size_t index, size_t period)
+{
+	size_t i = index;
+
+	while (i + period < thread->frame_count &&
+	       same_frame(ss_snapshot_frame(snapshot, thread, i),
+			  ss_snapshot_frame(snapshot, thread, i + period)))
+		i++;
+	return i - index;
+}
+
+/* Returns the repetition that begins at frame index, if it is long enough to replace it
+   with one line. */
+static struct ss_repeat repeat_find(const struct ss_snapshot *snapshot,
+				    const struct ss_thread *thread, size_t index)
+{
+	for (size_t period = 1; period <= PERIOD_MAX; period++) {
+		size_t hidden = equal_run(snapshot, thread, index, period) / period;
+		if (hidden + 1 >= TIMES_MIN && hidden * period >= HIDDEN_MIN)
+			return (struct ss_repeat){ period, hidden + 1 };
+	}
+	return (struct ss_repeat){};
+}
+
+enum { DEFAULT_MAX_STACK = 256 << 10, KIB = 1024, MORE = 8 };
+
+struct text {
+	const char *meaning;
+	const char *remedy;
+};
+
+static const struct text texts[] = {
+	[SS_END_ROOT] = { "complete", NULL },
+	[SS_END_FRAMES] = { "truncated: the frame limit was reached", "-n 0 shows all" },
+	[SS_END_LIMIT] = { "truncated: the rest of the stack was not copied", NULL },
+	[SS_END_NO_UNWIND_INFO] = { "lost: no unwind information for this code", NULL },
+	[SS_END_BAD_UNWIND_INFO] = { "lost: the unwind information is corrupted", NULL },
+	[SS_END_UNREADABLE] = { "lost: required memory could not be read", NULL },
+	[SS_END_LOOP] = { "lost: the next frame is not further out: the stack is "
+			  "corrupted, "
+			  "or a frame before it is wrong",
+			  NULL },
+	[SS_END_REGISTER] = { "lost: a required register is unknown", NULL },
+	[SS_END_GONE] = { "the thread ended before it could be read", NULL },
+	[SS_END_RUNNING] = { "running, and not stopped", "--mode=stop shows its stack" },
+	[SS_END_NOT_STOPPED] = { "the thread did not stop in time",
+				 "--timeout=MS waits longer, --mode=no-stop reads "
+				 "blocked "
+				 "threads without stopping them" },
+	[SS_END_TRACED] = { "traced by another process", NULL },
+	[SS_END_RUNNABLE] = { "runnable: it waits for a CPU, or is busy in the kernel, "
+			      "and was not stopped",
+			      "--timeout=MS waits longer; as root or with CAP_PERFMON "
+			      "threads in the kernel are seen" },
+	[SS_END_DENIED] = { "access denied: only the state is known", NULL },
+};
+
+const char *ss_end_text(enum ss_end end)
+{
+	return (size_t)end < SS_ARRAY_SIZE(texts) ? texts[end].meaning : "unknown";
+}
+
+/* Modes that stop threads stop one whose register is missing, unless it must not be stopped. What a
+   stop did not find is not found by another one. */
+static const char *remedy_of_register(enum ss_mode mode, bool stopped)
+{
+	if (mode == SS_MODE_CORE || stopped)
+		return NULL;
+	return mode == SS_MODE_NO_STOP ? "--mode=auto may stop the thread and read it" :
+					 "the thread was not stopped: see \"Interrupted "
+					 "system calls\" in stacksnap(1)";
+}
+
+void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, bool stopped,
+			 size_t max_stack, FILE *out)
+{
+	size_t copied = max_stack ? max_stack : DEFAULT_MAX_STACK;
+
+	if (end == SS_END_LIMIT)
+		(void)fprintf(out, "; --max-stack=%zu copies more", copied / KIB * MORE);
+	const char *remedy = end == SS_END_REGISTER ? remedy_of_register(mode, stopped) :
+			     (size_t)end < SS_ARRAY_SIZE(texts) ? texts[end].remedy :
+								  NULL;
+	if (remedy)
+		(void)fprintf(out, "; %s", remedy);
+}
+
+bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+{
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		if (ss_snapshot_frame(snapshot, thread, i)->source ==
+		    SS_FROM_RETURN_ADDRESS)
+			return true;
+	}
+	return false;
+}
+
+struct item {
+	size_t number;
+	struct ss_bundle_key key;
+};
+
+static int compare_keys(const struct ss_bundle_key *a, const struct ss_bundle_key *b)
+{
+	if (a->stack != b->stack)
+		return a->stack < b->stack ? -1 : 1;
+	return (a->lock > b->lock) - (a->lock < b->lock);
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	const struct item *x = a;
+	const struct item *y = b;
+
+	int order = compare_keys(&x->key, &y->key);
+
+	if (order)
+		return order;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static int compare_bundles(const void *a, const void *b)
+{
+	const struct ss_bundle *x = a;
+	const struct ss_bundle *y = b;
+
+	if (x->count != y->count)
+		return x->count > y->count ? -1 : 1;
+	return (*x->items > *y->items) - (*x->items < *y->items);
+}
+
+struct ss_bundles *ss_bundles_new(const size_t *numbers, const struct ss_bundle_key *keys,
+				  size_t count)
+{
+	_cleanup_free_ struct item *items = calloc(count + 1, sizeof(*items));
+	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
+		calloc(1, sizeof(*bundles));
+
+	if (!items || !bundles)
+		return NULL;
+	bundles->items = calloc(count + 1, sizeof(*bundles->items));
+	bundles->order = calloc(count + 1, sizeof(*bundles->order));
+	if (!bundles->items || !bundles->order)
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		items[i] = (struct item){ numbers[i], keys[i] };
+	qsort(items, count, sizeof(*items), compare_items);
+	for (size_t i = 0; i < count; i++) {
+		if (i == 0 || compare_keys(&items[i].key, &items[i - 1].key) != 0)
+			bundles->items[bundles->count++].items = &bundles->order[i];
+		bundles->items[bundles->count - 1].count++;
+		bundles->order[i] = items[i].number;
+	}
+	qsort(bundles->items, bundles->count, sizeof(*bundles->items), compare_bundles);
+	return take_ptr(bundles);
+}
+
+void ss_bundles_free(struct ss_bundles *bundles)
+{
+	if (!bundles)
+		return;
+	free(bundles->items);
+	free(bundles->order);
+	free(bundles);
+}
+
+struct ss_error *ss_bundles_write(const struct ss_bundles *bundles,
+				  const struct ss_bundle_writer *writer)
+{
+	struct ss_error *error = NULL;
+	size_t rest = 0;
+
+	for (size_t i = 0; i < bundles->count && !error; i++) {
+		const struct ss_bundle *bundle = &bundles->items[i];
+		if (i >= writer->most)
+			rest += bundle->count;
+		else if (bundle->count == 1)
+			writer->one(writer->data, bundle->items[0]);
+		else
+			error = writer->several(writer->data, bundle);
+	}
+	if (rest && !error)
+		(void)fprintf(writer->out, "  ... and %zu more (-v lists them)\n", rest);
+	return error;
+}
+
+enum {
+	SYMBOL_MAX = 160, /* bytes; C++ templates have names of up to 240 KB */
+	PATH_MAX_SHOWN = 40,
+};
+
+void ss_text_write_symbol(char *symbol, bool verbose, FILE *out)
+{
+	_cleanup_free_ char *owned = symbol;
+	size_t whole = owned ? strlen(owned) : 0;
+	size_t size = verbose ? whole : ss_escape_cut(owned ? owned : "", SYMBOL_MAX);
+
+	if (owned)
+		owned[size] = '\0';
+	ss_escape_write(owned ? owned : "?", NULL, out);
+	if (size < whole)
+		(void)fprintf(out, "...(%zu more)", whole - size);
+}
+
+static void write_name(const struct ss_frame *frame, bool verbose, FILE *out)
+{
+	if (frame->signal_frame) {
+		(void)fputs_unlocked("<signal handler called>", out);
+		return;
+	}
+	if (!frame->symbol) {
+		ss_escape_write_owned(ss_label_new_place(frame), NULL, out);
+		return;
+	}
+	ss_text_write_symbol(ss_label_new(frame, false), verbose, out);
+	if (!frame->inlined && frame->kind == SS_FRAME_NATIVE)
+		(void)fprintf(out, "+0x%" PRIx64, frame->symbol_offset);
+}
+
+/* Strips leading "./" and "../". Of a long path the last two components are left. */
+static const char *short_path(const char *path)
+{
+	while (strncmp(path, "../", 3) == 0 || strncmp(path, "./", 2) == 0)
+		path += path[1] == '/' ? 2 : 3;
+	if (strlen(path) <= PATH_MAX_SHOWN)
+		return path;
+	const char *base = ss_label_base(path);
+	const char *parent = base > path ? base - 1 : path;
+	while (parent > path && parent[-1] != '/')
+		parent--;
+	return parent;
+}
+
+void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *out)
+{
+	if (!file)
+		return;
+	(void)fputs_unlocked(" at ", out);
+	ss_escape_write(verbose ? file : short_path(file), NULL, out);
+	if (line)
+		(void)fprintf(out, ":%" PRIu32, line);
+}
+
+static void write_module(const struct ss_frame *frame,
+			 const struct ss_format_options *options, FILE *out)
+{
+	if (frame->inlined)
+		(void)fputs_unlocked(" [inlined]", out);
+	if (frame->source == SS_FROM_RETURN_ADDRESS)
+		(void)fputs_unlocked(" [heuristic]", out);
+	/* Without a symbol the label contains the module already. */
+	bool native = frame->kind == SS_FRAME_NATIVE;
+	if ((frame->inlined && native) || (!frame->symbol && !frame->signal_frame))
+		return;
+	ss_style_write(SS_STYLE_FAINT, options->color, out);
+	(void)fputs_unlocked(native ? " (" : " [", out);
+	ss_escape_write_owned(ss_label_new_module(frame), NULL, out);
+	(void)fputc_unlocked(native ? ')' : ']', out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+static void write_frame(const struct ss_frame *frame, size_t number, int width,
+			const struct ss_format_options *options, FILE *out)
+{
+	(void)fprintf(out, "  #%-*zu ", width, number);
+	if (options->raw && frame->kind == SS_FRAME_NATIVE) {
+		ss_escape_write_owned(ss_label_new_raw(frame), NULL, out);
+	} else {
+		write_name(frame, options->verbose, out);
+		ss_text_write_source(frame->file, frame->line, options->verbose, out);
+		write_module(frame, options, out);
+	}
+	(void)fputc_unlocked('\n', out);
+}
+
+static int number_width(size_t count)
+{
+	int width = 1;
+
+	for (size_t largest = count ? count - 1 : 0; largest >= 10; largest /= 10)
+		width++;
+	return SS_MAX(width, 2);
+}
+
+static void write_repeat(const struct ss_repeat *repeat, int width,
+			 const struct ss_format_options *options, FILE *out)
+{
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	(void)fprintf(out, "  %*s the same ", width + 1, "...");
+	if (repeat->period == 1)
+		(void)fputs_unlocked("frame ", out);
+	else
+		(void)fprintf(out, "%zu frames ", repeat->period);
+	ss_quantity_write_count(repeat->times - 1, out);
+	(void)fputs_unlocked(" more times (-v shows all)\n", out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+/* Frames of a recursion that the snapshot leaves out. */
+static void write_omitted(uint32_t omitted, int width,
+			  const struct ss_format_options *options, FILE *out)
+{
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	(void)fprintf(out, "  %*s ", width + 1, "...");
+	ss_quantity_write_things(omitted, "more frame", out);
+	(void)fputs_unlocked(" of the recursion (-n 0 shows all); it began in:\n", out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+/* Why the stack ends: the kind of end, its name in brackets, and the reason for this
+   thread, or else the remedy. A complete stack may have a reason, too. */
+static void write_end(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
+		      const struct ss_format_options *options, FILE *out)
+{
+	if (thread->end == SS_END_ROOT && !thread->reason)
+		return;
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	(void)fputs_unlocked("  -- ", out);
+	if (thread->end != SS_END_ROOT)
+		(void)fprintf(out, "%s [%s]%s", ss_end_text(thread->end),
+			      ss_end_name(thread->end), thread->reason ? ": " : "");
+	if (thread->reason)
+		ss_escape_write(thread->reason, NULL, out);
+	else
+		ss_end_write_remedy(thread->end, ss_snapshot_process(snapshot)->mode,
+				    thread->stopped_ns > 0, options->max_stack, out);
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+/* The kernel frames of a blocked thread, innermost first, above its own frames. */
+static void write_kernel_stack(const struct ss_thread *thread, int width,
+			       const struct ss_format_options *options, FILE *out)
+{
+	const char *text = thread->kernel_stack ? thread->kernel_stack : thread->wchan;
+
+	while (text && *text) {
+		const char *end = strchrnul(text, '\n');
+		_cleanup_free_ char *line = strndup(text, (size_t)(end - text));
+		ss_style_write(SS_STYLE_FAINT, options->color, out);
+		(void)fprintf(out, "  %-*s ", width + 1, "--");
+		if (line)
+			ss_escape_write(line, NULL, out);
+		(void)fputs_unlocked(" [kernel]\n", out);
+		ss_style_write(SS_STYLE_NONE, options->color, out);
+		text = *end ? end + 1 : end;
+	}
+}
+
+static size_t count_omitted(const struct ss_snapshot *snapshot,
+			    const struct ss_thread *thread)
+{
+	size_t omitted = 0;
+
+	for (size_t i = 0; i < thread->frame_count; i++)
+		omitted += ss_snapshot_frame(snapshot, thread, i)->omitted;
+	return omitted;
+}
+
+void ss_text_write_frames(const struct ss_snapshot *snapshot,
+			  const struct ss_thread *thread,
+			  const struct ss_format_options *options, FILE *out)
+{
+	size_t omitted = count_omitted(snapshot, thread);
+	int width = number_width(thread->frame_count + omitted);
+	struct ss_repeat repeat = {};
+	size_t until = 0; /* end of the first occurrence of repeat */
+
+	write_kernel_stack(thread, width, options, out);
+	omitted = 0;
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (!options->verbose && repeat.times == 0) {
+			repeat = repeat_find(snapshot, thread, i);
+			until = i + repeat.period;
+		}
+		if (frame->omitted)
+			write_omitted(frame->omitted, width, options, out);
+		omitted += frame->omitted;
+		write_frame(frame, i + omitted, width, options, out);
+		if (repeat.times && i + 1 == until) {
+			write_repeat(&repeat, width, options, out);
+			i += repeat.period * (repeat.times - 1);
+			repeat = (struct ss_repeat){};
+		}
+	}
+	write_end(snapshot, thread, options, out);
+	if (thread->native_reason) {
+		ss_style_write(SS_STYLE_WARN, options->color, out);
+		(void)fputs_unlocked("  -- native frames only: ", out);
+		ss_escape_write(thread->native_reason, NULL, out);
+		(void)fputc_unlocked('\n', out);
+		ss_style_write(SS_STYLE_NONE, options->color, out);
+	}
+	if (ss_end_has_guess(snapshot, thread)) {
+		ss_style_write(SS_STYLE_WARN, options->color, out);
+		(void)fputs_unlocked("  -- " SS_END_GUESS_TEXT "\n", out);
+		ss_style_write(SS_STYLE_NONE, options->color, out);
+	}
+}

@@ -1,0 +1,403 @@
+/*
+ * A hang report for people: the verdict, deadlocks and blockers, then the threads by what
+ * they did, those that need attention first.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/escape.h"
+#include "report/quantity.h"
+#include "report/style.h"
+#include "report/text.h"
+#include "report/text_frames.h"
+#include "report/wait_text.h"
+
+enum {
+	THREADS_MAX = 10, /* of each class, without -v */
+	EVENTS_MAX = 4,	  /* functions */
+};
+
+struct hang_report {
+	const struct ss_snapshot *snapshot;
+	const struct ss_progress *progress;
+	const struct ss_format_options *options;
+	const size_t *groups; /* by thread: of those with equal stacks */
+	FILE *out;
+};
+
+enum class { STUCK, BLOCKED, BUSY, MOVES, WOKEN, UNKNOWN, IDLE, CLASS_COUNT };
+
+static const char *const class_names[] = {
+	[STUCK] = "stuck: no progress, blocked on a wait that is not idle",
+	[BLOCKED] = "blocked: no progress, waiting for a lock of the application",
+	[BUSY] = "busy",
+	[MOVES] = "moving",
+	[WOKEN] = "woken, and waiting in the same place again",
+	[UNKNOWN] = "unknown: the kernel has no counters",
+	[IDLE] = "idle: did not run",
+};
+
+static enum class class_of(const struct ss_thread_progress *thread)
+{
+	static const enum class classes[] = {
+		[SS_MOVEMENT_UNKNOWN] = UNKNOWN, [SS_MOVEMENT_NONE] = IDLE,
+		[SS_MOVEMENT_WOKEN] = WOKEN,	 [SS_MOVEMENT_BUSY] = BUSY,
+		[SS_MOVEMENT_MOVES] = MOVES,
+	};
+
+	if (thread->stuck)
+		return STUCK;
+	return thread->blocked ? BLOCKED : classes[thread->movement];
+}
+
+static void write_share(const struct hang_report *report, uint64_t run_ns)
+{
+	uint64_t elapsed_ns = ss_progress_elapsed_ns(report->progress);
+
+	if (elapsed_ns)
+		(void)fprintf(report->out, " (%" PRIu64 " %%)",
+			      run_ns * 100 / elapsed_ns);
+}
+
+static void write_activity(const struct hang_report *report,
+			   const struct ss_thread_progress *thread)
+{
+	FILE *out = report->out;
+
+	if (thread->movement == SS_MOVEMENT_NONE)
+		return;
+	(void)fputs_unlocked(": ran ", out);
+	ss_quantity_write_time(thread->run_ns, out);
+	write_share(report, thread->run_ns);
+	if (thread->ready_ns > thread->run_ns) {
+		(void)fputs_unlocked(", was runnable for ", out);
+		ss_quantity_write_time(thread->ready_ns, out);
+	}
+	(void)fprintf(out, ", %" PRIu64 " voluntary and %" PRIu64 " forced switches",
+		      thread->voluntary, thread->forced);
+	if (thread->movement == SS_MOVEMENT_BUSY && thread->within &&
+	    thread->samples > 1) {
+		(void)fprintf(out, ", within ");
+		ss_escape_write(thread->within, NULL, out);
+		(void)fprintf(out, " in all of %u samples", thread->samples);
+	}
+}
+
+/* The same of several threads. */
+static void write_activities(const struct hang_report *report,
+			     const struct ss_bundle *bundle)
+{
+	FILE *out = report->out;
+	uint64_t run_ns = 0;
+	uint64_t switches = 0;
+
+	for (size_t i = 0; i < bundle->count; i++) {
+		const struct ss_thread_progress *thread =
+			ss_progress_thread(report->progress, bundle->items[i]);
+		run_ns += thread->run_ns;
+		switches += thread->voluntary + thread->forced;
+	}
+	if (!switches)
+		return;
+	(void)fputs_unlocked(", ran ", out);
+	ss_quantity_write_time(run_ns, out);
+	(void)fputs_unlocked(" in all, ", out);
+	ss_quantity_write_things(switches, "context switch", out);
+}
+
+static void write_wait(const struct hang_report *report, const struct ss_thread *thread)
+{
+	if (!thread->wait)
+		return;
+	(void)fputs_unlocked("\n    waits for ", report->out);
+	ss_wait_text_write(thread->wait, report->options->color, report->out);
+	ss_wait_text_write_chain(thread->wait, "\n    ", report->out);
+}
+
+static void write_place(const struct hang_report *report, size_t index)
+{
+	const struct ss_thread *thread = ss_snapshot_thread(report->snapshot, index);
+	const struct ss_thread_progress *progress =
+		ss_progress_thread(report->progress, index);
+	size_t program = 0;
+
+	if (progress->stuck || progress->blocked ||
+	    progress->movement == SS_MOVEMENT_BUSY ||
+	    ss_text_find_call(report->snapshot, thread, &program) < thread->frame_count)
+		ss_text_write_where(report->snapshot, thread, report->options,
+				    report->out);
+}
+
+static void write_thread(const struct hang_report *report, size_t index)
+{
+	const struct ss_thread *thread = ss_snapshot_thread(report->snapshot, index);
+
+	(void)fprintf(report->out, "  %d (", thread->tid);
+	ss_escape_write(thread->name, NULL, report->out);
+	(void)fputc_unlocked(')', report->out);
+	write_activity(report, ss_progress_thread(report->progress, index));
+	write_wait(report, thread);
+	(void)fputc_unlocked('\n', report->out);
+	write_place(report, index);
+}
+
+/* "12 threads: worker-* 4711-4722", what they wait for, and where. */
+static struct ss_error *write_bundle(const struct hang_report *report,
+				     const struct ss_bundle *bundle)
+{
+	_cleanup_free_ const struct ss_thread **threads =
+		calloc(bundle->count, sizeof(const struct ss_thread *));
+	_cleanup_free_ const struct ss_wait **waits =
+		calloc(bundle->count, sizeof(const struct ss_wait *));
+
+	if (!threads || !waits)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < bundle->count; i++) {
+		threads[i] = ss_snapshot_thread(report->snapshot, bundle->items[i]);
+		waits[i] = threads[i]->wait;
+	}
+	(void)fputs_unlocked("  ", report->out);
+	ss_quantity_write_things(bundle->count, "thread", report->out);
+	write_activities(report, bundle);
+	ss_text_write_thread_list(threads, bundle->count, report->options, report->out);
+	struct ss_error *error = ss_text_write_waits_of(waits, bundle->count, "    ",
+							report->options, report->out);
+	if (!error)
+		write_place(report, bundle->items[0]);
+	return error;
+}
+
+/* Threads that do not go on, with equal stacks, are one. */
+static struct ss_bundle_key key_of(const struct hang_report *report, enum class class,
+				   size_t index)
+{
+	const struct ss_snapshot *snapshot = report->snapshot;
+	bool goes_on = class == BUSY || class == MOVES;
+
+	return (struct ss_bundle_key){
+		.stack = goes_on ? ss_snapshot_thread_count(snapshot) + index :
+				   report->groups[index],
+		.lock = ss_bundle_lock(ss_snapshot_thread(snapshot, index)->wait),
+	};
+}
+
+/* Threads that did nothing are listed if all did nothing. */
+static bool is_folded(const struct hang_report *report, enum class class, size_t members)
+{
+	return class == IDLE && members > 1 && !report->options->all &&
+	       !report->options->verbose &&
+	       members < ss_snapshot_thread_count(report->snapshot);
+}
+
+/* A function that waits for a lock as well as for work; where a runtime executes the
+   program, the function that the program called, and where it did. */
+struct event {
+	const char *function;
+	const char *words;
+	const char *file; /* or NULL */
+	uint32_t line;
+	size_t threads;
+};
+
+static struct event event_of(const struct ss_snapshot *snapshot,
+			     const struct ss_thread *thread)
+{
+	size_t program = 0;
+	size_t called = ss_text_find_call(snapshot, thread, &program);
+	struct event event = { .function = thread->wait->purpose_function,
+			       .words = thread->wait->purpose_words };
+
+	if (called < thread->frame_count) {
+		const struct ss_frame *caller =
+			ss_snapshot_frame(snapshot, thread, program);
+		event.function = ss_snapshot_frame(snapshot, thread, called)->symbol;
+		event.file = caller->file;
+		event.line = caller->line;
+	}
+	return event;
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void count_event(struct event events[EVENTS_MAX],
+			const struct ss_snapshot *snapshot,
+			const struct ss_thread *thread)
+{
+	const struct ss_wait *wait = thread->wait;
+
+	if (!wait || wait->purpose != SS_PURPOSE_EVENT || !wait->purpose_words)
+		return;
+	const struct event event = event_of(snapshot, thread);
+	for (size_t i = 0; i < EVENTS_MAX; i++) {
+		if (events[i].threads == 0)
+			events[i] = event;
+		else if (events[i].line != event.line ||
+			 !is_same_text(events[i].function, event.function) ||
+			 !is_same_text(events[i].file, event.file))
+			continue;
+		events[i].threads++;
+		return;
+	}
+}
+
+/* "idle" may not be true for those whose function does not tell what they wait for. */
+static void write_events(const struct hang_report *report)
+{
+	struct event events[EVENTS_MAX] = {};
+
+	for (size_t i = 0; i < ss_snapshot_thread_count(report->snapshot); i++) {
+		if (class_of(ss_progress_thread(report->progress, i)) == IDLE)
+			count_event(events, report->snapshot,
+				    ss_snapshot_thread(report->snapshot, i));
+	}
+	for (size_t i = 0; i < EVENTS_MAX && events[i].threads; i++) {
+		(void)fprintf(report->out, "  %zu of them wait%s in ", events[i].threads,
+			      events[i].threads == 1 ? "s" : "");
+		ss_escape_write(events[i].function, NULL, report->out);
+		ss_text_write_source(events[i].file, events[i].line,
+				     report->options->verbose, report->out);
+		(void)fputs_unlocked(": ", report->out);
+		ss_escape_write(events[i].words, NULL, report->out);
+		(void)fputc_unlocked('\n', report->out);
+	}
+}
+
+/* For ss_bundles_write(). */
+static void write_one(const void *data, size_t item)
+{
+	write_thread(data, item);
+}
+
+static struct ss_error *write_several(const void *data, const struct ss_bundle *bundle)
+{
+	return write_bundle(data, bundle);
+}
+
+static void write_title(const struct hang_report *report, enum class class,
+			size_t members)
+{
+	(void)fprintf(report->out, "\n%zu thread%s ", members, members == 1 ? "" : "s");
+	ss_style_write(class <= BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG,
+		       report->options->color, report->out);
+	(void)fputs_unlocked(class_names[class], report->out);
+	ss_style_write(SS_STYLE_NONE, report->options->color, report->out);
+	if (is_folded(report, class, members))
+		(void)fputs_unlocked("; -a lists them", report->out);
+	(void)fputc_unlocked('\n', report->out);
+	if (class == IDLE)
+		write_events(report);
+}
+
+static struct ss_error *write_class(const struct hang_report *report, enum class class)
+{
+	size_t count = ss_snapshot_thread_count(report->snapshot);
+	_cleanup_free_ size_t *members = calloc(count + 1, sizeof(*members));
+	_cleanup_free_ struct ss_bundle_key *keys = calloc(count + 1, sizeof(*keys));
+	size_t found = 0;
+
+	if (!members || !keys)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < count; i++) {
+		if (class_of(ss_progress_thread(report->progress, i)) != class)
+			continue;
+		keys[found] = key_of(report, class, i);
+		members[found++] = i;
+	}
+	if (found == 0)
+		return NULL;
+	write_title(report, class, found);
+	if (is_folded(report, class, found))
+		return NULL;
+	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
+		ss_bundles_new(members, keys, found);
+	const struct ss_bundle_writer writer = {
+		.one = write_one,
+		.several = write_several,
+		.data = report,
+		.most = report->options->verbose ? SIZE_MAX : THREADS_MAX,
+		.out = report->out,
+	};
+	return bundles ? ss_bundles_write(bundles, &writer) : ss_error_no_memory();
+}
+
+static void write_sums(const struct hang_report *report)
+{
+	size_t count = ss_snapshot_thread_count(report->snapshot);
+	uint64_t run_ns = 0;
+	uint64_t switches = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_thread_progress *thread =
+			ss_progress_thread(report->progress, i);
+		run_ns += thread->run_ns;
+		switches += thread->voluntary + thread->forced;
+	}
+	(void)fputs_unlocked("observed for ", report->out);
+	ss_quantity_write_time(ss_progress_elapsed_ns(report->progress), report->out);
+	(void)fprintf(report->out, ", %zu thread%s, CPU time ", count,
+		      count == 1 ? "" : "s");
+	ss_quantity_write_time(run_ns, report->out);
+	write_share(report, run_ns);
+	(void)fputs_unlocked(", ", report->out);
+	ss_quantity_write_things(switches, "context switch", report->out);
+	(void)fputc_unlocked('\n', report->out);
+}
+
+static void write_verdict(const struct hang_report *report)
+{
+	const struct ss_process *process = ss_snapshot_process(report->snapshot);
+	enum ss_verdict verdict = ss_progress_verdict(report->progress);
+
+	ss_escape_write(process->name, NULL, report->out);
+	(void)fprintf(report->out, ", pid %d: ", process->pid);
+	ss_style_write(verdict >= SS_VERDICT_BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG,
+		       report->options->color, report->out);
+	(void)fputs_unlocked(ss_verdict_name(verdict), report->out);
+	ss_style_write(SS_STYLE_NONE, report->options->color, report->out);
+	if (ss_progress_is_closed(report->progress))
+		(void)fputs_unlocked(
+			": every thread waits for something that only another "
+			"thread of the process, or a signal handler, can do",
+			report->out);
+	(void)fputc_unlocked('\n', report->out);
+}
+
+struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
+				    const struct ss_progress *progress,
+				    const struct ss_format_options *options, FILE *out)
+{
+	_cleanup_free_ size_t *groups = ss_grouping_numbers(snapshot);
+	const struct hang_report report = {
+		.snapshot = snapshot,
+		.progress = progress,
+		.options = options,
+		.groups = groups,
+		.out = out,
+	};
+	struct ss_error *error = NULL;
+
+	_cleanup_(
+		ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *goroutines =
+		ss_goroutine_grouping_new(snapshot, true);
+
+	if (!goroutines || !groups)
+		return ss_error_no_memory();
+	write_verdict(&report);
+	write_sums(&report);
+	ss_text_write_frozen(ss_snapshot_process(snapshot), options->color, out);
+	/* If its threads have run, or a time limit ends it, no cycle is a deadlock. */
+	ss_text_write_deadlocks(snapshot,
+				ss_progress_verdict(progress) == SS_VERDICT_DEADLOCK,
+				options, out);
+	ss_text_write_task_cycles(snapshot, options, out);
+	ss_text_write_blocked_goroutines(snapshot, goroutines, options, out);
+	for (enum class class = 0; class < CLASS_COUNT && !error; class ++)
+		error = write_class(&report, class);
+	if (!error)
+		ss_text_write_advice(options, out);
+	return error;
+}

@@ -1,0 +1,218 @@
+/*
+ * A census of a heap for people.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "report/escape.h"
+#include "report/quantity.h"
+#include "report/style.h"
+#include "report/text.h"
+
+enum { NAME_COLUMN = 24, SIZE_COLUMN = 12, COUNT_COLUMN = 14 };
+
+static void write_title(const char *title, const struct ss_format_options *options,
+			FILE *out)
+{
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_STRONG, options->color, out);
+	(void)fputs_unlocked(title, out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputc_unlocked('\n', out);
+}
+
+/* "mariadbd (4711): 312.4 MiB in use in 1,203,112 allocations; read in 0.45 s, nothing was
+   stopped" */
+static void write_summary(const struct ss_heap_input *input,
+			  const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_heap *heap = input->heap;
+
+	ss_style_write(SS_STYLE_STRONG, options->color, out);
+	ss_escape_write(heap->process->name, NULL, out);
+	(void)fprintf(out, " (%d): ", heap->process->pid);
+	ss_quantity_write_size(heap->used_bytes, out);
+	(void)fputs_unlocked(" in use", out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputs_unlocked(" in ", out);
+	ss_quantity_write_things(heap->used_count, "allocation", out);
+	(void)fputs_unlocked(" of malloc in ", out);
+	ss_escape_write(heap->allocator, NULL, out);
+	(void)fputs_unlocked("; read in ", out);
+	ss_quantity_write_time(input->read_ns, out);
+	(void)fputs_unlocked(", nothing was stopped\n", out);
+	if (!heap->other)
+		return;
+	(void)fputs_unlocked("Allocations of ", out);
+	ss_escape_write(heap->other, NULL, out);
+	(void)fputs_unlocked(" are not counted.\n", out);
+}
+
+static void write_arena(const struct ss_heap_arena *arena, FILE *out)
+{
+	if (arena->main)
+		(void)fprintf(out, "  %-*s", NAME_COLUMN, "main");
+	else
+		(void)fprintf(out, "  0x%-*" PRIx64, NAME_COLUMN - 2, arena->address);
+	ss_quantity_write_size_column(arena->used_bytes, SIZE_COLUMN, out);
+	ss_quantity_write_count_column(arena->used_count, COUNT_COLUMN, out);
+	ss_quantity_write_size_column(arena->cached_bytes, SIZE_COLUMN, out);
+	ss_quantity_write_size_column(arena->free_bytes, SIZE_COLUMN, out);
+	ss_quantity_write_size_column(arena->top_bytes, SIZE_COLUMN, out);
+	ss_quantity_write_size_column(arena->size, SIZE_COLUMN, out);
+	(void)fputc_unlocked('\n', out);
+	if (arena->problem && arena->unread_bytes) {
+		(void)fputs_unlocked("    ", out);
+		ss_quantity_write_size(arena->unread_bytes, out);
+		(void)fprintf(out, " not counted: %s\n", arena->problem);
+	} else if (arena->problem) {
+		(void)fprintf(out, "    %s\n", arena->problem);
+	}
+}
+
+static void write_arenas(const struct ss_heap *heap,
+			 const struct ss_format_options *options, FILE *out)
+{
+	write_title("Arenas", options, out);
+	(void)fprintf(out, "  %-*s%*s%*s%*s%*s%*s%*s\n", NAME_COLUMN, "", SIZE_COLUMN,
+		      "in use", COUNT_COLUMN, "allocations", SIZE_COLUMN, "cached",
+		      SIZE_COLUMN, "free", SIZE_COLUMN, "at the end", SIZE_COLUMN,
+		      "in all");
+	for (size_t i = 0; i < heap->arena_count; i++)
+		write_arena(&heap->arenas[i], out);
+	(void)fprintf(out, "  %-*s", NAME_COLUMN, "mappings of their own");
+	ss_quantity_write_size_column(heap->mapped_bytes, SIZE_COLUMN, out);
+	ss_quantity_write_count_column(heap->mapped_count, COUNT_COLUMN, out);
+	(void)fputc_unlocked('\n', out);
+	if (heap->counted && (heap->counted_maps != heap->mapped_count ||
+			      heap->counted_map_bytes != heap->mapped_bytes)) {
+		(void)fputs_unlocked("    malloc itself counts ", out);
+		ss_quantity_write_count(heap->counted_maps, out);
+		(void)fputs_unlocked(" of these, with ", out);
+		ss_quantity_write_size(heap->counted_map_bytes, out);
+		(void)fputc_unlocked('\n', out);
+	}
+}
+
+static void write_rest(size_t shown, size_t count, const char *thing, FILE *out)
+{
+	if (shown == count)
+		return;
+	(void)fputs_unlocked("  and ", out);
+	ss_quantity_write_things(count - shown, thing, out);
+	(void)fputs_unlocked(" more\n", out);
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+	const struct ss_heap_size *const *x = a;
+	const struct ss_heap_size *const *y = b;
+
+	if ((*x)->bytes != (*y)->bytes)
+		return (*x)->bytes < (*y)->bytes ? 1 : -1;
+	return ((*x)->min > (*y)->min) - ((*x)->min < (*y)->min);
+}
+
+static bool write_sizes(const struct ss_heap_input *input,
+			const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_heap *heap = input->heap;
+	_cleanup_free_ const struct ss_heap_size **sizes =
+		calloc(heap->size_count + 1, sizeof(const struct ss_heap_size *));
+	size_t rows = heap->size_count;
+
+	if (!sizes)
+		return false;
+	for (size_t i = 0; i < heap->size_count; i++)
+		sizes[i] = &heap->sizes[i];
+	qsort(sizes, heap->size_count, sizeof(const struct ss_heap_size *),
+	      compare_sizes);
+	if (input->sizes)
+		rows = SS_MIN(rows, (size_t)input->sizes);
+	write_title("Sizes, by bytes", options, out);
+	(void)fprintf(out, "%*s%*s  %s\n", SIZE_COLUMN, "bytes", COUNT_COLUMN,
+		      "allocations", "bytes of each");
+	for (size_t i = 0; i < rows; i++) {
+		ss_quantity_write_size_column(sizes[i]->bytes, SIZE_COLUMN, out);
+		ss_quantity_write_count_column(sizes[i]->count, COUNT_COLUMN, out);
+		(void)fputs_unlocked("  ", out);
+		ss_quantity_write_count(sizes[i]->min, out);
+		(void)fputs_unlocked(" to ", out);
+		ss_quantity_write_count(sizes[i]->max, out);
+		(void)fputc_unlocked('\n', out);
+	}
+	write_rest(rows, heap->size_count, "size", out);
+	return true;
+}
+
+static void write_classes(const struct ss_heap_input *input,
+			  const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_heap *heap = input->heap;
+	size_t named = 0;
+	size_t shown = 0;
+
+	for (size_t i = 0; i < heap->class_count; i++)
+		named += heap->classes[i].name != NULL;
+	if (named == 0)
+		return;
+	write_title("C++ classes, by bytes", options, out);
+	(void)fprintf(out, "%*s%*s  %s\n", SIZE_COLUMN, "bytes", COUNT_COLUMN, "objects",
+		      "class");
+	for (size_t i = 0; i < heap->class_count; i++) {
+		const struct ss_heap_class *class = &heap->classes[i];
+		if (!class->name || (input->classes && shown == input->classes))
+			continue;
+		shown++;
+		ss_quantity_write_size_column(class->bytes, SIZE_COLUMN, out);
+		ss_quantity_write_count_column(class->count, COUNT_COLUMN, out);
+		(void)fputs_unlocked("  ", out);
+		ss_escape_write(class->name, NULL, out);
+		(void)fputc_unlocked('\n', out);
+	}
+	write_rest(shown, named, "class", out);
+	if (heap->classes_truncated)
+		(void)fputs_unlocked("  There were too many to count all.\n", out);
+}
+
+static uint64_t difference(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static void write_error(const struct ss_heap_input *input, FILE *out)
+{
+	const struct ss_heap *heap = input->heap;
+	uint64_t bytes = difference(heap->used_bytes, input->before->used_bytes);
+	uint64_t count = difference(heap->used_count, input->before->used_count);
+
+	(void)fputs_unlocked("\nA reading just before this one found ", out);
+	if (bytes == 0 && count == 0) {
+		(void)fputs_unlocked("the same.\n", out);
+		return;
+	}
+	ss_quantity_write_size(bytes, out);
+	(void)fputs_unlocked(
+		heap->used_bytes >= input->before->used_bytes ? " less" : " more", out);
+	(void)fprintf(out, " in use (%.2f %%), in ",
+		      100.0 * (double)bytes / (double)SS_MAX(heap->used_bytes, 1u));
+	ss_quantity_write_count(count, out);
+	(void)fputs_unlocked(
+		heap->used_count >= input->before->used_count ? " fewer" : " more", out);
+	(void)fputs_unlocked(" allocations.\n", out);
+}
+
+struct ss_error *ss_text_write_heap(const struct ss_heap_input *input,
+				    const struct ss_format_options *options, FILE *out)
+{
+	write_summary(input, options, out);
+	write_arenas(input->heap, options, out);
+	if (!write_sizes(input, options, out))
+		return ss_error_no_memory();
+	write_classes(input, options, out);
+	write_error(input, out);
+	if (options->problem)
+		(void)fprintf(out, "%s\n", options->problem);
+	return NULL;
+}

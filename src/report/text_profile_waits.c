@@ -1,0 +1,757 @@
+/*
+ * The locks of applications that threads waited for, and the system calls in which threads slept. The first argument identifies the object that
+ * they waited on: a futex shared by many threads, or a file descriptor. Futexes are merged
+ * by the functions that wait: that of the C library, which tells the kind of lock, and that
+ * of the program. A condition variable has two futexes, a pool of locks hundreds.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/escape.h"
+#include "report/quantity.h"
+#include "report/style.h"
+#include "report/text_profile.h"
+#include "report/wait_text.h"
+#include "data/profile.h"
+#include "data/profile_waits.h"
+
+enum { NAMES_SHOWN = 3 };
+
+/* An object that threads wait on. */
+struct object {
+	uint64_t argument; /* of a futex with a program's function: 0 */
+	uint32_t process;  /* owns the descriptor or address; SS_ID_NONE: not relevant */
+	uint32_t
+		wait; /* SS_ID_NONE: a lock of the application, whose index is function */
+	uint32_t lock; /* futex: the function of the library that waits, or SS_ID_NONE */
+	uint32_t function; /* futex: that of the program, or SS_ID_NONE */
+};
+
+/* The address of a futex. */
+struct address {
+	uint64_t address;
+	uint64_t object;
+};
+
+/* What is known of an object. */
+struct total {
+	uint64_t samples;
+	uint64_t addresses; /* of futexes */
+	uint64_t first;	    /* of these */
+	uint64_t detail_samples;
+	uint32_t detail; /* the most frequent one: index + 1; 0: not known */
+	bool varies;	 /* others wait for something else */
+};
+
+struct detail {
+	uint32_t object;
+	uint32_t detail;
+};
+
+/* A thread that waited on an object. */
+struct waiter {
+	uint32_t object;
+	uint32_t thread;
+};
+
+struct waiting {
+	const struct ss_profile *profile;
+	const struct ss_format_options *options;
+	FILE *out;
+	struct ss_idtable objects;
+	struct ss_idtable waiters;
+	struct ss_idtable addresses;
+	SS_VECTOR(struct total) totals; /* by object */
+	struct ss_idtable details;
+	SS_VECTOR(uint64_t) detail_samples; /* by number of these */
+};
+
+struct row {
+	uint64_t samples;
+	uint32_t object;
+	size_t first; /* of its waiters, which are sorted by object and name */
+	size_t count;
+};
+
+static void waiting_deinit(struct waiting *w)
+{
+	ss_idtable_deinit(&w->objects);
+	ss_idtable_deinit(&w->waiters);
+	ss_idtable_deinit(&w->addresses);
+	ss_vector_free(&w->totals);
+	ss_idtable_deinit(&w->details);
+	ss_vector_free(&w->detail_samples);
+}
+
+static bool add_address(struct waiting *w, uint32_t object, uint64_t address)
+{
+	const struct address key = { .address = address, .object = object };
+	struct total *total = &w->totals.items[object];
+	size_t known = w->addresses.count;
+
+	if (ss_idtable_add(&w->addresses, &key, sizeof(key), NULL) == SS_ID_NONE)
+		return false;
+	if (w->addresses.count > known && total->addresses++ == 0)
+		total->first = address;
+	return true;
+}
+
+static bool add_detail(struct waiting *w, uint32_t object,
+		       const struct ss_profile_run *run)
+{
+	const struct detail key = { object, run->detail };
+	struct total *total = &w->totals.items[object];
+
+	if (!run->detail)
+		return true;
+	uint32_t number = ss_idtable_add(&w->details, &key, sizeof(key), NULL);
+	if (number == SS_ID_NONE ||
+	    (number == w->detail_samples.count && !ss_vector_push(&w->detail_samples)))
+		return false;
+	w->detail_samples.items[number] += run->count;
+	total->varies |= total->detail && total->detail != run->detail;
+	if (w->detail_samples.items[number] < total->detail_samples)
+		return true;
+	total->detail_samples = w->detail_samples.items[number];
+	total->detail = run->detail;
+	return true;
+}
+
+static bool add_run(struct waiting *w, uint32_t thread, const struct ss_profile_run *run)
+{
+	const struct ss_profile_wait *wait = &w->profile->waits.items[run->wait];
+	bool has_object = wait->argument != SS_WAIT_NOTHING;
+	struct object key = {
+		.argument = has_object ? run->argument : 0,
+		.process = has_object ? w->profile->threads.items[thread].process :
+					SS_ID_NONE,
+		.wait = run->wait,
+		.lock = SS_ID_NONE,
+		.function = SS_ID_NONE,
+	};
+	if (run->lock)
+		key = (struct object){ .process =
+					       w->profile->threads.items[thread].process,
+				       .wait = SS_ID_NONE,
+				       .lock = SS_ID_NONE,
+				       .function = run->lock - 1 };
+	else if (wait->argument == SS_WAIT_ADDRESS) {
+		struct ss_waiting_function function =
+			ss_waiting_function_of(w->profile, run->call);
+		key.lock = function.library;
+		key.function = function.program;
+	}
+	if (key.function != SS_ID_NONE)
+		key.argument = 0;
+	const struct waiter waiter = {
+		ss_idtable_add(&w->objects, &key, sizeof(key), NULL), thread
+	};
+
+	if (waiter.object == SS_ID_NONE)
+		return false;
+	if (waiter.object == w->totals.count && !ss_vector_push(&w->totals))
+		return false;
+	w->totals.items[waiter.object].samples += run->count;
+	if (!run->lock && wait->argument == SS_WAIT_ADDRESS &&
+	    !add_address(w, waiter.object, run->argument))
+		return false;
+	if (!add_detail(w, waiter.object, run))
+		return false;
+	return ss_idtable_add(&w->waiters, &waiter, sizeof(waiter), NULL) != SS_ID_NONE;
+}
+
+static bool add_runs(struct waiting *w)
+{
+	for (uint32_t t = 0; t < w->profile->threads.count; t++) {
+		const struct ss_profile_thread *thread = &w->profile->threads.items[t];
+		for (size_t r = 0; r < thread->runs.count; r++) {
+			const struct ss_profile_run *run = &thread->runs.items[r];
+			if (run->wait != SS_ID_NONE && run->state != 'R' &&
+			    !add_run(w, t, run))
+				return false;
+		}
+	}
+	return true;
+}
+
+static const char *name_of(const struct ss_profile *profile, const struct waiter *waiter)
+{
+	return profile->threads.items[waiter->thread].name;
+}
+
+static int compare_waiters(const void *a, const void *b, void *data)
+{
+	const struct waiter *x = a;
+	const struct waiter *y = b;
+	const struct ss_profile *profile = *(const struct ss_profile **)data;
+
+	if (x->object != y->object)
+		return x->object < y->object ? -1 : 1;
+	int order = strcmp(name_of(profile, x), name_of(profile, y));
+	if (order)
+		return order;
+	return x->thread < y->thread ? -1 : x->thread > y->thread;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct row *x = a;
+	const struct row *y = b;
+
+	if (x->samples != y->samples)
+		return x->samples < y->samples ? 1 : -1;
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return x->object < y->object ? -1 : 1;
+}
+
+/* ", pthread_mutex_lock in take (shop)" */
+static void write_functions(const struct waiting *w, const struct object *object)
+{
+	if (object->function == SS_ID_NONE)
+		return;
+	(void)fputs(", ", w->out);
+	ss_escape_write(ss_profile_function_at(w->profile, object->lock)->name, NULL,
+			w->out);
+	(void)fputs(" in ", w->out);
+	ss_text_profile_name(w->profile, object->function, w->options, w->out);
+}
+
+/* "MDL_context::acquire_lock (metadata lock)" */
+static void write_lock(const struct waiting *w, uint32_t number)
+{
+	const struct ss_profile_lock *lock = &w->profile->locks.items[number];
+
+	ss_escape_write(lock->function, NULL, w->out);
+	if (!lock->words)
+		return;
+	(void)fputs(" (", w->out);
+	ss_escape_write(lock->words, NULL, w->out);
+	(void)fputc(')', w->out);
+}
+
+/* " (TCP connection 10.0.0.1:4711 to 10.0.0.2:80)", ", held by worker 4712", each with "mostly" if
+   others wait for something else, or if more than a tenth were not looked up. Nothing if most were
+   not, or if most wait for something else. */
+static void write_detail(const struct waiting *w, const struct total *total)
+{
+	const struct ss_wait *wait =
+		total->detail ? w->profile->details.items[total->detail - 1] : NULL;
+	uint64_t unknown = total->samples - total->detail_samples;
+	const char *mostly = total->varies || unknown > total->samples / 10 ? "mostly " :
+									      "";
+
+	if (!wait || total->detail_samples <= total->samples / 2)
+		return;
+	_cleanup_free_ char *text = ss_wait_text_new_descriptor(wait->descriptor);
+	if (text) {
+		(void)fprintf(w->out, " (%s", mostly);
+		ss_escape_write(text, NULL, w->out);
+		(void)fputc(')', w->out);
+	}
+	if (!wait->owner_tid && !wait->owner_pid)
+		return;
+	const char *name = wait->owner_tid ? wait->owner_name : wait->owner_process;
+	(void)fprintf(w->out, ", %s%s ", mostly,
+		      wait->kind == SS_WAIT_JOIN ? "for the end of" : "held by");
+	ss_escape_write(name ? name : "", NULL, w->out);
+	(void)fprintf(w->out, " %d", wait->owner_tid ? wait->owner_tid : wait->owner_pid);
+}
+
+/* "futex 0x55d0c83f4a10", "30 futexes", "epoll_wait fd 8", "nanosleep" */
+static void write_object(const struct waiting *w, uint32_t number)
+{
+	const struct total *total = &w->totals.items[number];
+	const struct object *object = ss_idtable_key(&w->objects, number, NULL);
+	if (object->wait == SS_ID_NONE) {
+		write_lock(w, object->function);
+		return;
+	}
+	const struct ss_profile_wait *wait = &w->profile->waits.items[object->wait];
+	if (total->addresses > 1) {
+		ss_quantity_write_count(total->addresses, w->out);
+		(void)fputc(' ', w->out);
+	}
+	ss_escape_write(wait->name, NULL, w->out);
+	if (wait->argument == SS_WAIT_DESCRIPTOR)
+		(void)fprintf(w->out, " fd %d", (int)object->argument);
+	else if (total->addresses > 1)
+		(void)fputs("es", w->out);
+	else if (wait->argument == SS_WAIT_ADDRESS)
+		(void)fprintf(w->out, " 0x%" PRIx64, total->first);
+	write_functions(w, object);
+	write_detail(w, total);
+}
+
+/* "worker (12 threads)", "main 100" */
+static void write_waiters(const struct waiting *w, const struct waiter *waiters,
+			  size_t count)
+{
+	const struct ss_profile_thread *thread =
+		&w->profile->threads.items[waiters->thread];
+
+	ss_escape_write(thread->name, NULL, w->out);
+	if (count > 1) {
+		(void)fputs(" (", w->out);
+		ss_quantity_write_count(count, w->out);
+		(void)fputs(" threads)", w->out);
+	} else {
+		(void)fprintf(w->out, " %d", thread->tid);
+	}
+}
+
+static void write_row(const struct waiting *w, const struct waiter *waiters,
+		      const struct row *row)
+{
+	size_t shown = 0;
+
+	ss_text_profile_share(row->samples, w->profile->samples, w->out);
+	(void)fputs("  ", w->out);
+	write_object(w, row->object);
+	(void)fputc(':', w->out);
+	for (size_t i = 0, same; i < row->count; i += same, shown++) {
+		const struct waiter *one = waiters + row->first + i;
+		if (shown == NAMES_SHOWN && !w->options->verbose) {
+			(void)fprintf(w->out, " and %zu more", row->count - i);
+			break;
+		}
+		for (same = 1; i + same < row->count &&
+			       strcmp(name_of(w->profile, one),
+				      name_of(w->profile, one + same)) == 0;)
+			same++;
+		(void)fputs(shown ? ", " : " ", w->out);
+		write_waiters(w, one, same);
+	}
+	(void)fputc('\n', w->out);
+}
+
+/* Returns the objects with their waiters, most samples first; NULL without memory. */
+static struct row *arrange(const struct waiting *w, struct waiter *waiters)
+{
+	const struct ss_profile *profile = w->profile;
+	size_t count = w->objects.count;
+	struct row *rows = calloc(count + 1, sizeof(*rows));
+
+	if (!rows)
+		return NULL;
+	qsort_r(waiters, w->waiters.count, sizeof(*waiters), compare_waiters, &profile);
+	for (size_t i = w->waiters.count; i-- > 0;) {
+		struct row *row = &rows[waiters[i].object];
+		row->first = i;
+		row->count++;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		rows[i].object = i;
+		rows[i].samples = w->totals.items[i].samples;
+	}
+	qsort(rows, count, sizeof(*rows), compare_rows);
+	return rows;
+}
+
+static bool is_lock(const struct waiting *w, const struct row *row)
+{
+	const struct object *object = ss_idtable_key(&w->objects, row->object, NULL);
+
+	return object->wait == SS_ID_NONE;
+}
+
+static void write_section(const struct waiting *w, const struct waiter *waiters,
+			  const struct row *rows, bool locks)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < w->objects.count; i++) {
+		if (is_lock(w, &rows[i]) != locks)
+			continue;
+		if (count++ == 0)
+			ss_text_profile_heading(locks ? "Waits for application locks" :
+							"Blocking system calls",
+						w->options, w->out);
+		if (count <= w->options->rows || w->options->verbose)
+			write_row(w, waiters, &rows[i]);
+	}
+	if (count > w->options->rows && !w->options->verbose)
+		(void)fprintf(w->out, "  and %zu more (-v lists them)\n",
+			      count - w->options->rows);
+}
+
+static bool write_rows(const struct waiting *w)
+{
+	_cleanup_free_ struct waiter *waiters =
+		calloc(w->waiters.count + 1, sizeof(*waiters));
+	for (size_t i = 0; waiters && i < w->waiters.count; i++)
+		waiters[i] = *(const struct waiter *)ss_idtable_key(&w->waiters,
+								    (uint32_t)i, NULL);
+	_cleanup_free_ struct row *rows = waiters ? arrange(w, waiters) : NULL;
+
+	if (!rows)
+		return false;
+	write_section(w, waiters, rows, true);
+	write_section(w, waiters, rows, false);
+	return true;
+}
+
+bool ss_text_profile_waits(const struct ss_profile *profile,
+			   const struct ss_format_options *options, FILE *out)
+{
+	__attribute__((cleanup(waiting_deinit))) struct waiting w = {
+		.profile = profile,
+		.options = options,
+		.out = out,
+	};
+
+	return add_runs(&w) && (w.objects.count == 0 || write_rows(&w));
+}
+
+/*
+ * Waits in recorded snapshots: deadlocks, and what other threads wait for.
+ */
+
+enum {
+	DEADLOCKS_MAX = 8, /* without -v */
+	MEMBERS_MAX = 16,
+	USER_FRAMES = 2,  /* frames shown for each waiting thread */
+	SEARCH_MAX = 256, /* frames searched per thread: -v has no limit of threads */
+};
+
+static void write_thread(const struct ss_profile_thread *thread,
+			 const struct ss_format_options *options, FILE *out)
+{
+	ss_style_write(SS_STYLE_STRONG, options->color, out);
+	(void)fprintf(out, "%d (", thread->tid);
+	ss_escape_write(thread->name, NULL, out);
+	(void)fputc(')', out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+/* Writes the process and recording of a thread if there are several. */
+static void write_process(const struct ss_profile *profile,
+			  const struct ss_profile_thread *thread, FILE *out)
+{
+	const struct ss_profile_process *process =
+		&profile->processes.items[thread->process];
+
+	if (profile->processes.count == 1)
+		return;
+	(void)fputs(" of ", out);
+	ss_escape_write(process->name, NULL, out);
+	(void)fprintf(out, " %d", process->pid);
+	if (profile->recordings.count == 1)
+		return;
+	(void)fputs(" in ", out);
+	ss_escape_write(ss_profile_recording_of(profile, thread)->file, NULL, out);
+}
+
+static const struct ss_profile_frame *frame_of(const struct ss_profile *profile,
+					       uint32_t call)
+{
+	return ss_profile_frame_at(profile, ss_profile_call_at(profile, call)->frame);
+}
+
+static const struct ss_profile_function *function_of(const struct ss_profile *profile,
+						     uint32_t call)
+{
+	return ss_profile_function_at(profile, frame_of(profile, call)->function);
+}
+
+/* Returns 0 if there is no caller. */
+static uint32_t caller_of(const struct ss_profile *profile, uint32_t call)
+{
+	uint32_t caller = ss_profile_call_at(profile, call)->parent;
+	const struct ss_profile_function *f = caller ? function_of(profile, caller) :
+						       NULL;
+
+	return f && !f->is_end && !f->is_origin ? caller : 0;
+}
+
+/* Returns the innermost call of the program itself: not in the module that waits, if
+   possible, and not in code of libraries. 0: there is none. */
+static uint32_t find_user_call(const struct ss_profile *profile, uint32_t innermost)
+{
+	uint64_t module = innermost ? function_of(profile, innermost)->module : 0;
+	uint32_t outside = innermost;
+	int visited = 0;
+
+	while (outside && visited++ < SEARCH_MAX &&
+	       function_of(profile, outside)->module == module)
+		outside = caller_of(profile, outside);
+	if (!outside || visited > SEARCH_MAX)
+		outside = innermost;
+	for (uint32_t at = outside; at && visited++ < 2 * SEARCH_MAX;
+	     at = caller_of(profile, at)) {
+		if (!ss_label_is_of_library(function_of(profile, at)->name))
+			return at;
+	}
+	return outside;
+}
+
+static void write_where(const struct ss_profile *profile,
+			const struct ss_profile_thread *thread,
+			const struct ss_format_options *options, FILE *out)
+{
+	size_t runs = thread->runs.count;
+	uint32_t call = runs ? thread->runs.items[runs - 1].call : 0;
+
+	call = find_user_call(profile, call);
+	for (int i = 0; i < USER_FRAMES && call; i++) {
+		const struct ss_profile_frame *frame = frame_of(profile, call);
+		(void)fputs(i == 0 ? "    in " : "    called from ", out);
+		ss_text_profile_name(profile, frame->function, options, out);
+		if (frame->file && frame->line) {
+			(void)fputs(" at ", out);
+			ss_escape_write(frame->file, NULL, out);
+			(void)fprintf(out, ":%" PRIu64, frame->line);
+		}
+		(void)fputc('\n', out);
+		call = caller_of(profile, call);
+	}
+}
+
+static void write_members(const struct ss_profile *profile, const struct ss_chain *chains,
+			  uint32_t first, const struct ss_format_options *options,
+			  FILE *out)
+{
+	uint32_t count = chains[first].size;
+	uint32_t shown = options->verbose ? count : SS_MIN(count, (uint32_t)MEMBERS_MAX);
+	uint32_t at = first;
+
+	for (uint32_t i = 0; i < shown; i++, at = chains[at].next) {
+		(void)fputs("  ", out);
+		write_thread(&profile->threads.items[at], options, out);
+		(void)fputs(" waits for ", out);
+		ss_wait_text_write(profile->edges.items[chains[at].edge].wait,
+				   options->color, out);
+		(void)fputc('\n', out);
+		write_where(profile, &profile->threads.items[at], options, out);
+	}
+	if (shown < count)
+		(void)fprintf(out, "  ... and %u more threads (-v lists them)\n",
+			      count - shown);
+}
+
+static bool has_time_limit(const struct ss_profile *profile,
+			   const struct ss_chain *chains, uint32_t first)
+{
+	uint32_t at = first;
+
+	for (uint32_t i = 0; i < chains[first].size; i++, at = chains[at].next) {
+		if (profile->edges.items[chains[at].edge].wait->timed)
+			return true;
+	}
+	return false;
+}
+
+static bool has_other_thread(const struct ss_profile *profile, uint32_t thread)
+{
+	for (uint32_t i = 0; i < profile->threads.count; i++) {
+		if (i != thread && profile->threads.items[i].process ==
+					   profile->threads.items[thread].process)
+			return true;
+	}
+	return false;
+}
+
+/* The words of a snapshot (text_threads.c). */
+static const char *cycle_word(const struct ss_profile *profile,
+			      const struct ss_chain *chains, uint32_t first)
+{
+	if (has_time_limit(profile, chains, first))
+		return "Contention with a time limit";
+	if (chains[first].size == 1 && has_other_thread(profile, first))
+		return "Would be a self-deadlock unless another thread unlocks it";
+	return "DEADLOCK";
+}
+
+static void write_deadlock(const struct ss_profile *profile,
+			   const struct ss_chain *chains, uint32_t first,
+			   const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_profile_thread *thread = &profile->threads.items[first];
+	bool alone = chains[first].size == 1;
+
+	(void)fputc('\n', out);
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	(void)fputs(cycle_word(profile, chains, first), out);
+	if (alone)
+		(void)fputs(": a thread", out);
+	else
+		(void)fprintf(out, ": %u threads", chains[first].size);
+	write_process(profile, thread, out);
+	(void)fputs(alone ? " waits for a lock that it holds" :
+			    " wait for each other in a cycle",
+		    out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	if (chains[first].behind)
+		(void)fprintf(out, "; %u more wait%s for them", chains[first].behind,
+			      chains[first].behind == 1 ? "s" : "");
+	(void)fputs(":\n", out);
+	write_members(profile, chains, first, options, out);
+}
+
+void ss_text_profile_deadlocks(const struct ss_profile *profile,
+			       const struct ss_chain *chains,
+			       const struct ss_format_options *options, FILE *out)
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < profile->threads.count; i++) {
+		if (!chains[i].size)
+			continue;
+		if (count++ < DEADLOCKS_MAX || options->verbose)
+			write_deadlock(profile, chains, i, options, out);
+	}
+	if (count > DEADLOCKS_MAX && !options->verbose)
+		(void)fprintf(out, "... and %zu more deadlock%s (-v lists them)\n",
+			      count - DEADLOCKS_MAX,
+			      count == DEADLOCKS_MAX + 1 ? "" : "s");
+}
+
+/* A wait that is not part of a deadlock, and its text. */
+struct item {
+	const struct ss_profile_edge *edge;
+	char *text; /* owned */
+};
+
+struct order {
+	const struct ss_profile *profile;
+	const struct ss_chain *chains;
+	struct item *items;
+	size_t count;
+};
+
+static void order_deinit(struct order *order)
+{
+	for (size_t i = 0; i < order->count; i++)
+		free(order->items[i].text);
+	free(order->items);
+}
+
+/* Threads of one process with the same wait. */
+struct wait_row {
+	const struct item *items;
+	size_t count;
+};
+
+static bool is_marked(const struct ss_profile_edge *edge, const struct ss_chain *chains)
+{
+	return edge->in_cycle && chains[edge->thread].cycle == SS_ID_NONE;
+}
+
+static int compare_waits(const struct item *x, const struct item *y,
+			 const struct order *order)
+{
+	uint32_t a = order->profile->threads.items[x->edge->thread].process;
+	uint32_t b = order->profile->threads.items[y->edge->thread].process;
+
+	if (a != b)
+		return a < b ? -1 : 1;
+	if (is_marked(x->edge, order->chains) != is_marked(y->edge, order->chains))
+		return is_marked(x->edge, order->chains) ? -1 : 1;
+	return strcmp(x->text, y->text);
+}
+
+static int compare_items(const void *a, const void *b, void *data)
+{
+	const struct item *x = a;
+	const struct item *y = b;
+	int order = compare_waits(x, y, data);
+
+	if (order)
+		return order;
+	return x->edge->thread < y->edge->thread ? -1 : x->edge->thread > y->edge->thread;
+}
+
+static int compare_wait_rows(const void *a, const void *b)
+{
+	const struct wait_row *x = a;
+	const struct wait_row *y = b;
+
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return x->items->edge->thread < y->items->edge->thread ? -1 : 1;
+}
+
+static bool list_items(struct order *order)
+{
+	const struct ss_profile *profile = order->profile;
+
+	for (uint32_t i = 0; i < profile->edges.count; i++) {
+		const struct ss_profile_edge *edge = &profile->edges.items[i];
+		const struct ss_chain *chain = &order->chains[edge->thread];
+		if (chain->member && chain->edge == i)
+			continue;
+		struct item item = { edge, ss_wait_text_new(edge->wait) };
+		if (!item.text)
+			return false;
+		order->items[order->count++] = item;
+	}
+	return true;
+}
+
+/* Merges equal waits. Returns the number of rows. */
+static size_t make_rows(struct order *order, struct wait_row *rows)
+{
+	size_t count = 0;
+
+	qsort_r(order->items, order->count, sizeof(*order->items), compare_items, order);
+	for (size_t i = 0; i < order->count; i++) {
+		const struct item *item = &order->items[i];
+		if (i && compare_waits(item - 1, item, order) == 0)
+			rows[count - 1].count++;
+		else
+			rows[count++] = (struct wait_row){ item, 1 };
+	}
+	qsort(rows, count, sizeof(*rows), compare_wait_rows);
+	return count;
+}
+
+/* "  17 (a), 18 (b), 19 (c) and 2 more wait for mutex ..., held by 16 (d)" */
+static void write_wait_row(const struct order *order, const struct wait_row *row,
+			   const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_profile *profile = order->profile;
+	size_t shown = options->verbose || row->count <= NAMES_SHOWN ? row->count :
+								       NAMES_SHOWN;
+
+	for (size_t i = 0; i < shown; i++) {
+		(void)fputs(i ? ", " : "  ", out);
+		write_thread(&profile->threads.items[row->items[i].edge->thread], options,
+			     out);
+	}
+	if (shown < row->count)
+		(void)fprintf(out, " and %zu more", row->count - shown);
+	write_process(profile, &profile->threads.items[row->items->edge->thread], out);
+	(void)fputs(row->count > 1 ? " wait for " : " waits for ", out);
+	ss_wait_text_write(row->items->edge->wait, options->color, out);
+	if (is_marked(row->items->edge, order->chains))
+		(void)fputs("; a DEADLOCK with threads that are not shown", out);
+	(void)fputc('\n', out);
+}
+
+bool ss_text_profile_other_waits(const struct ss_profile *profile,
+				 const struct ss_chain *chains,
+				 const struct ss_format_options *options, FILE *out)
+{
+	size_t most = profile->edges.count + 1;
+	__attribute__((cleanup(order_deinit))) struct order order = {
+		.profile = profile,
+		.chains = chains,
+		.items = calloc(most, sizeof(struct item)),
+	};
+	_cleanup_free_ struct wait_row *rows = calloc(most, sizeof(*rows));
+
+	if (!order.items || !rows || !list_items(&order))
+		return false;
+	size_t count = make_rows(&order, rows);
+	if (count)
+		ss_text_profile_heading("Waits: what threads wait for, and who holds it",
+					options, out);
+	for (size_t i = 0; i < count; i++) {
+		if (i == options->rows && !options->verbose) {
+			(void)fprintf(out, "  and %zu more (-v lists them)\n", count - i);
+			break;
+		}
+		write_wait_row(&order, &rows[i], options, out);
+	}
+	return true;
+}

@@ -1,0 +1,72 @@
+/*
+ * When modules were loaded, by the kernel's records, and those that were loaded and unloaded between
+ * two looks at the address space.
+ */
+#ifndef SS_SAMPLE_MODULE_LOADS_H
+#define SS_SAMPLE_MODULE_LOADS_H
+
+#include "data/module.h"
+#include "process/mmap_events.h"
+
+/* Of a hostile process; further ones are dropped. */
+enum { SS_MODULE_LOADS_MAX = 1 << 14 };
+
+/* Mappings whose places are kept: more than are made until a sample is looked at, which is after some
+   20 ms, by a process that loads 1,000 libraries per second. */
+enum { SS_RECENT_LOADS = 256 };
+
+struct ss_recent_load {
+	uint64_t time_ns;
+	uint64_t start;
+	uint64_t end;
+};
+
+/* Zeroed, it is closed: nothing is dated, unless loads are added. */
+struct ss_module_loads {
+	struct ss_mmap_events events;
+	uint64_t last_ns;      /* the time of the last one, pending or not; 0: none */
+	uint64_t last_code_ns; /* likewise, or of anonymous memory with code */
+	SS_VECTOR(struct ss_mmap_event *) pending; /* owned; in the order of time */
+	struct ss_recent_load *recent; /* a ring, owned; NULL: nothing was loaded yet */
+	size_t recent_count;	       /* of all, also overwritten ones */
+	uint64_t unknown_ns; /* others may have been mapped until then, anywhere */
+};
+
+/* Returns 0 or an error number, as ss_mmap_events_open(). */
+int ss_module_loads_open(struct ss_module_loads *loads);
+void ss_module_loads_close(struct ss_module_loads *loads);
+
+/* Reads what a process has mapped since the last call. Call it after the address space was
+   read. False without memory. */
+bool ss_module_loads_read(struct ss_module_loads *loads, pid_t pid);
+
+/* Adds one that another reader of such events has found. Only the time counts of anonymous memory.
+   False without memory. */
+bool ss_module_loads_add(struct ss_module_loads *loads,
+			 const struct ss_mmap_event *event);
+
+/* Whether a file may have been mapped over an address since a time. */
+bool ss_module_loads_covered(const struct ss_module_loads *loads, uint64_t address,
+			     uint64_t since_ns);
+
+/* The last time at which a module was loaded, which is no longer pending then. 0: not known. */
+uint64_t ss_module_loads_date(struct ss_module_loads *loads,
+			      const struct ss_module *module);
+
+/* The time of the first pending load in the place of a module; 0: there is none. */
+uint64_t ss_module_loads_first(const struct ss_module_loads *loads,
+			       const struct ss_module *module);
+
+/* The oldest pending load before a time: that of a module that is not mapped any more, or that was
+   mapped again. The caller frees it. NULL: none. */
+struct ss_mmap_event *ss_module_loads_take(struct ss_module_loads *loads,
+					   uint64_t before_ns);
+
+/* The module of a capture that such a load is of, or NULL. */
+const struct ss_module_impl *ss_module_loads_find(const struct ss_mmap_event *event,
+						  const struct ss_capture *capture);
+
+/* The module of such a load. NULL without memory. */
+struct ss_module_impl *ss_module_loads_make(const struct ss_mmap_event *event);
+
+#endif

@@ -1,0 +1,449 @@
+#include "sample/recorder_waits.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "diagnose/wait_function.h"
+#include "data/call.h"
+#include "data/futex.h"
+#include "data/snapshot.h"
+#include "data/recording_wait_record.h"
+
+enum {
+	SHARE = 100,		     /* lookups take one part in so many of the time, */
+	BURST_NS = 20 * 1000 * 1000, /* after so much at the beginning */
+	FORGET_NS = 2000 * 1000 * 1000, /* a number may be another file by then */
+	KNOWN_MAX = 1 << 14,
+	KEY_MEMORY_MAX = 256, /* bytes that a call refers to; with more, it has no key */
+	KEY_POLLED_MAX = 4,   /* likewise, descriptors: each costs a system call */
+};
+
+void ss_recorder_waits_deinit(struct ss_recorder_waits *waits)
+{
+	ss_wait_table_free(waits->table);
+	ss_idtable_deinit(&waits->known);
+	ss_vector_free(&waits->calls);
+	ss_buffer_deinit(&waits->key);
+}
+
+void ss_recorder_waits_forget(struct ss_recorder_waits *waits)
+{
+	ss_idtable_deinit(&waits->known);
+	waits->calls.count = 0;
+}
+
+void ss_recorder_waits_budget_begin(struct ss_recorder_waits_budget *budget)
+{
+	if (!budget->refused)
+		budget->first = 0;
+	budget->asked = 0;
+	budget->refused = false;
+}
+
+/* After a process that is refused, all others of the tick are, so that it is the first one in
+   the next. */
+static bool has_time(struct ss_recorder_waits_budget *budget, uint64_t now_ns)
+{
+	size_t number = budget->asked++;
+
+	if (!budget->begin_ns)
+		budget->begin_ns = now_ns;
+	if (number < budget->first || budget->refused)
+		return false;
+	if (budget->spent_ns <= (now_ns - budget->begin_ns) / SHARE + (uint64_t)BURST_NS)
+		return true;
+	budget->first = number;
+	budget->refused = true;
+	return false;
+}
+
+bool ss_recorder_waits_may_look(struct ss_recorder_waits *waits,
+				struct ss_recorder_waits_budget *budget, uint64_t now_ns)
+{
+	if (now_ns - waits->forgotten_ns >= (uint64_t)FORGET_NS ||
+	    waits->known.count >= KNOWN_MAX) {
+		ss_recorder_waits_forget(waits);
+		waits->forgotten_ns = now_ns;
+	}
+	return has_time(budget, now_ns);
+}
+
+/* Whether anything is known of what a call waits for. */
+static bool is_known(const struct ss_syscall *syscall)
+{
+	struct ss_futex futex;
+
+	return ss_call_find(syscall->id) || ss_futex_parse(syscall, &futex);
+}
+
+void ss_recorder_wait_begin(struct ss_recorder_wait *wait,
+			    const struct ss_capture_thread *captured,
+			    const char *function, bool musl)
+{
+	*wait = (struct ss_recorder_wait){
+		.pending = captured->state != 'R' && captured->syscall.number >= 0 &&
+			   is_known(&captured->syscall),
+		.musl = musl,
+		.thread = { .tid = captured->tid,
+			    .state = captured->state,
+			    .call = captured->syscall,
+			    .regs = captured->regs },
+	};
+	(void)snprintf(wait->function, sizeof(wait->function), "%s",
+		       function ? function : ""); /* may be cut */
+}
+
+/* Keys ------------------------------------------------------------------- */
+
+/* Whether threads that wait like this never have an owner. */
+static bool is_ownerless(const struct ss_recorder_wait *wait)
+{
+	const enum ss_lock_class lock_class =
+		*wait->function ? ss_wait_function_class(wait->function) :
+				  SS_CLASS_UNKNOWN;
+
+	return lock_class == SS_CLASS_CONDVAR || lock_class == SS_CLASS_SEMAPHORE;
+}
+
+static bool add_link(struct ss_buffer *key, const struct ss_sampler *sampler, int fd)
+{
+	char link[PATH_MAX];
+
+	if (!ss_wait_facts_read_link(sampler, fd, link, sizeof(link)))
+		return false;
+	ss_buffer_add(key, link, strlen(link) + 1);
+	return true;
+}
+
+/* Adds the descriptors that a thread polls. */
+static bool add_polled(struct ss_buffer *key, const struct ss_sampler *sampler,
+		       const struct pollfd *fds, size_t count)
+{
+	if (count > KEY_POLLED_MAX)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		ss_buffer_add(key, &fds[i].fd, sizeof(fds[i].fd));
+		ss_buffer_add(key, &fds[i].events, sizeof(fds[i].events));
+		if (fds[i].fd >= 0 && !add_link(key, sampler, fds[i].fd))
+			return false;
+	}
+	return true;
+}
+
+/* Adds what arguments point to, except for time limits: another wait may have the same
+   addresses, such as that of a variable of a function. */
+static bool add_memory(struct ss_buffer *key, struct ss_sampler *sampler,
+		       const struct ss_recorder_wait *wait, const struct ss_call *call)
+{
+	const struct ss_syscall *syscall = &wait->thread.call;
+	_Alignas(struct pollfd) uint8_t bytes[KEY_MEMORY_MAX];
+	bool any = false;
+
+	for (size_t i = 0; i < SS_CALL_MEMORY && call->memory[i].arg; i++) {
+		const struct ss_call_memory *memory = &call->memory[i];
+		size_t size = ss_call_memory_size(memory, syscall);
+		if (memory->arg == call->timeout)
+			continue;
+		if (call->kind == SS_WAIT_SELECT || size > sizeof(bytes) ||
+		    !ss_wait_facts_read_memory(sampler, syscall->args[memory->arg - 1],
+					       bytes, size))
+			return false;
+		if (call->kind != SS_WAIT_POLL)
+			ss_buffer_add(key, bytes, size);
+		else if (!add_polled(key, sampler, (const struct pollfd *)(void *)bytes,
+				     size / sizeof(struct pollfd)))
+			return false;
+		any = true;
+	}
+	/* It could have been overwritten after the wait. */
+	return !any || ss_wait_facts_are_of(sampler, &wait->thread);
+}
+
+/* Makes the key of a wait that is the same for as long as its object. False: look it up
+   each time. */
+static bool make_key(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
+		     const struct ss_recorder_wait *wait)
+{
+	const struct ss_syscall *syscall = &wait->thread.call;
+	const struct ss_call *call = ss_call_find(syscall->id);
+	struct ss_buffer *key = &waits->key;
+	struct ss_futex futex;
+
+	ss_buffer_clear(key);
+	ss_buffer_add(key, &syscall->number, sizeof(syscall->number));
+	if (call && call->kind == SS_WAIT_SLEEP)
+		return !key->failed;
+	ss_buffer_add(key, &syscall->args[0], sizeof(syscall->args[0]));
+	if (ss_futex_parse(syscall, &futex)) {
+		ss_buffer_add(key, wait->function, strlen(wait->function));
+		return is_ownerless(wait) && !key->failed;
+	}
+	if (!call || call->kind == SS_WAIT_FILE_LOCK || call->kind == SS_WAIT_CHILD ||
+	    call->kind == SS_WAIT_FUTEX)
+		return false;
+	if (!call->fd) {
+		ss_buffer_add(key, &syscall->args[1], 2 * sizeof(syscall->args[1]));
+		return add_memory(key, sampler, wait, call) && !key->failed;
+	}
+	return add_link(key, sampler, (int)(uint32_t)syscall->args[call->fd - 1]) &&
+	       !key->failed;
+}
+
+bool ss_recorder_waits_find(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
+			    const struct ss_recorder_wait *wait, uint32_t *call)
+{
+	uint32_t number = make_key(waits, sampler, wait) ?
+				  ss_idtable_find(&waits->known, waits->key.bytes,
+						  waits->key.size) :
+				  SS_ID_NONE;
+
+	if (number == SS_ID_NONE)
+		return false;
+	*call = waits->calls.items[number];
+	return true;
+}
+
+/* Without memory it is looked up again. */
+static void keep(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
+		 const struct ss_recorder_wait *wait, uint32_t call)
+{
+	bool added = false;
+
+	if (!make_key(waits, sampler, wait) ||
+	    !ss_vector_reserve(&waits->calls, waits->calls.count + 1))
+		return;
+	uint32_t number =
+		ss_idtable_add(&waits->known, waits->key.bytes, waits->key.size, &added);
+	if (number == SS_ID_NONE)
+		return;
+	if (added)
+		waits->calls.count++;
+	waits->calls.items[number] = call;
+}
+
+/* Diagnosis --------------------------------------------------------------- */
+
+SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
+
+/* Adds a stack that is the function that waits. */
+static bool add_stack(struct ss_snapshot *snapshot, const struct ss_recorder_wait *wait)
+{
+	static const struct ss_module musl = { .path = "musl" };
+	struct ss_stack *stack = ss_vector_push(&snapshot->stacks);
+
+	if (!stack)
+		return false;
+	stack->frames = calloc(1, sizeof(*stack->frames));
+	if (!stack->frames)
+		return false;
+	stack->count = 1;
+	*stack->frames = (struct ss_frame){ .module = wait->musl ? &musl : NULL,
+					    .module_index = -1,
+					    .kind = SS_FRAME_NATIVE };
+	if (*wait->function)
+		stack->frames->symbol =
+			ss_intern_string(snapshot->strings, wait->function);
+	return !*wait->function || stack->frames->symbol;
+}
+
+static bool add_waiter(struct ss_snapshot *snapshot,
+		       const struct ss_recorder_waits_context *context,
+		       const struct ss_recorder_wait *wait)
+{
+	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+
+	if (!thread || !add_stack(snapshot, wait))
+		return false;
+	if (!context->find(context->data, wait->thread.tid, false, thread))
+		*thread = (struct ss_thread){ .name = "" };
+	thread->tid = wait->thread.tid;
+	thread->state = wait->thread.state;
+	thread->stack_id = (uint32_t)snapshot->stacks.count - 1;
+	thread->frame_count = 1;
+	return true;
+}
+
+static bool has_thread(const struct ss_snapshot *snapshot, pid_t tid)
+{
+	for (size_t i = 0; i < snapshot->threads.count; i++) {
+		if (snapshot->threads.items[i].tid == tid)
+			return true;
+	}
+	return false;
+}
+
+/* Adds the threads whose ids are in the memory of a lock: one of them may be its owner. */
+static bool add_owners(struct ss_snapshot *snapshot,
+		       const struct ss_recorder_waits_context *context,
+		       const struct ss_memory_fact *lock)
+{
+	for (size_t at = 0; at + sizeof(uint32_t) <= lock->size; at += sizeof(uint32_t)) {
+		struct ss_thread owner = {};
+		uint32_t word;
+		memcpy(&word, lock->bytes + at, sizeof(word));
+		word &= FUTEX_TID_MASK;
+		if (!word || !context->find(context->data, (pid_t)word, true, &owner) ||
+		    has_thread(snapshot, owner.tid))
+			continue;
+		struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+		if (!thread)
+			return false;
+		*thread = owner;
+	}
+	return true;
+}
+
+static int compare_threads(const void *a, const void *b)
+{
+	const struct ss_thread *x = a;
+	const struct ss_thread *y = b;
+
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+/* A snapshot of these threads and of those that may own their locks. NULL: no memory. */
+static struct ss_snapshot *make_snapshot(const struct ss_recorder_waits_context *context,
+					 const struct ss_recorder_lookup *lookups,
+					 size_t count, struct ss_facts *facts)
+{
+	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = ss_snapshot_new();
+
+	if (!snapshot)
+		return NULL;
+	snapshot->arch = context->sampler->space.capture->arch;
+	snapshot->process.pid = context->sampler->target->pid;
+	snapshot->process.inner_pid = context->inner_pid;
+	snapshot->facts = ss_facts_ref(facts);
+	for (size_t i = 0; i < count; i++) {
+		if (!add_waiter(snapshot, context, lookups[i].wait))
+			return NULL;
+	}
+	struct ss_stack *none = ss_vector_push(&snapshot->stacks);
+	if (!none)
+		return NULL;
+	for (size_t i = 0; i < facts->threads.count; i++) {
+		if (!add_owners(snapshot, context, &facts->threads.items[i].lock))
+			return NULL;
+	}
+	for (size_t i = count; i < snapshot->threads.count; i++)
+		snapshot->threads.items[i].stack_id =
+			(uint32_t)snapshot->stacks.count - 1;
+	qsort(snapshot->threads.items, snapshot->threads.count,
+	      sizeof(*snapshot->threads.items), compare_threads);
+	return take_ptr(snapshot);
+}
+
+/* A wait as it is recorded. */
+struct simple {
+	struct ss_wait wait;
+	struct ss_descriptor descriptor;
+	struct ss_watched_fd fds[SS_WAIT_RECORD_LIST_MAX];
+	struct ss_watched_fd watches[SS_WAIT_RECORD_LIST_MAX];
+	struct ss_descriptor timers[2 * SS_WAIT_RECORD_LIST_MAX];
+	size_t timer_count;
+};
+
+/* Copies descriptors, with timers whose time left is not known. Returns how many. */
+static size_t simplify_fds(struct simple *simple, struct ss_watched_fd *ret,
+			   const struct ss_watched_fd *fds, size_t count,
+			   bool *ret_incomplete)
+{
+	*ret_incomplete |= count > SS_WAIT_RECORD_LIST_MAX;
+	count = SS_MIN(count, (size_t)SS_WAIT_RECORD_LIST_MAX);
+	for (size_t i = 0; i < count; i++) {
+		ret[i] = fds[i];
+		if (!fds[i].what || !fds[i].what->timer_left_ns)
+			continue;
+		struct ss_descriptor *timer = &simple->timers[simple->timer_count++];
+		*timer = *fds[i].what;
+		timer->timer_left_ns = 0;
+		ret[i].what = timer;
+	}
+	return count;
+}
+
+/* What changes all the time would make each wait another one. */
+static void simplify(struct simple *simple, const struct ss_wait *diagnosed)
+{
+	struct ss_wait *wait = &simple->wait;
+	struct ss_descriptor *descriptor = &simple->descriptor;
+
+	*wait = *diagnosed;
+	simple->timer_count = 0;
+	wait->timeout_ns = wait->left_ns = -1;
+	wait->fd_count = simplify_fds(simple, simple->fds, diagnosed->fds,
+				      diagnosed->fd_count, &wait->fds_incomplete);
+	wait->fds = simple->fds;
+	if (!diagnosed->descriptor)
+		return;
+	*descriptor = *diagnosed->descriptor;
+	descriptor->timer_left_ns = 0;
+	descriptor->watch_count =
+		simplify_fds(simple, simple->watches, descriptor->watches,
+			     descriptor->watch_count, &descriptor->watches_incomplete);
+	descriptor->watches = simple->watches;
+	wait->descriptor = descriptor;
+}
+
+static bool take_wait(struct ss_recorder_waits *waits,
+		      const struct ss_recorder_waits_context *context,
+		      const struct ss_recorder_lookup *lookup,
+		      const struct ss_wait *diagnosed)
+{
+	const struct ss_recorder_wait *wait = lookup->wait;
+	const struct ss_syscall *syscall = &wait->thread.call;
+	struct simple simple;
+
+	if (!diagnosed || !ss_wait_facts_are_of(context->sampler, &wait->thread))
+		return true;
+	simplify(&simple, diagnosed);
+	*lookup->call = ss_writer_call(context->writer, syscall->number, syscall->args[0],
+				       &simple.wait);
+	if (*lookup->call == SS_ID_NONE)
+		return false;
+	keep(waits, context->sampler, wait, *lookup->call);
+	return true;
+}
+
+static bool diagnose(struct ss_recorder_waits *waits,
+		     const struct ss_recorder_waits_context *context,
+		     const struct ss_recorder_lookup *lookups, size_t count,
+		     struct ss_facts *facts)
+{
+	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot =
+		make_snapshot(context, lookups, count, facts);
+	const struct ss_diagnose_options options = { .size = sizeof(options),
+						     .waits = waits->table };
+	struct ss_error *error = snapshot ? ss_snapshot_diagnose(snapshot, &options) :
+					    ss_error_no_memory();
+	bool ok = !error;
+
+	for (size_t i = 0; i < count && ok; i++) {
+		const struct ss_thread *thread =
+			ss_snapshot_find_thread(snapshot, lookups[i].wait->thread.tid);
+		ok = take_wait(waits, context, &lookups[i], thread ? thread->wait : NULL);
+	}
+	ss_error_free(error);
+	return ok;
+}
+
+bool ss_recorder_waits_look(struct ss_recorder_waits *waits,
+			    const struct ss_recorder_waits_context *context,
+			    const struct ss_recorder_lookup *lookups, size_t count)
+{
+	struct ss_blocked_thread threads[SS_WAIT_FACTS_MAX];
+	struct ss_error *error = waits->table ? NULL : ss_wait_table_new(&waits->table);
+
+	for (size_t i = 0; i < count; i++)
+		threads[i] = lookups[i].wait->thread;
+	_cleanup_(ss_facts_cleanup) struct ss_facts *facts =
+		error ? NULL : ss_wait_facts_read(context->sampler, threads, count);
+	bool ok = facts && diagnose(waits, context, lookups, count, facts);
+	ss_error_free(error);
+	return ok;
+}

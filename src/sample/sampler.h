@@ -1,0 +1,163 @@
+/*
+ * Captures the threads of a process repeatedly. A blocked thread that has not run since
+ * its last capture is skipped; a blocked thread that has run is read without stopping it;
+ * a running thread is stopped for as long as it takes to copy its own stack. A blocked
+ * thread whose stack cannot be unwound without a register that only a stop provides is
+ * stopped once, at the caller's request (see thread_state.h).
+ *
+ * Where the kernel samples the CPUs (process/cpu_clock.h), no running thread is stopped either:
+ * one that was on a CPU at the tick has the stack of that moment, and one that waits for a CPU
+ * since it was preempted has the stack of when it left its last one (process/switch_stacks.h). The
+ * others, such as a thread that has just woken up, are captured as above. Of a process with
+ * frames of a runtime, a sample counts only if the kernel has copied with it what these need
+ * (process/sample_reader.h), and a thread that waits for a CPU is captured. There, a thread ran at the tick
+ * if it was sampled: one that sleeps by now has native frames if the copies are not enough, and one
+ * that has woken up since gets a moment to sleep again.
+ *
+ * A thread is stopped for at most 1 % of its time, and, as far as that can be foreseen, not for longer
+ * than 5 ms at once (struct ss_stop_limit). A sample for which it would be has no stack.
+ *
+ * Threads do not stay attached between two ticks: each signal for such a thread would
+ * stop it until we wake up and deliver the signal, and no debugger could attach.
+ * Attaching again costs a running thread only about a microsecond.
+ *
+ * One thread makes all calls of a sampler. If a thread of the target did not stop in
+ * time, or ended while attached (late), the calling thread must end: only then does the
+ * kernel release the former, or report the end of the latter to its parent.
+ */
+#ifndef SS_SAMPLE_SAMPLER_H
+#define SS_SAMPLE_SAMPLER_H
+
+#include "capture/look.h"
+#include "sample/access.h"
+#include "sample/gathers.h"
+#include "sample/on_cpu.h"
+#include "sample/thread_list.h"
+#include "process/switch_stacks.h"
+
+/*
+ * Bounds how long threads stand still. A stop of a thread takes as long as this program waits for a
+ * CPU meanwhile, and a thread that waits for one stops only when it has got it: on a busy machine both
+ * take long, and a tick waits for it.
+ */
+struct ss_stop_limit {
+	unsigned most;		 /* threads that may be stopped in a tick: adapts */
+	unsigned left;		 /* of these, in this tick */
+	size_t next;		 /* where the choice begins, so that each has its turn */
+	uint64_t pause_until_ns; /* CLOCK_MONOTONIC; none is stopped before */
+	bool waits; /* this program does for a CPU also while it stops threads, as far as known */
+	uint64_t
+		waited_ns; /* by this thread for a CPU, as of the last tick; 0: not known */
+	uint64_t
+		spent_ns; /* on the stops of a capture, with the wait for those that do not stop */
+	uint64_t not_stopped; /* samples without a stack for these reasons */
+	/* Of threads that were released after their tick; part of the next one */
+	uint64_t late_ns;
+	uint64_t late_max_ns;
+};
+
+struct ss_sampler {
+	struct ss_target *target;		/* borrowed */
+	const struct ss_process_access *access; /* likewise */
+	struct ss_capture_options options;
+	struct ss_address_space space;
+	struct ss_target_threads source;
+	struct ss_thread_list threads;
+	struct ss_task_list tasks; /* the threads that are due */
+	struct ss_look look;
+	struct ss_arena *arena; /* borrowed */
+	struct ss_gathers gathers;
+	struct ss_buffer text;
+	/* The kernel reports mappings of code, and has reported none since the memory map was read:
+	   set by the caller before each tick. */
+	bool is_current;
+	uint64_t swept_ns; /* ss_sampler_take(): when ended threads were last searched */
+	/* Only threads that ran at the tick are sampled: set after ss_sampler_init(), with a
+	   filter for state R. */
+	bool on_cpu;
+	/* Samples of the CPUs at a tick, which the caller sets, or none, until threads are not captured again
+	   any more; their stacks are kept in the arena. */
+	const struct ss_on_cpu_sample *clocked;
+	size_t clocked_count;
+	/* They are used, also without copies of what runtimes need: set by the caller, unless it has a
+	   plan for these. */
+	bool by_kernel;
+	/* The kernel copies with its samples what runtimes need: set by the caller before each tick. */
+	bool copies;
+	struct ss_switch_stacks switches;
+	SS_VECTOR(struct ss_capture_thread) running; /* by the kernel, in this capture */
+	bool late;				     /* the calling thread must end */
+	bool took_sigchld;
+	uint64_t thread_stops;
+	struct ss_stop_limit limit;
+	/* How often a tick waits 0.1 ms for threads to sleep again that slept at the tick; at least four
+	   times. */
+	unsigned patience;
+};
+
+/* The result of one tick. */
+struct ss_tick {
+	enum ss_address_space_change change; /* since the last tick */
+	/* of the threads that were due; NULL: none. Owned by the sampler; valid until
+	   the next call */
+	struct ss_capture *capture;
+	uint64_t stopped_ns;	 /* of all threads together */
+	uint64_t stopped_max_ns; /* the longest */
+};
+
+/* options are copied, their mode is set to AUTO. Several samplers that work in turn may
+   share the arena: a capture stays there until the next one. A sampler must not be
+   moved. */
+void ss_sampler_init(struct ss_sampler *sampler, struct ss_target *target,
+		     const struct ss_capture_options *options, struct ss_arena *arena,
+		     const struct ss_process_access *access);
+void ss_sampler_deinit(struct ss_sampler *sampler);
+
+/*
+ * Captures the threads that have run. The caller must accept or reject each thread of the
+ * capture (ss_thread_accept(), ss_thread_reject()), or discard the tick. Mappings may
+ * have changed meanwhile, see frame_check.h. Errors: NO_MEMORY, DENIED, TRACED, SYSTEM.
+ * The end of the process is a change, not an error.
+ */
+struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret);
+
+/*
+ * Another kind of tick: no thread is stopped or searched, the capture is made of those of
+ * the count samples that are of this process and pass its filter. Their stacks are in the
+ * arena. The memory map is the one that was read before; see ss_sampler_follow().
+ */
+struct ss_error *ss_sampler_take(struct ss_sampler *sampler,
+				 const struct ss_on_cpu_sample *samples, size_t count,
+				 struct ss_tick *ret);
+
+/* After such a tick, and after one without samples: reads the memory map if it is time
+   for that. */
+struct ss_error *ss_sampler_follow(struct ss_sampler *sampler, struct ss_tick *tick);
+
+/* Moves the threads of a capture to the one that an update of the memory map has made.
+   False: no memory. */
+bool ss_sampler_move(struct ss_sampler *sampler, const struct ss_capture *from);
+
+/* Whether another module was mapped at an address, as of the last but one memory map. */
+bool ss_sampler_was_other(const struct ss_sampler *sampler, uint64_t address);
+
+/* Takes the worst result of the mapping checks; reads all maps if necessary. stale: the
+   capture does not match the current mappings. */
+struct ss_error *ss_sampler_confirm(struct ss_sampler *sampler,
+				    enum ss_mapping_check check, struct ss_tick *tick,
+				    bool *stale);
+
+/* Captures the threads again that were rejected with retry. */
+struct ss_error *ss_sampler_retry(struct ss_sampler *sampler, struct ss_tick *tick);
+
+/* Releases threads that have stopped too late for the capture. Whether any is still
+   attached. To be called by the thread that took the tick, while it waits for others. */
+bool ss_sampler_release_late(struct ss_sampler *sampler);
+
+/* Whether a thread has been blocked all the time since it was captured. */
+bool ss_sampler_check(struct ss_sampler *sampler, pid_t tid);
+
+/* Drops the capture: threads that are still due are captured at the next tick. */
+void ss_sampler_discard(struct ss_sampler *sampler);
+
+#endif

@@ -1,0 +1,909 @@
+#include "sample/unwind_server.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/idtable.h"
+#include "capture/stacks.h"
+#include "diagnose/wait_function.h"
+#include "elf/debugfile.h"
+#include "elf/elffile.h"
+#include "elf/image.h"
+#include "data/capture.h"
+#include "data/futex.h"
+#include "data/session.h"
+#include "data/snapshot.h"
+#include "sample/recorder_wire.h"
+#include "data/recording_format.h"
+#include "data/recording_writer.h"
+#include "symbolize/demangle.h"
+#include "symbolize/names.h"
+
+/* Frames among which the function is that waits, and the size of the largest file whose symbols
+   are read for that. */
+enum { WAIT_FRAMES = 8, NAMED_MAX = 32 << 20 };
+
+/* Proofs that change so often are read one by one. */
+enum { PROOFS_MAX = 4 };
+
+/* Of a page_set. */
+enum { PAGE = 4096, PAGES_MAX = SS_MEMORY_RANGES_BYTES / PAGE };
+
+struct known_module {
+	struct ss_module_impl *module; /* one reference, or NULL */
+	bool skipped;
+};
+
+/* Pages that are read all at once when the first of them is needed, which saves a message for
+   each. */
+struct page_set {
+	struct ss_idtable pages;   /* uint64_t: addresses, of the current request */
+	struct ss_idtable ahead;   /* those of the last request */
+	uint32_t sizes[PAGES_MAX]; /* of the pages in ahead that were read */
+	uint8_t *bytes;		   /* of PAGES_MAX pages; or NULL */
+	bool is_read;
+};
+
+/* What runtimes read late. What proves that memory has not changed is read after everything that
+   it is a proof for: once more if something else was read since. */
+struct page_supply {
+	struct page_set early;
+	struct page_set proofs;
+	unsigned proved; /* how often proofs were read in this request */
+	uint32_t space;	 /* whose pages they are */
+};
+
+/* The function in which a stack waits on a futex. */
+struct wait_function {
+	char *name; /* owned; NULL: none, or not searched yet */
+	bool searched;
+};
+
+struct ss_unwind_server {
+	const struct ss_arena *arena; /* the recorder's, as it was at the fork */
+	const uint8_t *stacks;	      /* the same memory, mapped here; NULL: not yet */
+	struct ss_session *session;
+	SS_VECTOR(struct known_module) modules; /* by id */
+	SS_VECTOR(struct ss_capture *) spaces;	/* by id; NULL: none */
+	SS_VECTOR(int32_t) skipped; /* modules of the current space, by index */
+	struct ss_buffer answer;
+	struct ss_buffer described; /* module answers of the current request */
+	struct ss_idtable calls;    /* struct call_key: of the current answer */
+	struct page_supply supply;
+	SS_VECTOR(struct ss_gather_plan *) plans;  /* by space: what was sent, or NULL */
+	SS_VECTOR(struct wait_function) functions; /* by stack of the current answer */
+};
+
+/* The call of a runtime. Strings are interned: equal ones are at the same address. */
+struct call_key {
+	const char *function;
+	const char *file;
+	uint32_t kind;
+	uint32_t line;
+};
+
+/* The request being read. It comes from the recorder and is trusted. */
+struct reader {
+	struct ss_cursor at;
+	const struct ss_worker_request *request;
+	size_t file; /* the next one */
+};
+
+SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
+
+struct ss_unwind_server *ss_unwind_server_new(const struct ss_arena *arena)
+{
+	struct ss_unwind_server *server = calloc(1, sizeof(*server));
+
+	if (server)
+		server->arena = arena;
+	return server;
+}
+
+static void deinit_pages(struct page_set *set)
+{
+	ss_idtable_deinit(&set->pages);
+	ss_idtable_deinit(&set->ahead);
+	free(set->bytes);
+}
+
+void ss_unwind_server_free(struct ss_unwind_server *server)
+{
+	if (!server)
+		return;
+	for (size_t i = 0; i < server->modules.count; i++)
+		ss_module_unref(server->modules.items[i].module);
+	for (size_t i = 0; i < server->spaces.count; i++)
+		ss_capture_free(server->spaces.items[i]);
+	ss_vector_free(&server->modules);
+	ss_vector_free(&server->spaces);
+	ss_vector_free(&server->skipped);
+	for (size_t i = 0; i < server->plans.count; i++)
+		free(server->plans.items[i]);
+	for (size_t i = 0; i < server->functions.count; i++)
+		free(server->functions.items[i].name);
+	ss_vector_free(&server->functions);
+	ss_vector_free(&server->plans);
+	ss_idtable_deinit(&server->calls);
+	deinit_pages(&server->supply.early);
+	deinit_pages(&server->supply.proofs);
+	ss_buffer_deinit(&server->answer);
+	ss_buffer_deinit(&server->described);
+	ss_session_free(server->session);
+	free(server); /* the process ends: nothing is unmapped */
+}
+
+static bool read_struct(struct reader *reader, void *ret, size_t size)
+{
+	const uint8_t *bytes = ss_cursor_take(&reader->at, size);
+
+	if (bytes)
+		memcpy(ret, bytes, size);
+	return bytes != NULL;
+}
+
+static struct known_module *module_slot(struct ss_unwind_server *server, uint32_t id)
+{
+	while (server->modules.count <= id) {
+		if (!ss_vector_push(&server->modules))
+			return NULL;
+	}
+	return &server->modules.items[id];
+}
+
+static struct ss_capture **space_slot(struct ss_unwind_server *server, uint32_t id)
+{
+	while (server->spaces.count <= id) {
+		if (!ss_vector_push(&server->spaces))
+			return NULL;
+	}
+	return &server->spaces.items[id];
+}
+
+static bool add_mappings(struct reader *reader, struct ss_module_impl *module,
+			 size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct ss_mapping mapping;
+		if (!read_struct(reader, &mapping, sizeof(mapping)) ||
+		    !ss_module_add_mapping(module, &mapping))
+			return false;
+	}
+	return true;
+}
+
+/* Reads the rest of a module. False: no memory. */
+static bool fill_module(struct reader *reader, const struct wire_module *wire,
+			struct ss_module_impl *module)
+{
+	if (!add_mappings(reader, module, wire->mapping_count))
+		return false;
+	const uint8_t *id = ss_cursor_take(&reader->at, wire->build_id_size);
+	const uint8_t *header = ss_cursor_take(&reader->at, wire->header_size);
+	const uint8_t *bytes = ss_cursor_take(&reader->at, wire->byte_count);
+	if (wire->header_size) {
+		module->header = malloc(wire->header_size);
+		if (!header || !module->header)
+			return false;
+		memcpy(module->header, header, wire->header_size);
+		module->header_size = wire->header_size;
+	}
+	if (wire->build_id_size &&
+	    (!id || !ss_module_set_build_id(module, id, wire->build_id_size)))
+		return false;
+	if (wire->byte_count) {
+		module->bytes = malloc(wire->byte_count);
+		if (!bytes || !module->bytes)
+			return false;
+		memcpy(module->bytes, bytes, wire->byte_count);
+		module->size = wire->byte_count;
+	}
+	module->pub.size = wire->size;
+	module->device = wire->device;
+	module->inode = wire->inode;
+	module->file_inode = wire->file_inode;
+	module->modified_ns = wire->modified_ns;
+	module->copied = wire->copied;
+	module->unverified = wire->unverified;
+	return true;
+}
+
+static bool describe(struct ss_unwind_server *server, uint32_t id,
+		     struct ss_module_impl *module)
+{
+	struct wire_module_answer answer = { .id = id };
+
+	ss_module_identify(module);
+	_cleanup_(ss_image_cleanup) struct ss_image *image = ss_image_new(module);
+	answer.bias =
+		image ? ss_image_bias(image, module) :
+			ss_module_guess_bias(module, module->fd >= 0 || module->bytes);
+	answer.build_id_size = (uint32_t)module->build_id_size;
+	memcpy(answer.build_id, module->build_id, module->build_id_size);
+	ss_module_identify_file(module);
+	answer.file_size = module->pub.file.size;
+	answer.modified_ns = module->pub.file.modified_ns;
+	answer.file_inode = module->pub.file.inode;
+	answer.has_hash = module->pub.file.hash != NULL;
+	memcpy(answer.hash, module->file_hash, sizeof(answer.hash));
+	if (module->pub.problem)
+		(void)snprintf(answer.problem, sizeof(answer.problem), "%s",
+			       module->pub.problem); /* may be cut */
+	ss_buffer_add(&server->described, &answer, sizeof(answer));
+	return !server->described.failed;
+}
+
+static bool read_module(struct ss_unwind_server *server, struct reader *reader,
+			uint32_t id, volatile int32_t *module_at)
+{
+	struct known_module *slot = module_slot(server, id);
+	struct wire_module wire;
+
+	if (!slot || !read_struct(reader, &wire, sizeof(wire)))
+		return false;
+	const uint8_t *bytes = ss_cursor_take(&reader->at, wire.path_size);
+	_cleanup_free_ char *path = bytes ? strndup((const char *)bytes, wire.path_size) :
+					    NULL;
+	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
+		path ? ss_module_new(path, wire.base, wire.base + wire.size) : NULL;
+	if (!module || !fill_module(reader, &wire, module))
+		return false;
+	if (wire.has_file && reader->file < reader->request->file_count)
+		module->fd = reader->request->files[reader->file++];
+	ss_module_unref(slot->module);
+	*slot = (struct known_module){ .module = ss_module_ref(module),
+				       .skipped = wire.skipped };
+	*module_at = WIRE_MODULE_AT - (int32_t)id;
+	return describe(server, id, module);
+}
+
+static bool read_modules(struct ss_unwind_server *server, struct reader *reader,
+			 struct ss_capture *space, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t id;
+		if (!read_struct(reader, &id, sizeof(id)) ||
+		    id >= server->modules.count || !server->modules.items[id].module)
+			return false;
+		struct ss_module_impl **slot = ss_vector_push(&space->modules);
+		if (!slot)
+			return false;
+		*slot = ss_module_ref(server->modules.items[id].module);
+	}
+	space->modules_identified = true; /* by describe() */
+	return true;
+}
+
+/* Consecutive areas often have the same name. */
+static bool name_areas(struct ss_capture *space, const char *names)
+{
+	uintptr_t last = UINTPTR_MAX;
+	const char *name = NULL;
+
+	for (size_t i = 0; i < space->areas.count; i++) {
+		struct ss_area *area = &space->areas.items[i];
+		uintptr_t offset = (uintptr_t)area->name;
+		if (offset != last)
+			name = ss_intern_string(space->strings, names + offset);
+		last = offset;
+		area->name = name;
+		if (!name)
+			return false;
+	}
+	return true;
+}
+
+static bool read_executable(struct reader *reader, struct ss_capture *space,
+			    uint64_t size)
+{
+	const uint8_t *text = ss_cursor_take(&reader->at, size);
+
+	if (text && size > 0)
+		space->process.executable =
+			ss_intern_bytes(space->strings, (const char *)text, (size_t)size);
+	return text && (size == 0 || space->process.executable);
+}
+
+static bool read_space(struct ss_unwind_server *server, struct reader *reader,
+		       uint32_t id)
+{
+	_cleanup_(ss_capture_cleanup) struct ss_capture *space = ss_capture_new();
+	struct ss_capture **slot = space_slot(server, id);
+	struct wire_space wire;
+
+	if (!space || !slot || !read_struct(reader, &wire, sizeof(wire)) ||
+	    !read_modules(server, reader, space, wire.module_count) ||
+	    !read_executable(reader, space, wire.executable_size) ||
+	    !ss_vector_reserve(&space->areas, wire.area_count + (size_t)1))
+		return false;
+	space->areas.count = wire.area_count;
+	if (!read_struct(reader, space->areas.items,
+			 wire.area_count * sizeof(*space->areas.items)))
+		return false;
+	const uint8_t *names = ss_cursor_take(&reader->at, wire.name_bytes);
+	if (!names || !name_areas(space, (const char *)names))
+		return false;
+	ss_capture_free(*slot);
+	*slot = take_ptr(space);
+	return true;
+}
+
+static bool map_stacks(struct ss_unwind_server *server)
+{
+	if (server->stacks)
+		return true;
+	void *bytes = server->arena->bytes;
+	if (server->arena->shared_fd >= 0)
+		/* Shared mappings are forbidden. This one shows what the owner writes, since
+		   nothing is written here. */
+		bytes = mmap(NULL, server->arena->size, PROT_READ, MAP_PRIVATE,
+			     server->arena->shared_fd, 0);
+	if (bytes == MAP_FAILED)
+		return false;
+	server->stacks = bytes;
+	return true;
+}
+
+/* Translates pointers into the arena, and clears all others. */
+static void adopt_thread(const struct ss_unwind_server *server,
+			 struct ss_capture_thread *thread)
+{
+	thread->reason = thread->wchan = thread->kernel_stack = NULL;
+	thread->lock = (struct ss_lock_copy){};
+	thread->live = NULL;
+	thread->live_count = 0;
+	for (size_t i = 0; i < SS_STACK_COPIES; i++) {
+		struct ss_stack_copy *copy = &thread->stacks[i];
+		if (copy->bytes)
+			copy->bytes =
+				server->stacks + (copy->bytes - server->arena->bytes);
+		if (copy->absent)
+			copy->absent =
+				server->stacks + (copy->absent - server->arena->bytes);
+	}
+}
+
+static bool read_threads(struct ss_unwind_server *server, struct reader *reader,
+			 struct ss_capture *space, size_t count)
+{
+	if (!ss_vector_reserve(&space->threads, count + 1) || !map_stacks(server))
+		return false;
+	space->threads.count = count;
+	if (!read_struct(reader, space->threads.items,
+			 count * sizeof(*space->threads.items)))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		adopt_thread(server, &space->threads.items[i]);
+	return true;
+}
+
+/* Reads what was gathered in one turn. */
+static bool read_turn(struct reader *reader, struct ss_gathered *turn)
+{
+	struct wire_turn wire;
+
+	if (!read_struct(reader, &wire, sizeof(wire)) ||
+	    !ss_vector_reserve(&turn->blocks, wire.block_count + 1))
+		return false;
+	const uint8_t *blocks =
+		ss_cursor_take(&reader->at, wire.block_count * sizeof(struct wire_block));
+	const uint8_t *bytes = ss_cursor_take(&reader->at, wire.byte_count);
+	if (!blocks || !bytes)
+		return false;
+	/* They stay in the request until it is answered. */
+	for (size_t i = 0; i < wire.block_count; i++) {
+		struct wire_block block;
+		memcpy(&block, blocks + i * sizeof(block), sizeof(block));
+		turn->blocks.items[turn->blocks.count++] = (struct ss_memory_block){
+			.address = block.address, .size = block.size, .bytes = bytes
+		};
+		bytes += block.size;
+	}
+	ss_gathered_sort(turn);
+	return true;
+}
+
+static bool read_turns(struct reader *reader, struct ss_capture *space, size_t count)
+{
+	ss_capture_clear_turns(space);
+	for (size_t i = 0; i < count; i++) {
+		struct ss_gathered *turn = ss_vector_push(&space->turns);
+		if (!turn)
+			return false;
+		*turn = (struct ss_gathered){};
+		if (!read_turn(reader, turn))
+			return false;
+	}
+	return true;
+}
+
+static bool find_skipped(struct ss_unwind_server *server, const struct ss_capture *space)
+{
+	bool any = false;
+
+	server->skipped.count = 0;
+	for (size_t i = 0; i < server->modules.count; i++)
+		any |= server->modules.items[i].skipped;
+	for (size_t i = 0; any && i < space->modules.count; i++) {
+		for (size_t m = 0; m < server->modules.count; m++) {
+			const struct known_module *known = &server->modules.items[m];
+			if (!known->skipped || known->module != space->modules.items[i])
+				continue;
+			int32_t *slot = ss_vector_push(&server->skipped);
+			if (!slot)
+				return false;
+			*slot = (int32_t)i;
+		}
+	}
+	server->session->skip_modules = server->skipped.items;
+	server->session->skip_count = server->skipped.count;
+	return true;
+}
+
+/* The frame of an answer. The index of a call is that of calls. */
+static struct wire_frame wire_of(struct ss_unwind_server *server,
+				 const struct ss_frame *frame)
+{
+	const struct call_key key = { .function = frame->symbol,
+				      .file = frame->file,
+				      .kind = ss_frame_record_kind(frame),
+				      .line = frame->line };
+
+	if (key.kind == SS_FRAME_NATIVE)
+		return (struct wire_frame){
+			.pc = frame->pc,
+			.module = frame->module ? frame->module_index : -1,
+			.flags = ss_frame_record_flags(frame),
+		};
+	uint32_t index = ss_idtable_add(&server->calls, &key, sizeof(key), NULL);
+	server->answer.failed |= index == SS_ID_NONE;
+	return (struct wire_frame){ .pc = index,
+				    .module = -1,
+				    .flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT };
+}
+
+static void put_stack(struct ss_unwind_server *server, const struct ss_stack *stack)
+{
+	struct ss_buffer *answer = &server->answer;
+	const struct wire_stack wire = { .frame_count = (uint32_t)stack->count,
+					 .end = stack->end };
+
+	ss_buffer_add(answer, &wire, sizeof(wire));
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct wire_frame out = wire_of(server, &stack->frames[i]);
+		ss_buffer_add(answer, &out, sizeof(out));
+	}
+}
+
+/* The linkage name of the function of a frame. NULL: not known, or its file is very large: reading
+   its symbols would delay the tick. */
+static const char *name_of(struct ss_unwind_server *server,
+			   const struct ss_capture *space, const struct ss_frame *frame)
+{
+	const unsigned flags = SS_NO_INLINES | SS_NO_SOURCE;
+	struct ss_session *session = server->session;
+	struct ss_name name;
+	struct stat st;
+
+	if (!frame->module || ss_session_skips(session, frame->module_index))
+		return NULL;
+	const struct ss_module_impl *module = space->modules.items[frame->module_index];
+	if (module->fd >= 0 && (fstat(module->fd, &st) != 0 || st.st_size > NAMED_MAX))
+		return NULL;
+	struct ss_names *names = ss_names_cache_find(session, module);
+	if (!names)
+		return NULL;
+	ss_session_note(session, frame->module_index);
+	ss_names_read(names, session, module, flags);
+	ss_names_find(names, frame->lookup_offset, flags, &name);
+	ss_session_note(session, -1);
+	return name.symbol;
+}
+
+/* The function that waits on a futex; if it is not a known one, the innermost one that has a name.
+   The caller frees it; or NULL. */
+static char *find_wait_function(struct ss_unwind_server *server,
+				const struct ss_capture *space,
+				const struct ss_stack *stack)
+{
+	size_t budget = WIRE_FUNCTION_MAX * (size_t)64;
+	_cleanup_free_ char *first = NULL;
+
+	for (size_t i = 0; i < SS_MIN(stack->count, (size_t)WAIT_FRAMES); i++) {
+		const struct ss_frame *frame = &stack->frames[i];
+		if (frame->signal_frame)
+			break;
+		if (ss_frame_record_kind(frame) != SS_FRAME_NATIVE)
+			continue;
+		const char *symbol = name_of(server, space, frame);
+		if (!symbol)
+			continue;
+		char *plain = ss_name_demangle(symbol, &budget);
+		if (!plain)
+			plain = strdup(symbol);
+		if (!plain || ss_wait_function_class(plain) != SS_CLASS_UNKNOWN)
+			return plain;
+		if (first)
+			free(plain);
+		else
+			first = plain;
+	}
+	return take_ptr(first);
+}
+
+/* The same of a stack, which many threads may have. */
+static const char *wait_function(struct ss_unwind_server *server,
+				 const struct ss_capture *space,
+				 const struct ss_snapshot *snapshot, uint32_t stack)
+{
+	struct wait_function *slot = &server->functions.items[stack];
+
+	if (!slot->searched)
+		slot->name =
+			find_wait_function(server, space, &snapshot->stacks.items[stack]);
+	slot->searched = true;
+	return slot->name;
+}
+
+/* Room for the functions of so many stacks. False: no memory. */
+static bool reset_functions(struct ss_unwind_server *server, size_t count)
+{
+	for (size_t i = 0; i < server->functions.count; i++)
+		free(server->functions.items[i].name);
+	server->functions.count = 0;
+	if (!ss_vector_reserve(&server->functions, count + 1))
+		return false;
+	memset(server->functions.items, 0, count * sizeof(*server->functions.items));
+	server->functions.count = count;
+	return true;
+}
+
+/* index: of the thread in the capture and in the snapshot. */
+static void put_thread(struct ss_unwind_server *server, const struct ss_capture *space,
+		       const struct ss_snapshot *snapshot, size_t index)
+{
+	const struct ss_thread *thread = &snapshot->threads.items[index];
+	const struct ss_capture_thread *captured = &space->threads.items[index];
+	struct ss_buffer *answer = &server->answer;
+	const char *function = NULL;
+	struct ss_futex futex;
+
+	if (captured->state != 'R' && captured->syscall.number >= 0 &&
+	    ss_futex_parse(&captured->syscall, &futex))
+		function = wait_function(server, space, snapshot, thread->stack_id);
+	const char *reason = thread->reason ? thread->reason : thread->native_reason;
+	size_t size = reason ? strnlen(reason, WIRE_REASON_MAX) : 0;
+	size_t name = function ? strnlen(function, WIRE_FUNCTION_MAX) : 0;
+	const struct wire_thread wire = { .stack = thread->stack_id,
+					  .reason_size = (uint32_t)size,
+					  .lacks_calls = thread->native_reason != NULL,
+					  .function_size = (uint32_t)name };
+
+	ss_buffer_add(answer, &wire, sizeof(wire));
+	if (size)
+		ss_buffer_add(answer, reason, size);
+	if (name)
+		ss_buffer_add(answer, function, name);
+}
+
+static void put_calls(struct ss_unwind_server *server)
+{
+	for (uint32_t i = 0; i < server->calls.count; i++) {
+		struct call_key key;
+		memcpy(&key, ss_idtable_key(&server->calls, i, NULL), sizeof(key));
+		const size_t function = strnlen(key.function, WIRE_TEXT_MAX);
+		const size_t file = key.file ? strnlen(key.file, WIRE_TEXT_MAX) : 0;
+		const struct wire_call wire = { .kind = key.kind,
+						.line = key.line,
+						.function_size = (uint32_t)function,
+						.file_size = (uint32_t)file };
+		ss_buffer_add(&server->answer, &wire, sizeof(wire));
+		ss_buffer_add(&server->answer, key.function, function);
+		if (file)
+			ss_buffer_add(&server->answer, key.file, file);
+	}
+}
+
+/* The plan for the next captures, unless the recorder has it. False: no memory. */
+static bool find_plan(struct ss_unwind_server *server, uint32_t space,
+		      const struct ss_snapshot *snapshot,
+		      const struct ss_gather_plan **ret)
+{
+	*ret = NULL;
+	if (snapshot->runtime_plan.step_count == 0)
+		return true;
+	while (server->plans.count <= space) {
+		if (!ss_vector_push(&server->plans))
+			return false;
+	}
+	struct ss_gather_plan **sent = &server->plans.items[space];
+	if (*sent && memcmp(*sent, &snapshot->runtime_plan, sizeof(**sent)) == 0)
+		return true;
+	if (!*sent)
+		*sent = malloc(sizeof(**sent));
+	if (!*sent)
+		return false;
+	memcpy(*sent, &snapshot->runtime_plan, sizeof(**sent));
+	*ret = *sent;
+	return true;
+}
+
+/* Completes the head that is at the beginning of the answer. */
+static void complete_head(struct ss_unwind_server *server, bool has_plan)
+{
+	struct wire_answer head;
+
+	if (server->answer.failed)
+		return;
+	memcpy(&head, server->answer.bytes, sizeof(head));
+	head.call_count = (uint32_t)server->calls.count;
+	head.has_plan = has_plan;
+	memcpy(server->answer.bytes, &head, sizeof(head));
+}
+
+static void put_head(struct ss_unwind_server *server, const struct ss_snapshot *snapshot)
+{
+	const struct wire_answer head = {
+		.magic = WIRE_ANSWER,
+		.module_count = (uint32_t)(server->described.size /
+					   sizeof(struct wire_module_answer)),
+		.stack_count = snapshot ? (uint32_t)snapshot->stacks.count : 0,
+		.thread_count = snapshot ? (uint32_t)snapshot->threads.count : 0,
+	};
+
+	ss_buffer_add(&server->answer, &head, sizeof(head));
+	if (server->described.size)
+		ss_buffer_add(&server->answer, server->described.bytes,
+			      server->described.size);
+}
+
+/* Reads the pages that the last request has read. */
+static void read_ahead(struct page_set *set)
+{
+	struct ss_memory_range ranges[PAGES_MAX];
+
+	set->is_read = true;
+	if (!set->bytes)
+		set->bytes = malloc((size_t)PAGES_MAX * PAGE);
+	if (!set->bytes)
+		return;
+	for (uint32_t i = 0; i < set->ahead.count; i++) {
+		ranges[i] =
+			(struct ss_memory_range){ .bytes = set->bytes + i * (size_t)PAGE,
+						  .size = PAGE };
+		memcpy(&ranges[i].address, ss_idtable_key(&set->ahead, i, NULL),
+		       sizeof(ranges[i].address));
+	}
+	ss_worker_read_ranges(ranges, set->ahead.count);
+	for (uint32_t i = 0; i < set->ahead.count; i++)
+		set->sizes[i] = (uint32_t)ranges[i].done;
+}
+
+/* A page that was read ahead, and its size; 0: it was not. The next request reads it ahead. */
+static size_t find_page(struct page_set *set, uint64_t address, const uint8_t **ret)
+{
+	uint32_t index = SS_ID_NONE;
+
+	if (set->bytes)
+		index = ss_idtable_find(&set->ahead, &address, sizeof(address));
+	/* Without memory it is read alone the next time. */
+	if (set->pages.count < PAGES_MAX)
+		(void)ss_idtable_add(&set->pages, &address, sizeof(address), NULL);
+	if (index == SS_ID_NONE)
+		return 0;
+	*ret = set->bytes + (size_t)index * PAGE;
+	return set->sizes[index];
+}
+
+/* Reads a proof, which may lie in several pages. */
+static size_t read_proof(struct page_supply *supply, uint64_t address, uint8_t *bytes,
+			 size_t size)
+{
+	size_t done = 0;
+
+	if (!supply->proofs.is_read && supply->proved++ < PROOFS_MAX)
+		read_ahead(&supply->proofs);
+	while (done < size) {
+		const uint64_t at = address + done;
+		const size_t offset = at % PAGE;
+		const uint8_t *page = NULL;
+		size_t n = find_page(&supply->proofs, at - offset, &page);
+		if (!supply->proofs.is_read || n <= offset)
+			return done;
+		n = SS_MIN(n - offset, size - done);
+		memcpy(bytes + done, page + offset, n);
+		done += n;
+	}
+	return done;
+}
+
+static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+{
+	if (size < PAGE && read_proof(data, address, bytes, size) == size)
+		return size;
+	return ss_worker_read(address, bytes, size);
+}
+
+static void read_ranges(void *data, struct ss_memory_range *ranges, size_t count)
+{
+	(void)data;
+	ss_worker_read_ranges(ranges, count);
+}
+
+static bool check_thread(void *data, pid_t tid)
+{
+	(void)data;
+	return ss_worker_check(tid);
+}
+
+static size_t read_early(void *data, uint64_t address, void *bytes, size_t size)
+{
+	struct page_supply *supply = data;
+	const uint8_t *page = NULL;
+
+	if (size == PAGE && !supply->early.is_read) {
+		read_ahead(&supply->early);
+		supply->proofs.is_read = false;
+	}
+	size_t n = size == PAGE ? find_page(&supply->early, address, &page) : 0;
+	if (n == 0) {
+		supply->proofs.is_read = false;
+		return ss_worker_read(address, bytes, size);
+	}
+	memcpy(bytes, page, n);
+	return n;
+}
+
+/* What this request has read, the next one reads ahead. */
+static void end_pages(struct page_set *set)
+{
+	ss_idtable_deinit(&set->ahead);
+	set->ahead = set->pages;
+	set->pages = (struct ss_idtable){};
+	set->is_read = false;
+}
+
+static void end_supply(struct page_supply *supply)
+{
+	end_pages(&supply->early);
+	end_pages(&supply->proofs);
+	supply->proved = 0;
+}
+
+static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint32_t id,
+		   volatile int32_t *module_at)
+{
+	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
+	struct wire_unwind wire;
+
+	if (!read_struct(reader, &wire, sizeof(wire)) || id >= server->spaces.count ||
+	    !server->spaces.items[id])
+		return false;
+	struct ss_capture *space = server->spaces.items[id];
+	if (!read_threads(server, reader, space, wire.thread_count) ||
+	    !read_turns(reader, space, wire.turn_count) || !find_skipped(server, space))
+		return false;
+	const struct ss_unwind_options options = { .size = sizeof(options),
+						   .max_frames = wire.max_frames,
+						   .read = read_memory,
+						   .check = check_thread,
+						   .read_early = read_early,
+						   .read_ranges = read_ranges,
+						   .read_data = &server->supply,
+						   .native = true,
+						   .no_runtimes = !wire.runtimes };
+	ss_names_cache_trim(server->session);
+	server->session->module_at = module_at;
+	if (server->supply.space != id) {
+		ss_idtable_deinit(&server->supply.early.ahead);
+		ss_idtable_deinit(&server->supply.proofs.ahead);
+	}
+	server->supply.space = id;
+	struct ss_error *error =
+		ss_capture_unwind(space, server->session, &options, &snapshot);
+	end_supply(&server->supply);
+	if (error) {
+		ss_error_free(error);
+		return false;
+	}
+	if (!reset_functions(server, snapshot->stacks.count))
+		return false;
+	put_head(server, snapshot);
+	for (size_t i = 0; i < snapshot->stacks.count; i++)
+		put_stack(server, &snapshot->stacks.items[i]);
+	for (size_t i = 0; i < snapshot->threads.count; i++)
+		put_thread(server, space, snapshot, i);
+	put_calls(server);
+	const struct ss_gather_plan *plan = NULL;
+	if (!find_plan(server, id, snapshot, &plan))
+		return false;
+	if (plan)
+		ss_buffer_add(&server->answer, plan, sizeof(*plan));
+	complete_head(server, plan != NULL);
+	ss_capture_clear_turns(space);
+	return true;
+}
+
+static void forget_module(struct ss_unwind_server *server, uint32_t id)
+{
+	struct known_module *slot = module_slot(server, id);
+
+	if (!slot)
+		return;
+	ss_module_unref(slot->module);
+	*slot = (struct known_module){};
+}
+
+static void forget_space(struct ss_unwind_server *server, uint32_t id)
+{
+	struct ss_capture **slot = space_slot(server, id);
+
+	if (slot)
+		ss_capture_free(take_ptr(*slot));
+	if (id < server->plans.count)
+		free(take_ptr(server->plans.items[id]));
+}
+
+/* Reads all records. False: no memory. */
+static bool serve(struct ss_unwind_server *server, struct reader *reader,
+		  volatile int32_t *module_at)
+{
+	while (reader->at.at < reader->at.end) {
+		struct wire_record record;
+		bool ok = read_struct(reader, &record, sizeof(record));
+		if (!ok)
+			return false;
+		switch (record.kind) {
+		case WIRE_MODULE:
+			ok = read_module(server, reader, record.id, module_at);
+			break;
+		case WIRE_SPACE:
+			ok = read_space(server, reader, record.id);
+			break;
+		case WIRE_FORGET_MODULE:
+			forget_module(server, record.id);
+			break;
+		case WIRE_FORGET_SPACE:
+			forget_space(server, record.id);
+			break;
+		case WIRE_UNWIND: /* the last one */
+			return unwind(server, reader, record.id, module_at);
+		default:
+			return false;
+		}
+		if (!ok)
+			return false;
+	}
+	put_head(server, NULL);
+	return true;
+}
+
+bool ss_unwind_server_serve(void *data, const struct ss_worker_request *request,
+			    volatile int32_t *module_at, const uint8_t **answer,
+			    size_t *answer_size)
+{
+	struct ss_unwind_server *server = data;
+	struct reader reader = { .at = { .at = request->bytes,
+					 .end = request->bytes + request->size },
+				 .request = request };
+
+	if (!server->session) {
+		struct ss_error *error = ss_session_new(NULL, &server->session);
+		ss_error_free(error);
+		if (!server->session)
+			return false;
+	}
+	ss_buffer_clear(&server->answer);
+	ss_buffer_clear(&server->described);
+	ss_idtable_deinit(&server->calls);
+	server->calls = (struct ss_idtable){};
+	if (!serve(server, &reader, module_at) || server->answer.failed)
+		return false;
+	*answer = (const uint8_t *)server->answer.bytes;
+	*answer_size = server->answer.size;
+	return true;
+}

@@ -1,0 +1,840 @@
+#include "sample/unwinder.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cursor.h"
+#include "base/idtable.h"
+#include "sample/unwind_server.h"
+#include "sample/recorder_wire.h"
+#include "data/recording_format.h"
+
+enum {
+	TIMEOUT_MS = 5000,   /* time limit of a request; less than that of the watchdog */
+	FAILURES_MAX = 16,   /* successive failures after which it gives up */
+	FILES_MAX = 1 << 16, /* limit of the child's open files */
+	TEXT_MAX = 2048,     /* adds no sentence to a longer text */
+	HOW_MAX = 128,
+};
+
+/* Limits on the memory of the child: unwind tables, and images of modules without a
+   file. */
+static const uint64_t memory_most = (uint64_t)2 << 30;
+static const uint64_t memory_images = (uint64_t)512 << 20;
+
+static const char gave_up_reason[] = "the unwinding process failed too often";
+
+static uint64_t memory_limit(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES);
+	long page_size = sysconf(_SC_PAGESIZE);
+	uint64_t most = memory_most;
+
+	if (pages > 0 && page_size > 0)
+		most = SS_MIN(most, (uint64_t)pages * (uint64_t)page_size / 4);
+	return memory_images + most;
+}
+
+struct ss_error *ss_unwinder_init(struct ss_unwinder *unwinder,
+				  const struct ss_target *target,
+				  const struct ss_arena *arena, unsigned max_frames,
+				  bool (*meanwhile)(void *owner), void *owner)
+{
+	*unwinder = (struct ss_unwinder){ .max_frames = max_frames };
+	unwinder->server = ss_unwind_server_new(arena);
+	if (!unwinder->server)
+		return ss_error_no_memory();
+	struct ss_worker_options options = {
+		.serve = ss_unwind_server_serve,
+		.data = unwinder->server,
+		.timeout_ms = TIMEOUT_MS,
+		.meanwhile = meanwhile,
+		.owner = owner,
+		.confinement = { .memory = memory_limit(), .receives = FILES_MAX },
+	};
+	struct ss_error *unknown = ss_target_owner(target, &options.confinement.uid,
+						   &options.confinement.gid);
+	options.confinement.change_ids = !unknown;
+	ss_error_free(unknown);
+	return ss_worker_new(&options, &unwinder->worker);
+}
+
+void ss_unwinder_deinit(struct ss_unwinder *unwinder)
+{
+	ss_worker_free(unwinder->worker);
+	ss_unwind_server_free(unwinder->server);
+	for (size_t i = 0; i < unwinder->modules.count; i++) {
+		ss_module_unref(unwinder->modules.items[i].module);
+		free(unwinder->modules.items[i].problem);
+	}
+	ss_vector_free(&unwinder->modules);
+	ss_vector_free(&unwinder->free_modules);
+	ss_vector_free(&unwinder->spaces);
+	ss_vector_free(&unwinder->files);
+	ss_vector_free(&unwinder->pending);
+	ss_vector_free(&unwinder->unwound.stacks);
+	ss_vector_free(&unwinder->unwound.threads);
+	ss_vector_free(&unwinder->unwound.frames);
+	ss_buffer_deinit(&unwinder->unwound.reasons);
+	ss_vector_free(&unwinder->unwound.calls);
+	ss_buffer_deinit(&unwinder->unwound.texts);
+	ss_buffer_deinit(&unwinder->request);
+	ss_buffer_deinit(&unwinder->losses.text);
+	*unwinder = (struct ss_unwinder){};
+}
+
+bool ss_unwinder_gave_up(const struct ss_unwinder *unwinder)
+{
+	return unwinder->failures >= FAILURES_MAX;
+}
+
+bool ss_unwinder_is_down(const struct ss_unwinder *unwinder)
+{
+	return !ss_worker_is_running(unwinder->worker) && !ss_unwinder_gave_up(unwinder);
+}
+
+struct ss_error *ss_unwinder_start(struct ss_unwinder *unwinder)
+{
+	if (!ss_unwinder_is_down(unwinder))
+		return NULL;
+	unwinder->child++;
+	struct ss_error *error = ss_worker_start(unwinder->worker);
+	unwinder->failures += error != NULL;
+	return error;
+}
+
+bool ss_unwinder_add_space(struct ss_unwinder *unwinder, struct ss_unwinder_space *space)
+{
+	uint32_t id = 0;
+
+	*space = (struct ss_unwinder_space){};
+	while (id < unwinder->spaces.count && unwinder->spaces.items[id])
+		id++;
+	bool *slot = id < unwinder->spaces.count ? &unwinder->spaces.items[id] :
+						   ss_vector_push(&unwinder->spaces);
+	if (!slot)
+		return false;
+	*slot = true;
+	space->id = id;
+	return true;
+}
+
+/* Adds a record to the next request. */
+static void put_record(struct ss_unwinder *unwinder, enum wire_kind kind, uint32_t id)
+{
+	const struct wire_record record = { .kind = kind, .id = id };
+
+	ss_buffer_add(&unwinder->request, &record, sizeof(record));
+}
+
+static bool knows(const struct ss_unwinder *unwinder, uint32_t sent)
+{
+	return sent && sent == unwinder->child && ss_worker_is_running(unwinder->worker);
+}
+
+void ss_unwinder_remove_space(struct ss_unwinder *unwinder,
+			      struct ss_unwinder_space *space)
+{
+	if (knows(unwinder, space->sent))
+		put_record(unwinder, WIRE_FORGET_SPACE, space->id);
+	unwinder->spaces.items[space->id] = false;
+	ss_vector_free(&space->modules);
+}
+
+uint32_t ss_unwinder_add_module(struct ss_unwinder *unwinder,
+				struct ss_module_impl *module)
+{
+	struct ss_unwinder_module *slot = NULL;
+
+	if (unwinder->free_modules.count > 0)
+		slot = &unwinder->modules
+				.items[unwinder->free_modules
+					       .items[--unwinder->free_modules.count]];
+	/* Makes room to free the id later. */
+	else if (ss_vector_reserve(&unwinder->free_modules, unwinder->modules.count + 1))
+		slot = ss_vector_push(&unwinder->modules);
+	if (!slot)
+		return SS_ID_NONE;
+	*slot = (struct ss_unwinder_module){ .module = ss_module_ref(module) };
+	return (uint32_t)(slot - unwinder->modules.items);
+}
+
+void ss_unwinder_remove_module(struct ss_unwinder *unwinder, uint32_t id)
+{
+	struct ss_unwinder_module *module = &unwinder->modules.items[id];
+
+	if (knows(unwinder, module->sent))
+		put_record(unwinder, WIRE_FORGET_MODULE, id);
+	ss_module_unref(module->module);
+	free(module->problem);
+	*module = (struct ss_unwinder_module){};
+	unwinder->free_modules.items[unwinder->free_modules.count++] = id;
+}
+
+/* Requests -------------------------------------------------------------- */
+
+static bool put_module(struct ss_unwinder *unwinder, uint32_t id)
+{
+	struct ss_buffer *out = &unwinder->request;
+	const struct ss_unwinder_module *known = &unwinder->modules.items[id];
+	const struct ss_module_impl *module = known->module;
+	struct wire_module wire;
+
+	memset(&wire, 0, sizeof(wire)); /* no padding is left uninitialized */
+	wire.base = module->pub.base;
+	wire.size = module->pub.size;
+	wire.device = module->device;
+	wire.inode = module->inode;
+	/* After one failure its unwind information is skipped, after two its file. */
+	bool withheld = known->failures > 1;
+	wire.byte_count = module->bytes && !withheld ? module->size : 0;
+	wire.path_size = (uint32_t)strlen(module->pub.path);
+	wire.mapping_count = (uint32_t)module->mapping_count;
+	wire.build_id_size = (uint32_t)module->build_id_size;
+	wire.header_size = withheld ? 0 : (uint32_t)module->header_size;
+	wire.file_inode = module->file_inode;
+	wire.modified_ns = module->modified_ns;
+	wire.copied = module->copied;
+	wire.unverified = module->unverified;
+	wire.has_file = module->fd >= 0 && !withheld;
+	wire.skipped = known->failures > 0;
+	put_record(unwinder, WIRE_MODULE, id);
+	ss_buffer_add(out, &wire, sizeof(wire));
+	ss_buffer_add(out, module->pub.path, wire.path_size);
+	ss_buffer_add(out, module->mappings,
+		      module->mapping_count * sizeof(*module->mappings));
+	ss_buffer_add(out, module->build_id, module->build_id_size);
+	if (wire.header_size)
+		ss_buffer_add(out, module->header, wire.header_size);
+	if (wire.byte_count)
+		ss_buffer_add(out, module->bytes, wire.byte_count);
+	uint32_t *slot = ss_vector_push(&unwinder->pending);
+	int *file = wire.has_file ? ss_vector_push(&unwinder->files) : NULL;
+	if (!slot || (wire.has_file && !file))
+		return false;
+	*slot = id;
+	if (file)
+		*file = module->fd;
+	return !out->failed;
+}
+
+/* Writes the areas and their names. */
+static bool put_areas(struct ss_unwinder *unwinder, const struct ss_capture *capture,
+		      size_t count_at)
+{
+	_cleanup_buffer_ struct ss_buffer names = {};
+	const char *last = NULL;
+	size_t offset = 0;
+
+	for (size_t i = 0; i < capture->areas.count; i++) {
+		struct ss_area area = capture->areas.items[i];
+		if (area.name != last) {
+			last = area.name;
+			offset = names.size;
+			ss_buffer_add(&names, last, strlen(last) + 1);
+		}
+		area.name = (const char *)(uintptr_t)offset;
+		ss_buffer_add(&unwinder->request, &area, sizeof(area));
+	}
+	uint64_t size = names.size;
+	ss_buffer_add(&unwinder->request, names.bytes ? names.bytes : "", size);
+	if (names.failed || unwinder->request.failed)
+		return false;
+	memcpy(unwinder->request.bytes + count_at, &size, sizeof(size));
+	return true;
+}
+
+static bool put_space(struct ss_unwinder *unwinder, const struct ss_unwinder_space *space,
+		      const struct ss_capture *capture)
+{
+	const char *executable = capture->process.executable;
+	const struct wire_space wire = {
+		.module_count = (uint32_t)space->modules.count,
+		.area_count = (uint32_t)capture->areas.count,
+		.executable_size = executable ? strlen(executable) : 0,
+	};
+
+	put_record(unwinder, WIRE_SPACE, space->id);
+	size_t at = unwinder->request.size + offsetof(struct wire_space, name_bytes);
+	ss_buffer_add(&unwinder->request, &wire, sizeof(wire));
+	ss_buffer_add(&unwinder->request, space->modules.items,
+		      space->modules.count * sizeof(*space->modules.items));
+	if (executable)
+		ss_buffer_add(&unwinder->request, executable, wire.executable_size);
+	return put_areas(unwinder, capture, at);
+}
+
+/* Writes what a turn has copied. */
+static void put_turn(struct ss_buffer *out, const struct ss_gather_node *nodes,
+		     size_t count)
+{
+	struct wire_turn wire = { .block_count = count };
+
+	for (size_t i = 0; i < count; i++)
+		wire.byte_count += nodes[i].size;
+	ss_buffer_add(out, &wire, sizeof(wire));
+	for (size_t i = 0; i < count; i++) {
+		const struct wire_block block = { .address = nodes[i].address,
+						  .size = nodes[i].size };
+		ss_buffer_add(out, &block, sizeof(block));
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (nodes[i].size)
+			ss_buffer_add(out, nodes[i].bytes, nodes[i].size);
+	}
+}
+
+static bool put_threads(struct ss_unwinder *unwinder,
+			const struct ss_unwinder_space *space,
+			const struct ss_capture *capture,
+			const struct ss_unwinder_runtimes *runtimes)
+{
+	struct wire_unwind wire;
+
+	memset(&wire, 0, sizeof(wire)); /* no padding is left uninitialized */
+	wire.max_frames = unwinder->max_frames;
+	wire.thread_count = (uint32_t)capture->threads.count;
+	wire.turn_count = runtimes ? (uint32_t)runtimes->gathers->used : 0;
+	wire.runtimes = runtimes != NULL;
+
+	put_record(unwinder, WIRE_UNWIND, space->id);
+	ss_buffer_add(&unwinder->request, &wire, sizeof(wire));
+	ss_buffer_add(&unwinder->request, capture->threads.items,
+		      capture->threads.count * sizeof(*capture->threads.items));
+	for (size_t i = 0; i < wire.turn_count; i++) {
+		const struct ss_gathers *gathers = runtimes->gathers;
+		const size_t first = gathers->first[i];
+		put_turn(&unwinder->request, gathers->gather->nodes + first,
+			 gathers->first[i + 1] - first);
+	}
+	return !unwinder->request.failed;
+}
+
+static bool list_modules(struct ss_unwinder_space *space,
+			 const struct ss_capture *capture,
+			 const struct ss_module_set *set)
+{
+	space->modules.count = 0;
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		const struct ss_module_entry *found =
+			ss_module_set_find(set, capture->modules.items[i]);
+		uint32_t *slot = ss_vector_push(&space->modules);
+		if (!slot)
+			return false;
+		*slot = found ? found->id : SS_ID_NONE;
+	}
+	return true;
+}
+
+/* Writes what the child does not have. */
+static bool put_news(struct ss_unwinder *unwinder, struct ss_unwinder_space *space,
+		     const struct ss_address_space *from, const struct ss_module_set *set)
+{
+	bool known = knows(unwinder, space->sent);
+
+	if (known && space->sent_version == from->version)
+		return true;
+	if (!list_modules(space, from->capture, set))
+		return false;
+	for (size_t i = 0; i < space->modules.count; i++) {
+		uint32_t id = space->modules.items[i];
+		if (id == SS_ID_NONE)
+			return false;
+		if (!knows(unwinder, unwinder->modules.items[id].sent) &&
+		    !put_module(unwinder, id))
+			return false;
+	}
+	return put_space(unwinder, space, from->capture);
+}
+
+/* Answers --------------------------------------------------------------- */
+
+static bool read_struct(struct ss_cursor *cursor, void *ret, size_t size)
+{
+	const uint8_t *bytes = ss_cursor_take(cursor, size);
+
+	if (bytes)
+		memcpy(ret, bytes, size);
+	return bytes != NULL;
+}
+
+static void describe(struct ss_unwinder_module *module, uint64_t bias, const uint8_t *id,
+		     size_t id_size)
+{
+	module->described = true;
+	module->bias = bias;
+	for (size_t i = 0; i < id_size; i++) /* has room */
+		(void)sprintf(module->build_id + 2 * i, "%02x", id[i]);
+	module->build_id[2 * id_size] = '\0';
+}
+
+static void identify_file(struct ss_unwinder_module *module,
+			  const struct wire_module_answer *wire)
+{
+	ss_file_hash_text(wire->hash, module->file_hash);
+	module->file = (struct ss_file_identity){
+		.size = wire->file_size,
+		.modified_ns = wire->modified_ns,
+		.inode = wire->file_inode,
+	};
+}
+
+static bool read_modules(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
+			 size_t count)
+{
+	if (count != unwinder->pending.count)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		struct wire_module_answer wire;
+		if (!read_struct(cursor, &wire, sizeof(wire)) ||
+		    wire.id != unwinder->pending.items[i] ||
+		    wire.build_id_size > sizeof(wire.build_id))
+			return false;
+		/* A module that is defined in the recording does not change. */
+		struct ss_unwinder_module *module = &unwinder->modules.items[wire.id];
+		if (module->described)
+			continue;
+		describe(module, wire.bias, wire.build_id, wire.build_id_size);
+		if (wire.has_hash)
+			identify_file(module, &wire);
+		if (*wire.problem)
+			module->problem = strndup(wire.problem, sizeof(wire.problem));
+	}
+	return true;
+}
+
+/* A return address may equal the end of its module. */
+static bool is_frame(const struct wire_frame *frame, const struct ss_capture *capture,
+		     size_t calls)
+{
+	if (frame->flags == SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT)
+		return frame->module == -1 && frame->pc < calls;
+	if (frame->flags >= SS_FRAME_FLAGS_END ||
+	    ss_frame_flags_source(frame->flags) > SS_FROM_INLINE || frame->module < -1 ||
+	    frame->module >= (int64_t)capture->modules.count)
+		return false;
+	if (frame->module < 0)
+		return true;
+	const struct ss_module *module = &capture->modules.items[frame->module]->pub;
+	return frame->pc - module->base <= module->size;
+}
+
+static bool read_stack(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
+		       const struct ss_capture *capture, size_t calls, bool *no_memory)
+{
+	struct ss_unwound *unwound = &unwinder->unwound;
+	struct wire_stack wire;
+
+	if (!read_struct(cursor, &wire, sizeof(wire)) || wire.end > SS_END_RUNNABLE ||
+	    wire.frame_count > SS_RECORD_FRAMES_MAX ||
+	    wire.frame_count > ss_cursor_left(cursor) / sizeof(struct wire_frame))
+		return false;
+	struct ss_unwound_stack *stack = ss_vector_push(&unwound->stacks);
+	*no_memory = !stack ||
+		     !ss_vector_reserve(&unwound->frames,
+					unwound->frames.count + wire.frame_count);
+	if (*no_memory)
+		return false;
+	stack->count = wire.frame_count;
+	stack->end = (enum ss_end)wire.end;
+	for (size_t i = 0; i < wire.frame_count; i++) {
+		struct wire_frame frame = {};
+		(void)read_struct(cursor, &frame, sizeof(frame)); /* checked above */
+		if (!is_frame(&frame, capture, calls))
+			return false;
+		const bool call = ss_frame_flags_source(frame.flags) == SS_FROM_RUNTIME;
+		unwound->frames.items[unwound->frames.count++] =
+			(struct ss_unwound_frame){
+				.pc = call ? 0 : frame.pc,
+				.module = frame.module,
+				.flags = frame.flags,
+				.call = call ? (uint32_t)frame.pc + 1 : 0,
+			};
+	}
+	return true;
+}
+
+/* Appends a text. Returns its offset + 1 for now: the buffer may move. */
+static const char *take_text(struct ss_buffer *texts, const uint8_t *bytes, size_t size)
+{
+	size_t at = texts->size + 1;
+
+	ss_buffer_add(texts, bytes, size);
+	ss_buffer_add_byte(texts, '\0');
+	return (const char *)(uintptr_t)at;
+}
+
+static bool read_thread(struct ss_unwound *unwound, struct ss_cursor *cursor,
+			bool *no_memory)
+{
+	struct wire_thread wire;
+
+	if (!read_struct(cursor, &wire, sizeof(wire)) ||
+	    wire.stack >= unwound->stacks.count || wire.reason_size > WIRE_REASON_MAX ||
+	    wire.lacks_calls > 1 || wire.function_size > WIRE_FUNCTION_MAX)
+		return false;
+	const uint8_t *text = ss_cursor_take(cursor, wire.reason_size);
+	const uint8_t *function = ss_cursor_take(cursor, wire.function_size);
+	if (cursor->failed || memchr(function, '\0', wire.function_size))
+		return false;
+	struct ss_unwound_thread *thread = ss_vector_push(&unwound->threads);
+	*no_memory = !thread;
+	if (!thread)
+		return false;
+	thread->stack = wire.stack;
+	thread->lacks_calls = wire.lacks_calls;
+	if (wire.reason_size)
+		thread->reason = take_text(&unwound->reasons, text, wire.reason_size);
+	if (wire.function_size)
+		thread->function =
+			take_text(&unwound->reasons, function, wire.function_size);
+	*no_memory = unwound->reasons.failed;
+	return !*no_memory;
+}
+
+static bool read_call(struct ss_unwound *unwound, struct ss_cursor *cursor,
+		      bool *no_memory)
+{
+	struct wire_call wire;
+
+	if (!read_struct(cursor, &wire, sizeof(wire)) || wire.kind == SS_FRAME_NATIVE ||
+	    wire.kind >= SS_FORMAT_KINDS_MAX || wire.function_size == 0 ||
+	    wire.function_size > WIRE_TEXT_MAX || wire.file_size > WIRE_TEXT_MAX ||
+	    wire.line == UINT32_MAX)
+		return false;
+	const uint8_t *function = ss_cursor_take(cursor, wire.function_size);
+	const uint8_t *file = ss_cursor_take(cursor, wire.file_size);
+	if (cursor->failed || memchr(function, '\0', wire.function_size) ||
+	    (wire.file_size && memchr(file, '\0', wire.file_size)))
+		return false;
+	struct ss_unwound_call *call = ss_vector_push(&unwound->calls);
+	*no_memory = !call;
+	if (!call)
+		return false;
+	call->kind = (enum ss_frame_kind)wire.kind;
+	call->line = wire.line;
+	call->function = take_text(&unwound->texts, function, wire.function_size);
+	call->file = wire.file_size ? take_text(&unwound->texts, file, wire.file_size) :
+				      NULL;
+	*no_memory = unwound->texts.failed;
+	return !*no_memory;
+}
+
+static const char *text_at(const struct ss_buffer *texts, const char *offset)
+{
+	return offset ? texts->bytes + ((uintptr_t)offset - 1) : NULL;
+}
+
+static void place_pointers(struct ss_unwound *unwound)
+{
+	const struct ss_unwound_frame *frames = unwound->frames.items;
+
+	for (size_t i = 0; i < unwound->stacks.count; i++) {
+		unwound->stacks.items[i].frames = frames;
+		frames += unwound->stacks.items[i].count;
+	}
+	for (size_t i = 0; i < unwound->threads.count; i++) {
+		struct ss_unwound_thread *thread = &unwound->threads.items[i];
+		thread->reason = text_at(&unwound->reasons, thread->reason);
+		thread->function = text_at(&unwound->reasons, thread->function);
+	}
+	for (size_t i = 0; i < unwound->calls.count; i++) {
+		struct ss_unwound_call *call = &unwound->calls.items[i];
+		call->function = text_at(&unwound->texts, call->function);
+		call->file = text_at(&unwound->texts, call->file);
+	}
+}
+
+static void clear_unwound(struct ss_unwound *unwound)
+{
+	unwound->stacks.count = unwound->threads.count = unwound->frames.count = 0;
+	unwound->calls.count = 0;
+	unwound->has_plan = false;
+	ss_buffer_clear(&unwound->reasons);
+	ss_buffer_clear(&unwound->texts);
+}
+
+/* capture NULL: only modules are described. */
+static bool read_answer(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
+			const struct ss_capture *capture, bool *no_memory)
+{
+	struct ss_unwound *unwound = &unwinder->unwound;
+	size_t threads = capture ? capture->threads.count : 0;
+	struct wire_answer head;
+
+	clear_unwound(unwound);
+	if (!read_struct(cursor, &head, sizeof(head)) || head.magic != WIRE_ANSWER ||
+	    head.thread_count != threads || head.stack_count > threads ||
+	    head.has_plan > 1 || (!capture && (head.call_count || head.has_plan)) ||
+	    !read_modules(unwinder, cursor, head.module_count))
+		return false;
+	for (size_t i = 0; i < head.stack_count; i++) {
+		if (!read_stack(unwinder, cursor, capture, head.call_count, no_memory))
+			return false;
+	}
+	for (size_t i = 0; i < threads; i++) {
+		if (!read_thread(unwound, cursor, no_memory))
+			return false;
+	}
+	for (size_t i = 0; i < head.call_count; i++) {
+		if (!read_call(unwound, cursor, no_memory))
+			return false;
+	}
+	if (head.has_plan && !read_struct(cursor, &unwound->plan, sizeof(unwound->plan)))
+		return false;
+	unwound->has_plan = head.has_plan;
+	place_pointers(unwound);
+	return ss_cursor_left(cursor) == 0;
+}
+
+/* Failures -------------------------------------------------------------- */
+
+/* The module that the child was reading, or NULL. */
+static struct ss_unwinder_module *find_cause(struct ss_unwinder *unwinder,
+					     const struct ss_unwinder_space *space,
+					     int32_t module_at)
+{
+	uint32_t id = SS_ID_NONE;
+
+	if (module_at <= WIRE_MODULE_AT)
+		id = (uint32_t)(WIRE_MODULE_AT - module_at);
+	else if (module_at >= 0 && (size_t)module_at < space->modules.count)
+		id = space->modules.items[module_at];
+	return id < unwinder->modules.count && unwinder->modules.items[id].module ?
+		       &unwinder->modules.items[id] :
+		       NULL;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Adds a sentence, unless it repeats the last one or the text is long. */
+static void add_text(struct ss_unwinder_losses *losses, const char *text)
+{
+	if (losses->text.size >= TEXT_MAX || strcmp(losses->last, text) == 0)
+		return;
+	(void)snprintf(losses->last, sizeof(losses->last), "%s", text); /* may be cut */
+	ss_buffer_printf(&losses->text, "%s%s", losses->text.size ? "; " : "", text);
+}
+
+static void describe_failure(struct ss_unwinder *unwinder,
+			     const struct ss_sandbox_failure *failure,
+			     const struct ss_unwinder_module *cause)
+{
+	char how[HOW_MAX];
+	char text[SS_UNWINDER_SENTENCE];
+
+	ss_sandbox_failure_describe(failure, how, sizeof(how));
+	(void)snprintf(text, sizeof(text), "the child process %s%s%.128s%s", how,
+		       cause ? " of " : "",
+		       cause ? base_name(cause->module->pub.path) : "",
+		       !cause ? "" :
+		       cause->failures == 1 ?
+				", whose unwind information is skipped from then on" :
+				", whose file is skipped from then on");
+	add_text(&unwinder->losses, text);
+	if (ss_unwinder_gave_up(unwinder))
+		add_text(&unwinder->losses, "from then on only the innermost frame of "
+					    "each thread is recorded");
+}
+
+/* Drops the request: everything must be sent again to another child. */
+static void note_failure(struct ss_unwinder *unwinder,
+			 const struct ss_unwinder_space *space,
+			 const struct ss_sandbox_failure *failure)
+{
+	struct ss_unwinder_module *cause = find_cause(unwinder, space, failure->module);
+
+	ss_buffer_clear(&unwinder->request);
+	unwinder->losses.ticks++;
+	if (failure->cause == SS_SANDBOX_NO_CHILD)
+		return;
+	unwinder->failures++;
+	if (cause)
+		cause->failures++;
+	describe_failure(unwinder, failure, cause);
+}
+
+static void mark_sent(struct ss_unwinder *unwinder, struct ss_unwinder_space *space,
+		      uint64_t version)
+{
+	for (size_t i = 0; i < unwinder->pending.count; i++)
+		unwinder->modules.items[unwinder->pending.items[i]].sent =
+			unwinder->child;
+	space->sent = unwinder->child;
+	space->sent_version = version;
+}
+
+static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+{
+	const struct ss_unwinder_runtimes *runtimes = data;
+	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
+
+	ss_process_memory_read_present(runtimes->memory, &piece, 1);
+	return piece.done;
+}
+
+static void read_ranges(void *data, struct ss_memory_range *ranges, size_t count)
+{
+	const struct ss_unwinder_runtimes *runtimes = data;
+	struct ss_piece pieces[SS_MEMORY_RANGES_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		pieces[i] = (struct ss_piece){ .address = ranges[i].address,
+					       .bytes = ranges[i].bytes,
+					       .size = ranges[i].size };
+	ss_process_memory_read_present(runtimes->memory, pieces, count);
+	for (size_t i = 0; i < count; i++)
+		ranges[i].done = pieces[i].done;
+}
+
+static bool check_thread(void *data, pid_t tid)
+{
+	const struct ss_unwinder_runtimes *runtimes = data;
+
+	return runtimes->check && runtimes->check(runtimes->data, tid);
+}
+
+static enum ss_unwinder_result request_stacks(struct ss_unwinder *unwinder,
+					      struct ss_unwinder_space *space,
+					      uint64_t version,
+					      const struct ss_capture *capture,
+					      const struct ss_unwinder_runtimes *runtimes)
+{
+	const struct ss_worker_memory memory = {
+		.read = read_memory,
+		.read_ranges = read_ranges,
+		.check = check_thread,
+		.data = ss_drop_const(runtimes),
+	};
+	const struct ss_worker_request request = {
+		.bytes = (const uint8_t *)unwinder->request.bytes,
+		.size = unwinder->request.size,
+		.files = unwinder->files.items,
+		.file_count = unwinder->files.count,
+	};
+	struct ss_sandbox_failure failure;
+	struct ss_cursor cursor = {};
+	const uint8_t *answer;
+	size_t size;
+	bool no_memory = false;
+
+	bool ok = ss_worker_call(unwinder->worker, &request, runtimes ? &memory : NULL,
+				 &answer, &size, &failure);
+	if (ok) {
+		cursor = (struct ss_cursor){ .at = answer, .end = answer + size };
+		ok = read_answer(unwinder, &cursor, capture, &no_memory);
+		if (no_memory)
+			return SS_UNWINDER_NO_MEMORY;
+		if (!ok)
+			ss_worker_reject(unwinder->worker, &failure);
+	}
+	if (!ok) {
+		note_failure(unwinder, space, &failure);
+		return SS_UNWINDER_FAILED;
+	}
+	unwinder->failures = 0;
+	ss_buffer_clear(&unwinder->request);
+	mark_sent(unwinder, space, version);
+	return SS_UNWINDER_OK;
+}
+
+/* Without a child --------------------------------------------------------- */
+
+static void describe_unread(struct ss_unwinder_module *module)
+{
+	const struct ss_module_impl *impl = module->module;
+
+	if (!module->described)
+		describe(module, ss_module_guess_bias(impl, false), impl->build_id,
+			 impl->build_id_size);
+}
+
+static enum ss_unwinder_result sync_alone(struct ss_unwinder *unwinder,
+					  struct ss_unwinder_space *space,
+					  const struct ss_address_space *from,
+					  const struct ss_module_set *set)
+{
+	if (!list_modules(space, from->capture, set))
+		return SS_UNWINDER_NO_MEMORY;
+	for (size_t i = 0; i < space->modules.count; i++)
+		describe_unread(&unwinder->modules.items[space->modules.items[i]]);
+	return SS_UNWINDER_OK;
+}
+
+/* Makes stacks of one frame. */
+static bool place_alone(struct ss_unwound *unwound, const struct ss_capture *capture)
+{
+	size_t count = capture->threads.count;
+
+	clear_unwound(unwound);
+	if (!ss_vector_reserve(&unwound->stacks, count) ||
+	    !ss_vector_reserve(&unwound->threads, count) ||
+	    !ss_vector_reserve(&unwound->frames, count))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		uint64_t pc = ss_regs_pc(capture->arch, &thread->regs);
+		const struct ss_area *area = ss_capture_find_area(capture, pc);
+		bool known = thread->regs.valid != 0;
+		unwound->frames.items[i] =
+			(struct ss_unwound_frame){ .pc = pc,
+						   .module = area ? area->module : -1 };
+		unwound->stacks.items[i] = (struct ss_unwound_stack){
+			.frames = &unwound->frames.items[i],
+			.count = known,
+			.end = known ? SS_END_FRAMES : thread->end,
+		};
+		unwound->threads.items[i] = (struct ss_unwound_thread){
+			.stack = (uint32_t)i, .reason = known ? gave_up_reason : NULL
+		};
+	}
+	unwound->stacks.count = unwound->threads.count = unwound->frames.count = count;
+	return true;
+}
+
+enum ss_unwinder_result ss_unwinder_sync(struct ss_unwinder *unwinder,
+					 struct ss_unwinder_space *space,
+					 const struct ss_address_space *from,
+					 const struct ss_module_set *set)
+{
+	if (ss_unwinder_gave_up(unwinder))
+		return sync_alone(unwinder, space, from, set);
+	size_t before = unwinder->request.size;
+	unwinder->pending.count = unwinder->files.count = 0;
+	if (!put_news(unwinder, space, from, set))
+		return SS_UNWINDER_NO_MEMORY;
+	if (unwinder->pending.count > 0)
+		return request_stacks(unwinder, space, from->version, NULL, NULL);
+	ss_buffer_truncate(&unwinder->request, before); /* can wait for a capture */
+	return SS_UNWINDER_OK;
+}
+
+enum ss_unwinder_result ss_unwinder_unwind(struct ss_unwinder *unwinder,
+					   struct ss_unwinder_space *space,
+					   const struct ss_address_space *from,
+					   const struct ss_module_set *set,
+					   const struct ss_capture *capture,
+					   const struct ss_unwinder_runtimes *runtimes,
+					   const struct ss_unwound **ret)
+{
+	*ret = &unwinder->unwound;
+	if (ss_unwinder_gave_up(unwinder)) {
+		enum ss_unwinder_result result = sync_alone(unwinder, space, from, set);
+		return result == SS_UNWINDER_OK &&
+				       !place_alone(&unwinder->unwound, capture) ?
+			       SS_UNWINDER_NO_MEMORY :
+			       result;
+	}
+	unwinder->pending.count = unwinder->files.count = 0;
+	if (!put_news(unwinder, space, from, set) ||
+	    !put_threads(unwinder, space, capture, runtimes))
+		return SS_UNWINDER_NO_MEMORY;
+	return request_stacks(unwinder, space, from->version, capture, runtimes);
+}
