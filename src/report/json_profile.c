@@ -6,7 +6,7 @@
 
 #include "report/diff.h"
 #include "report/json.h"
-#include "report/trace.h"
+#include "report/durations.h"
 
 static const char *scope_name(enum ss_recording_scope scope)
 {

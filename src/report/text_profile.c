@@ -12,7 +12,7 @@
 #include "report/quantity.h"
 #include "report/style.h"
 #include "report/text.h"
-#include "report/trace.h"
+#include "report/durations.h"
 #include "data/profile_condense.h"
 #include "data/profile.h"
 

@@ -18,9 +18,8 @@
 #include "cli/signals.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
-#include "report/growth.h"
 #include "report/quantity.h"
-#include "report/trace.h"
+#include "trace/cli/format.h"
 
 enum key {
 	KEY_PROBE = 'p',
@@ -569,6 +568,7 @@ static int run(int argc, char **argv)
 
 const struct ss_command ss_command_trace = {
 	.name = "trace",
+	.formats = "text json folded pprof",
 	.summary = "report calls of functions of a process as they happen",
 	.argp = &argp,
 	.run = run,
