@@ -11,10 +11,8 @@ import unittest
 
 SOURCE = os.environ["SOURCE"]
 STACKSNAP = os.environ["STACKSNAP"]
-PAGES = {"snap": "stacksnap.1", "hang": "stacksnap-hang.1", "diff": "stacksnap-diff.1", "record": "stacksnap-record.1",
-         "report": "stacksnap-report.1", "modules": "stacksnap-modules.1", "names": "stacksnap-names.1",
-         "core": "stacksnap-core.1", "run": "stacksnap-run.1",
-         "heap": "stacksnap-heap.1", "trace": "stacksnap-trace.1", "top": "stacksnap-top.1"}
+PAGES = {(re.search(r"-(\w+)\.1$", page) or ["", "snap"])[1]: os.path.basename(page)
+         for page in glob.glob(os.path.join(SOURCE, "man/stacksnap*.1"))}
 # Every command has these; stacksnap(1) documents them once.
 COMMON = {"--help", "--version"}
 
