@@ -51,8 +51,13 @@ def options_of_help(command):
     return set().union(*(options(line) for line in lines))
 
 
+def headers():
+    return "".join(read("include/" + name) for name in
+                   ("stacksnap.h", "stacksnap/record.h", "stacksnap/trace.h"))
+
+
 def prototypes_of_header():
-    text = re.sub(r"/\*.*?\*/", "", read("include/stacksnap.h"), flags=re.S)
+    text = re.sub(r"/\*.*?\*/", "", headers(), flags=re.S)
     return {squeeze(prototype) for prototype in re.findall(r"^SS_API ([^;]*;)", text, re.M)}
 
 
