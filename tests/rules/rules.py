@@ -515,3 +515,16 @@ def check_mentions(root):
         complaints += ["%s: %s does not exist" % (os.path.relpath(document, root), what)
                        for what in wrong]
     return complaints
+
+
+WORDS_MAX = 15000  # of the documents besides README.md and the manual pages
+
+
+def check_length(root):
+    """Documents stay short."""
+    words = 0
+    for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/*.md"):
+        for path in glob.glob(os.path.join(root, name)):
+            with open(path, encoding="utf-8") as file:
+                words += len(file.read().split())
+    return [] if words <= WORDS_MAX else ["documents have %d words" % words]

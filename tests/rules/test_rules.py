@@ -35,6 +35,7 @@ class ThisTree(unittest.TestCase):
     def test_document(self):
         self.assertEqual(rules.check_document(SOURCE), [])
         self.assertEqual(rules.check_mentions(SOURCE), [])
+        self.assertEqual(rules.check_length(SOURCE), [])
 
     def test_last_ones(self):
         """The changes that ARCHITECTURE.md shows as examples exist."""
@@ -124,6 +125,13 @@ class BadTrees(unittest.TestCase):
             "`ctest -R e2e/b`, `share/stacksnap/sql/c.sql`, `pid.c or so`, [more](docs/more.md), "
             "[more](docs/more.md#the-sandbox-more), [far](https://example.org/a#b)\n"
             "```\n`src/base/b.c` [more](docs/less.md)\n```\n"), [])
+
+    def test_length(self):
+        for count, complaints in ((15000, 0), (15001, 1)):
+            with tempfile.TemporaryDirectory() as top:
+                with open(os.path.join(top, "ARCHITECTURE.md"), "w", encoding="utf-8") as file:
+                    file.write("word " * count)
+                self.assertEqual(len(rules.check_length(top)), complaints)
 
     def test_rooms(self):
         self.complain(rules.check_rooms, {"cellar/a.c": ""}, "cellar")
