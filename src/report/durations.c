@@ -12,6 +12,17 @@
    SS_DURATION_PROBES. The caller frees them; NULL: no memory. */
 enum { SS_DURATION_PROBES = 4096 };
 
+const char *ss_trace_kind_name(enum ss_trace_kind kind)
+{
+	static const char *const names[] = {
+		[SS_TRACE_HIT] = "hit",	  [SS_TRACE_ENTER] = "enter",
+		[SS_TRACE_EXIT] = "exit", [SS_TRACE_LEFT] = "left",
+		[SS_TRACE_OPEN] = "open",
+	};
+
+	return (size_t)kind < SS_ARRAY_SIZE(names) ? names[kind] : "unknown";
+}
+
 enum { STEP_BITS = 4, BAR = 40, NS_PER_US = 1000 };
 
 /* Below 16 each number has a range of its own. */
@@ -117,8 +128,8 @@ void ss_durations_write_line(const struct ss_durations *durations, FILE *out)
 	ss_duration_write(durations->min_ns, out);
 	for (size_t i = 0; i < SS_ARRAY_SIZE(percentiles); i++) {
 		(void)fprintf(out, ", %s ", percentiles[i].name);
-		ss_duration_write(
-			durations_percentile(durations, percentiles[i].percent), out);
+		ss_duration_write(durations_percentile(durations, percentiles[i].percent),
+				  out);
 	}
 	(void)fputs(", max ", out);
 	ss_duration_write(durations->max_ns, out);

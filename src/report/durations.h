@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "data/profile.h"
-#include "stacksnap.h"
+#include "report/profile.h"
+#include "stacksnap/trace.h"
 
 /*
  * The distribution of durations, in constant memory: sixteen ranges for each power of two, so that
@@ -24,6 +24,9 @@ struct ss_durations {
 	uint64_t max_ns;
 	uint64_t ranges[SS_DURATION_RANGES];
 };
+
+/* "hit", "enter", "exit", "left", "open". Never NULL. */
+const char *ss_trace_kind_name(enum ss_trace_kind kind);
 
 void ss_durations_add(struct ss_durations *durations, uint64_t ns);
 struct ss_durations *ss_profile_durations(const struct ss_profile *profile);

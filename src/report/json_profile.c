@@ -7,6 +7,8 @@
 #include "report/diff.h"
 #include "report/json.h"
 #include "report/durations.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
 
 static const char *scope_name(enum ss_recording_scope scope)
 {

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 
 #include "report/format.h"
+#include "data/recording.h"
+#include "stacksnap/record.h"
 
 static struct ss_error *write_series(const struct ss_snapshots *snapshots,
 				     const struct ss_format_options *options, FILE *out)

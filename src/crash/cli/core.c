@@ -18,9 +18,12 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/usage.h"
+#include "core/core_capture.h"
 #include "crash/cli/groups.h"
 #include "crash/cli/handler.h"
 #include "crash/cli/reports.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
 
 enum {
 	FIRST_FD = STDERR_FILENO + 1,

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "crash/cli/reports.h"
+#include "sandbox/sandbox.h"
 
 enum {
 	REPORTS_MAX = 10000000,

@@ -24,7 +24,13 @@
 #include "cli/interpret.h"
 #include "cli/number.h"
 #include "cli/output.h"
+#include "core/core_capture.h"
 #include "crash/cli/reports.h"
+#include "crash/dump.h"
+#include "data/gather_plan.h"
+#include "data/pipeline.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
 
 enum {
 	/* The process is let go after this, even if it has not been read completely. */

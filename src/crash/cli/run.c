@@ -27,6 +27,8 @@
 #include "cli/interpret.h"
 #include "cli/output.h"
 #include "cli/usage.h"
+#include "crash/supervisor.h"
+#include "interpret/interpret.h"
 
 enum {
 	STATUS_TIMEOUT = 124,

@@ -9,6 +9,10 @@
 #include "cli/failure.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
+#include "capture/late_reader.h"
+#include "data/heap.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
 
 enum key { KEY_SIZES = 0x700, KEY_CLASSES, KEY_TIMEOUT };
 

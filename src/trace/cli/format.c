@@ -9,6 +9,8 @@
 #include "report/escape.h"
 #include "report/json.h"
 #include "report/quantity.h"
+#include "stacksnap/trace.h"
+#include "trace/trace.h"
 
 enum { INDENT_MAX = 40, NS_PER_US = 1000 };
 

@@ -14,7 +14,9 @@
 #include "base/vector.h"
 #include "report/durations.h"
 #include "report/json.h"
+#include "report/profile.h"
 #include "stacksnap.h"
+#include "stacksnap/trace.h"
 
 /*
  * Who makes the memory of a process grow: stacks that touch new pages first, as a trace of page

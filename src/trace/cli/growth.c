@@ -10,8 +10,10 @@
 #include "report/json.h"
 #include "report/pprof.h"
 #include "report/quantity.h"
+#include "report/profile.h"
+#include "stacksnap/trace.h"
 #include "trace/cli/format.h"
-#include "data/profile.h"
+#include "trace/trace.h"
 
 enum { SAMPLES_MAX = 16 << 20 };
 

@@ -19,7 +19,12 @@
 #include "cli/target_options.h"
 #include "cli/usage.h"
 #include "report/quantity.h"
+#include "process/spawn.h"
+#include "sample/trace_recorder.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
 #include "trace/cli/format.h"
+#include "trace/trace.h"
 
 enum key {
 	KEY_PROBE = 'p',

@@ -1,4 +1,4 @@
-#include "data/profile.h"
+#include "report/profile.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -6,17 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-
-const char *ss_trace_kind_name(enum ss_trace_kind kind)
-{
-	static const char *const names[] = {
-		[SS_TRACE_HIT] = "hit",	  [SS_TRACE_ENTER] = "enter",
-		[SS_TRACE_EXIT] = "exit", [SS_TRACE_LEFT] = "left",
-		[SS_TRACE_OPEN] = "open",
-	};
-
-	return (size_t)kind < SS_ARRAY_SIZE(names) ? names[kind] : "unknown";
-}
+#include "stacksnap/record.h"
 
 const char *ss_label_base(const char *path)
 {
