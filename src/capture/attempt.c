@@ -9,7 +9,6 @@
 #include "capture/observe.h"
 #include "capture/result.h"
 #include "process/denial.h"
-#include "process/freezer.h"
 #include "data/regions.h"
 
 enum {

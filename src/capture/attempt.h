@@ -11,7 +11,7 @@
 #include "capture/placement.h"
 #include "capture/stacks.h"
 #include "data/gather.h"
-#include "process/page_cache.h"
+#include "process/process_memory.h"
 
 /* State of one attempt. */
 struct ss_attempt {

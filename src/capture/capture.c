@@ -13,7 +13,6 @@
 #include "process/objects.h"
 #include "process/files.h"
 #include "process/own_thread.h"
-#include "process/perfmap.h"
 
 enum {
 	TIMEOUT_MS = 1000,

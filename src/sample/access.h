@@ -9,7 +9,7 @@
 #include "capture/observe.h"
 #include "sample/address_space.h"
 #include "sample/thread_source.h"
-#include "process/children.h"
+#include "process/target.h"
 
 /* The functions that are named here have the contracts. */
 struct ss_process_access {
