@@ -6,10 +6,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "sample/build_ids.h"
+#include "sample/module_set.h"
 #include "sample/address_space.h"
 #include "sample/module_loads.h"
-#include "sample/module_set.h"
 
 /* A module that was loaded since the last poll. */
 struct fresh {

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "sample/sampler.h"
-#include "sample/ticker.h"
+#include "sample/pace.h"
 
 enum {
 	THREADS_MAX = 32,

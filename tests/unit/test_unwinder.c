@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/idtable.h"
-#include "sample/unwind_server.h"
+#include "sample/recorder_wire.h"
 #include "sample/unwinder.h"
 
 enum { BASE = 0x700000000000, SIZE = 0x10000, MAX_FRAMES = 100, ARENA = 1 << 20 };
