@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "capture/observe.h"
 #include "capture/result.h"
-#include "process/denial.h"
 #include "data/regions.h"
+#include "process/denial.h"
 
 enum {
 	MAPS_TEXT_MAX = 1 << 30,

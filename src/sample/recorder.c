@@ -1,7 +1,6 @@
 /*
  * The sampling loop: a thread that takes a tick of all processes and writes it.
  */
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
