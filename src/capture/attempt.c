@@ -180,7 +180,7 @@ static struct ss_error *prepare(struct ss_attempt *a)
 
 /* A thread that was read, and has not run since the previous capture. A kernel worker does not
    change the address space. */
-static bool has_not_run(const struct ss_task *task)
+static bool has_not_run(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_WORKER ||
 	       (task->phase == SS_TASK_SEEN && task->before && task->not_run);
@@ -224,12 +224,12 @@ static struct ss_error *prepare_areas(struct ss_attempt *a)
 	return a->live ? NULL : ss_error_no_memory();
 }
 
-static bool is_running_class(const struct ss_task *task)
+static bool is_running_class(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_STOPPED && task->runs;
 }
 
-static bool is_sleeping_class(const struct ss_task *task)
+static bool is_sleeping_class(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_STOPPED && !task->runs;
 }
@@ -241,7 +241,7 @@ static void copy_class(struct ss_attempt *a, ss_task_predicate *predicate)
 	ss_arena_copy(&a->arena, a->capture, &a->tasks, &a->memory, a->options,
 		      predicate);
 	for (size_t i = 0; a->live && i < a->tasks.items.count; i++) {
-		struct ss_task *task = &a->tasks.items.items[i];
+		struct ss_tracee *task = &a->tasks.items.items[i];
 		if (predicate(task))
 			ss_live_unwind(a->live, task, a->options->max_frames,
 				       a->freeze.deadline_ns);
@@ -263,7 +263,7 @@ static void set_rounds(struct ss_attempt *a)
 	if (a->freeze.rounds > 0 && has_roots(a))
 		turn = a->gather->has_later ? SS_TURN_OTHER : LATE_TURN;
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
-		struct ss_task *task = &a->tasks.items.items[i];
+		struct ss_tracee *task = &a->tasks.items.items[i];
 		if (task->phase != SS_TASK_STOPPED)
 			continue;
 		task->lock.freeze_round = 2 * a->freeze.rounds + (task->runs ? 1 : 2);
@@ -297,7 +297,8 @@ static void read_for_gather(const struct ss_gather_source *source,
 		ss_process_memory_read_present(&a->memory, pieces, count);
 }
 
-static const struct ss_task *task_of(const struct ss_gather_source *source, size_t thread)
+static const struct ss_tracee *task_of(const struct ss_gather_source *source,
+				       size_t thread)
 {
 	const struct gather_source *self = (const struct gather_source *)source;
 
@@ -314,7 +315,7 @@ static bool find_base(const struct ss_gather_source *source, size_t thread,
 static bool read_stack(const struct ss_gather_source *source, size_t thread,
 		       uint64_t address, void *bytes, size_t size)
 {
-	const struct ss_task *task = task_of(source, thread);
+	const struct ss_tracee *task = task_of(source, thread);
 
 	return task->phase == SS_TASK_STOPPED &&
 	       ss_task_read_stack(task, address, bytes, size);
@@ -323,7 +324,7 @@ static bool read_stack(const struct ss_gather_source *source, size_t thread,
 static bool selects_stopped(const struct ss_gather_source *source, size_t thread,
 			    int32_t *ret_tid, uint64_t *ret_pointer)
 {
-	const struct ss_task *task = task_of(source, thread);
+	const struct ss_tracee *task = task_of(source, thread);
 	const bool stopped = task->phase == SS_TASK_STOPPED;
 
 	*ret_tid = task->tid;
@@ -335,7 +336,7 @@ static bool selects_stopped(const struct ss_gather_source *source, size_t thread
 static bool selects_sleeping(const struct ss_gather_source *source, size_t thread,
 			     int32_t *ret_tid, uint64_t *ret_pointer)
 {
-	const struct ss_task *task = task_of(source, thread);
+	const struct ss_tracee *task = task_of(source, thread);
 	const bool stopped = selects_stopped(source, thread, ret_tid, ret_pointer);
 
 	return is_sleeping_class(task) || (!stopped && task->watched);
@@ -379,7 +380,7 @@ static void copy_sleeping(struct ss_attempt *a)
 			2 * a->freeze.rounds + 2);
 }
 
-static bool is_to_be_stopped(const struct ss_task *task)
+static bool is_to_be_stopped(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_CHOSEN ||
 	       (task->phase == SS_TASK_SEEN && !task->watched);
@@ -418,7 +419,7 @@ static bool choose_rest(struct ss_attempt *a)
 	return any;
 }
 
-static bool is_stopped(const struct ss_task *task)
+static bool is_stopped(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_STOPPED;
 }
@@ -482,7 +483,7 @@ static void freeze_and_copy(struct ss_attempt *a)
 static void drop_copies(struct ss_attempt *a)
 {
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
-		struct ss_task *task = &a->tasks.items.items[i];
+		struct ss_tracee *task = &a->tasks.items.items[i];
 		memset(task->stacks, 0, sizeof(task->stacks));
 		task->lock = (struct ss_lock_copy){};
 		task->reason = NULL;
@@ -512,7 +513,7 @@ static bool is_lively(struct ss_attempt *a)
 	size_t moved = 0;
 
 	for (size_t i = 0; i < a->tasks.items.count; i += step) {
-		struct ss_task *task = &a->tasks.items.items[i];
+		struct ss_tracee *task = &a->tasks.items.items[i];
 		if (!task->watched)
 			continue;
 		watched++;
@@ -528,7 +529,7 @@ static bool may_freeze_again(const struct ss_attempt *a, size_t stops)
 	size_t next = count_phase(a, SS_TASK_RELEASED);
 
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
-		const struct ss_task *task = &a->tasks.items.items[i];
+		const struct ss_tracee *task = &a->tasks.items.items[i];
 		next += task->phase == SS_TASK_SEEN && !task->watched;
 	}
 	return stops + next <= SS_MAX(a->tasks.items.count, (size_t)FEW_STOPS);
@@ -579,7 +580,7 @@ static void freeze_until_steady(struct ss_attempt *a)
 	}
 }
 
-static bool is_readable(const struct ss_task *task)
+static bool is_readable(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_RELEASED || task->partial;
 }
@@ -587,11 +588,11 @@ static bool is_readable(const struct ss_task *task)
 /* The error if access was denied and no thread could be read; NULL otherwise. */
 static struct ss_error *explain_refusal(const struct ss_attempt *a)
 {
-	const struct ss_task *refused = NULL;
+	const struct ss_tracee *refused = NULL;
 	struct ss_tracer tracer;
 
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
-		const struct ss_task *task = &a->tasks.items.items[i];
+		const struct ss_tracee *task = &a->tasks.items.items[i];
 		if (is_readable(task))
 			return NULL;
 		if (task->phase == SS_TASK_REFUSED || task->phase == SS_TASK_DENIED)
@@ -663,7 +664,7 @@ static void share_modules(struct ss_capture *capture, const struct ss_capture *p
 static bool is_untouched(const struct ss_attempt *a)
 {
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
-		const struct ss_task *task = &a->tasks.items.items[i];
+		const struct ss_tracee *task = &a->tasks.items.items[i];
 		if (task->phase != SS_TASK_WORKER &&
 		    (task->phase != SS_TASK_SEEN || !task->steady || task->in_call))
 			return false;
@@ -827,7 +828,7 @@ static struct ss_error *give_gathered(struct ss_attempt *a)
 struct ss_error *ss_attempt_finish(struct ss_attempt *a, bool *again)
 {
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
-		struct ss_task *task = &a->tasks.items.items[i];
+		struct ss_tracee *task = &a->tasks.items.items[i];
 		if (task->phase != SS_TASK_RELEASED && !task->steady && has_roots(a))
 			task->turn = SS_TURN_OTHER;
 	}

@@ -30,7 +30,7 @@ void ss_live_free(struct ss_live *live);
 /* Unwinds a stopped thread into task->live, at most max_frames (0: no limit), and for a
    part of the time until deadline_ns. Opens no file, and reads only pages that are in
    memory. */
-void ss_live_unwind(struct ss_live *live, struct ss_task *task, unsigned max_frames,
+void ss_live_unwind(struct ss_live *live, struct ss_tracee *task, unsigned max_frames,
 		    uint64_t deadline_ns);
 
 SS_DEFINE_CLEANUP(struct ss_live, ss_live, ss_live_free)

@@ -68,7 +68,7 @@ static bool open_status(struct ss_freeze *freeze, pid_t tid)
 static void withdraw(struct ss_freeze *freeze)
 {
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
+		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if (task->phase == SS_TASK_CHOSEN || task->phase == SS_TASK_SEIZED)
 			task->phase = SS_TASK_SEEN;
 	}
@@ -76,14 +76,14 @@ static void withdraw(struct ss_freeze *freeze)
 
 /* Whether a thread is chosen only right before the stop: it could begin a call that
    must not be interrupted. */
-static bool is_put_off(const struct ss_task *task)
+static bool is_put_off(const struct ss_tracee *task)
 {
 	return task->runs || task->filter == SS_FILTER_PRESENT;
 }
 
 /* Reads a thread again that is to be stopped although AUTO would not stop it when it
    sleeps: it has woken up too often. In some calls it must not be stopped even so. */
-static void read_again(struct ss_freeze *freeze, struct ss_task *task,
+static void read_again(struct ss_freeze *freeze, struct ss_tracee *task,
 		       struct ss_buffer *text)
 {
 	struct ss_capture_options options = *freeze->options;
@@ -101,7 +101,7 @@ void ss_freeze_choose_running(struct ss_freeze *freeze)
 	_cleanup_buffer_ struct ss_buffer text = {};
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
+		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_SEEN || task->watched || task->spared ||
 		    freeze->tasks->dumping_core)
 			continue;
@@ -147,7 +147,7 @@ void ss_freeze_choose(struct ss_freeze *freeze)
 		if (ss_tasks_scan(tasks, freeze->target) == 0 && tasks->unseen == 0)
 			return;
 		for (; done < tasks->items.count; done++) {
-			struct ss_task *task = &tasks->items.items[done];
+			struct ss_tracee *task = &tasks->items.items[done];
 			ss_task_read(task, freeze->target, freeze->options, &text);
 			if (task->phase != SS_TASK_SEEN || task->watched || dumping)
 				continue;
@@ -167,7 +167,7 @@ void ss_freeze_choose_again(struct ss_freeze *freeze, bool all)
 	bool dumping = freeze->tasks->dumping_core;
 
 	for (size_t i = 0; i < freeze->tasks->items.count && !dumping; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
+		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if ((!all || task->phase != SS_TASK_RELEASED) &&
 		    (task->phase != SS_TASK_SEEN || task->watched))
 			continue;
@@ -193,7 +193,7 @@ static void recheck_slow(struct ss_freeze *freeze)
 	struct ss_stat stat;
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
+		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_CHOSEN || !task->slow ||
 		    !ss_target_read_stat(freeze->target, task->tid, &text, &stat))
 			continue;
@@ -209,7 +209,7 @@ void ss_freeze_prepare(struct ss_freeze *freeze)
 
 	recheck_slow(freeze);
 	for (size_t i = 0; i < freeze->tasks->items.count && !tid; i++) {
-		const struct ss_task *task = &freeze->tasks->items.items[i];
+		const struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if (task->phase == SS_TASK_CHOSEN ||
 		    (task->phase == SS_TASK_SEEN && !task->watched))
 			tid = task->tid;
@@ -224,7 +224,7 @@ static size_t poll_threads(struct ss_freeze *freeze, bool all)
 	size_t late = 0;
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
+		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		/* Not attached: released already, in an earlier turn, because it was late. */
 		if (task->phase != SS_TASK_INTERRUPTED || (task->runs && !all) ||
 		    !task->attached)
@@ -241,7 +241,7 @@ uint64_t ss_freeze_find_limit(const struct ss_freeze *freeze)
 	uint64_t rest_ns = RUNNING_NS;
 
 	for (size_t i = 0; i < freeze->tasks->items.count && !freeze->target->held; i++) {
-		const struct ss_task *task = &freeze->tasks->items.items[i];
+		const struct ss_tracee *task = &freeze->tasks->items.items[i];
 		/* Also one that was asleep when it was read. */
 		if (task->phase != SS_TASK_STOPPED || !task->runs)
 			continue;
@@ -282,7 +282,7 @@ static size_t seize_batch(struct ss_freeze *freeze, size_t from, bool runs, size
 
 	*any = false;
 	for (size_t count = 0; i < freeze->tasks->items.count && count < max; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
+		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_CHOSEN || task->runs != runs)
 			continue;
 		ss_stop_seize(freeze, task);
@@ -317,7 +317,7 @@ static unsigned interrupt_batch(struct ss_freeze *freeze, size_t *index, size_t 
 	unsigned disturbing = 0;
 
 	for (size_t count = 0; *index < end && count < max; (*index)++) {
-		struct ss_task *task = &freeze->tasks->items.items[*index];
+		struct ss_tracee *task = &freeze->tasks->items.items[*index];
 		if (task->phase != SS_TASK_SEIZED)
 			continue;
 		ss_stop_interrupt(task);
@@ -467,7 +467,7 @@ void ss_freeze_release(struct ss_freeze *freeze, bool runs)
 	unsigned disturbing = 0;
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
+		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_STOPPED || task->runs != runs)
 			continue;
 		ss_stop_release(freeze, task);
@@ -479,7 +479,7 @@ void ss_freeze_release(struct ss_freeze *freeze, bool runs)
 }
 
 /* For captures that are not atomic, where threads do not stand still together. */
-static void release_alone(struct ss_freeze *freeze, struct ss_task *task)
+static void release_alone(struct ss_freeze *freeze, struct ss_tracee *task)
 {
 	ss_stop_release(freeze, task);
 	freeze->duration_ns += task->stopped_ns;
@@ -496,7 +496,7 @@ static void copy_and_release(struct ss_freeze *freeze, ss_freeze_copier *copy, v
 		return;
 	copy(data);
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
+		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if (task->phase == SS_TASK_STOPPED)
 			release_alone(freeze, task);
 	}
@@ -539,7 +539,7 @@ static size_t release_late(struct ss_freeze *freeze, bool filtered)
 	size_t late = 0;
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
+		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_INTERRUPTED || !task->attached)
 			continue;
 		ss_stop_poll(freeze, task);

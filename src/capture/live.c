@@ -399,7 +399,7 @@ static const char *reason_of(const struct walker *walker, enum ss_end end)
 	return end == SS_END_UNREADABLE && walker->absent ? SS_ABSENT_REASON : NULL;
 }
 
-void ss_live_unwind(struct ss_live *live, struct ss_task *task, unsigned max_frames,
+void ss_live_unwind(struct ss_live *live, struct ss_tracee *task, unsigned max_frames,
 		    uint64_t deadline_ns)
 {
 	size_t max = max_frames ? max_frames : (size_t)FRAMES_MAX;

@@ -26,13 +26,13 @@ enum {
 	TRIES = 4,
 };
 
-static bool is_pending(const struct ss_task *task)
+static bool is_pending(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_SEEN && task->runs && !task->watched &&
 	       !task->spared && !task->computes;
 }
 
-static struct ss_task *find(const struct ss_task_list *tasks, pid_t tid)
+static struct ss_tracee *find(const struct ss_task_list *tasks, pid_t tid)
 {
 	for (size_t i = 0; i < tasks->items.count; i++)
 		if (tasks->items.items[i].tid == tid)
@@ -67,7 +67,7 @@ bool ss_look_find_call(const struct ss_process_memory *memory,
 	return true;
 }
 
-static void classify(struct ss_look *look, struct ss_task *task,
+static void classify(struct ss_look *look, struct ss_tracee *task,
 		     struct ss_cpu_sample *sample)
 {
 	struct ss_syscall_text call;
@@ -91,7 +91,7 @@ static void take_samples(struct ss_look *look, struct ss_task_list *tasks,
 	struct ss_cpu_sample sample;
 
 	while (ss_cpu_sampler_next(&look->cpus, &sample)) {
-		struct ss_task *task = find(tasks, sample.tid);
+		struct ss_tracee *task = find(tasks, sample.tid);
 		if (!task || sample.time_ns < SS_MAX(from_ns, task->sampled_ns))
 			continue;
 		if (is_pending(task)) {
@@ -106,12 +106,12 @@ static void take_samples(struct ss_look *look, struct ss_task_list *tasks,
 
 /* Whether any was started: samples will come. */
 static bool start_cpus(struct ss_look *look, const struct ss_task_list *tasks,
-		       bool (*wanted)(const struct ss_task *), uint64_t since_ns)
+		       bool (*wanted)(const struct ss_tracee *), uint64_t since_ns)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		const struct ss_task *task = &tasks->items.items[i];
+		const struct ss_tracee *task = &tasks->items.items[i];
 		if (wanted(task) && task->sampled_ns < since_ns)
 			any |= ss_cpu_sampler_start(&look->cpus, task->processor,
 						    SAMPLES);
@@ -119,13 +119,13 @@ static bool start_cpus(struct ss_look *look, const struct ss_task_list *tasks,
 	return any;
 }
 
-static bool is_put_off(const struct ss_task *task)
+static bool is_put_off(const struct ss_tracee *task)
 {
 	return task->put_off;
 }
 
 static bool any_task(const struct ss_task_list *tasks,
-		     bool (*wanted)(const struct ss_task *))
+		     bool (*wanted)(const struct ss_tracee *))
 {
 	for (size_t i = 0; i < tasks->items.count; i++)
 		if (wanted(&tasks->items.items[i]))
@@ -146,12 +146,12 @@ static bool start_users(struct ss_look *look, const struct ss_task_list *tasks)
 }
 
 /* In its life. */
-static bool is_mostly_in_kernel(const struct ss_task *task)
+static bool is_mostly_in_kernel(const struct ss_tracee *task)
 {
 	return task->system_ticks >= MOSTLY * (task->user_ticks + 1);
 }
 
-static uint64_t find_seen(const struct ss_look *look, const struct ss_task *task)
+static uint64_t find_seen(const struct ss_look *look, const struct ss_tracee *task)
 {
 	return ss_user_sampler_seen(&look->users, task->tid,
 				    is_mostly_in_kernel(task) ? COMPUTES_LATELY :
@@ -161,7 +161,7 @@ static uint64_t find_seen(const struct ss_look *look, const struct ss_task *task
 static void take_user_samples(struct ss_look *look, struct ss_task_list *tasks)
 {
 	for (size_t i = 0; look->users.events.count && i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		if (is_pending(task))
 			task->sampled_ns =
 				SS_MAX(task->sampled_ns, find_seen(look, task));
@@ -182,7 +182,7 @@ static void wait_for_samples(const struct ss_look *look, uint64_t limit_ns)
  * which moves no data: on a busy machine it may wait for long. The stack is empty while the thread
  * is on a CPU, and not readable for all.
  */
-static void look_at_kernel_stack(struct ss_look *look, struct ss_task *task,
+static void look_at_kernel_stack(struct ss_look *look, struct ss_tracee *task,
 				 uint64_t now_ns)
 {
 	if (!ss_target_read_task(look->target, task->tid, "stack", &look->text) ||
@@ -206,7 +206,7 @@ static void check_put_off(struct ss_look *look, struct ss_task_list *tasks,
 	size_t reads = 0;
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		/* The others stay put off: they are looked at if they still run later. */
 		if (!is_put_off(task) || reads++ >= (size_t)READS)
 			continue;
@@ -230,7 +230,7 @@ static size_t read_kernel_stacks(struct ss_look *look, struct ss_task_list *task
 	size_t left = 0;
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		if (!is_pending(task) || task->sampled_ns >= since_ns)
 			continue;
 		if (left < READS)
@@ -248,7 +248,7 @@ static size_t read_pending(struct ss_look *look, struct ss_task_list *tasks,
 	size_t left = 0;
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		bool fragile = task->fragile;
 		if (!is_pending(task) || task->sampled_ns >= since_ns)
 			continue;
@@ -270,7 +270,7 @@ static uint64_t find_oldest(const struct ss_task_list *tasks)
 	uint64_t oldest_ns = 0;
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		const struct ss_task *task = &tasks->items.items[i];
+		const struct ss_tracee *task = &tasks->items.items[i];
 		if (is_pending(task) && (oldest_ns == 0 || task->sampled_ns < oldest_ns))
 			oldest_ns = task->sampled_ns;
 	}
@@ -296,7 +296,7 @@ static bool see_all(struct ss_look *look, struct ss_task_list *tasks, size_t lef
 
 /* Whether a thread that was not seen in user space is in a call, most likely. If it got no CPU,
    or cannot be sampled, its past tells. */
-static bool is_busy_in_kernel(const struct ss_look *look, const struct ss_task *task)
+static bool is_busy_in_kernel(const struct ss_look *look, const struct ss_tracee *task)
 {
 	if (!look->cpus.refused)
 		return false;
@@ -313,7 +313,7 @@ static void spare(const struct ss_look *look, struct ss_task_list *tasks,
 	uint64_t fresh_ns = SS_MAX(begin_ns, ss_now_ns() - FRESH_NS);
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		bool lately = look->cpus.refused && is_mostly_in_kernel(task);
 		if (is_pending(task) && task->sampled_ns < (lately ? fresh_ns : begin_ns))
 			task->spared = task->fragile || is_busy_in_kernel(look, task);
@@ -371,13 +371,13 @@ void ss_look_briefly(struct ss_look *look, struct ss_task_list *tasks)
 	look_at_running(look, tasks, false);
 }
 
-static bool is_in_call(const struct ss_task *task)
+static bool is_in_call(const struct ss_tracee *task)
 {
 	return task->watched && task->in_call && !task->left;
 }
 
 /* Whether it sleeps in the same call now. */
-static bool sleeps_in_call(struct ss_look *look, const struct ss_task *task)
+static bool sleeps_in_call(struct ss_look *look, const struct ss_tracee *task)
 {
 	struct ss_syscall_text call;
 
@@ -397,7 +397,7 @@ static size_t see_again(struct ss_look *look, struct ss_task_list *tasks,
 
 	take_samples(look, tasks, 0);
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		if (!is_in_call(task) || task->sampled_ns >= since_ns)
 			continue;
 		if (sleeps_in_call(look, task)) {
@@ -424,7 +424,7 @@ void ss_look_again(struct ss_look *look, struct ss_task_list *tasks)
 		unseen = see_again(look, tasks, begin_ns);
 	}
 	for (size_t i = 0; unseen && i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		task->left |= is_in_call(task) && task->sampled_ns < begin_ns;
 	}
 }

@@ -8,7 +8,7 @@
 
 enum { TRIES = 3 };
 
-static bool is_left(const struct ss_task *task)
+static bool is_left(const struct ss_tracee *task)
 {
 	if (task->steady)
 		return false;
@@ -16,7 +16,7 @@ static bool is_left(const struct ss_task *task)
 	       task->phase == SS_TASK_REFUSED;
 }
 
-static bool is_partial(const struct ss_task *task)
+static bool is_partial(const struct ss_tracee *task)
 {
 	return task->partial;
 }
@@ -26,7 +26,7 @@ static bool is_partial(const struct ss_task *task)
  * read. The registers reveal the state, even of a thread that was about to resume an
  * interrupted wait, perhaps after an earlier stop on a busy machine.
  */
-static void identify(const struct ss_target *target, struct ss_task *task,
+static void identify(const struct ss_target *target, struct ss_tracee *task,
 		     struct ss_buffer *text)
 {
 	struct ss_stat stat;
@@ -45,7 +45,7 @@ static void identify(const struct ss_target *target, struct ss_task *task,
 		memcpy(task->comm, stat.comm, sizeof(task->comm));
 }
 
-static bool read_call(const struct ss_target *target, struct ss_task *task,
+static bool read_call(const struct ss_target *target, struct ss_tracee *task,
 		      struct ss_buffer *text)
 {
 	return ss_target_read_task(target, task->tid, "syscall", text) &&
@@ -54,7 +54,8 @@ static bool read_call(const struct ss_target *target, struct ss_task *task,
 }
 
 /* NULL: the caller asked not to stop it. */
-static const char *reason_of(const struct ss_task_list *tasks, const struct ss_task *task)
+static const char *reason_of(const struct ss_task_list *tasks,
+			     const struct ss_tracee *task)
 {
 	if (tasks->dumping_core)
 		return "the process is dumping core: not touched";
@@ -90,7 +91,7 @@ void ss_observe_kernel(const struct ss_capture *capture, const struct ss_target 
 	_cleanup_buffer_ struct ss_buffer text = {};
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		bool denied = task->phase == SS_TASK_DENIED;
 		bool worker = task->phase == SS_TASK_WORKER;
 		if (!denied && !worker &&
@@ -128,7 +129,7 @@ void ss_observe_tracer(const struct ss_target *target, pid_t tid,
 /* Whether the thread runs in a call, and its registers are known, or sleeps by now. */
 static bool find_call(struct ss_look *look, struct ss_task_list *one)
 {
-	struct ss_task *task = one->items.items;
+	struct ss_tracee *task = one->items.items;
 
 	if (!look || task->phase != SS_TASK_SEEN || task->limited)
 		return false;
@@ -143,7 +144,7 @@ static bool find_call(struct ss_look *look, struct ss_task_list *one)
 
 /* Reads one thread; retries a few times if it ran meanwhile. */
 static void observe(struct ss_arena *arena, const struct ss_capture *capture,
-		    const struct ss_target *target, struct ss_task *task,
+		    const struct ss_target *target, struct ss_tracee *task,
 		    const struct ss_process_memory *memory,
 		    const struct ss_capture_options *options, struct ss_look *look,
 		    struct ss_buffer *text)
@@ -186,7 +187,7 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 	_cleanup_buffer_ struct ss_buffer text = {};
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		struct ss_stat stat;
 		if (!is_left(task)) {
 			identify(target, task, &text);
@@ -219,7 +220,7 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 	}
 }
 
-static bool is_new_watched(const struct ss_task *task)
+static bool is_new_watched(const struct ss_tracee *task)
 {
 	return task->watched && task->stacks[0].bytes == NULL;
 }
@@ -229,7 +230,7 @@ void ss_observe_copy(struct ss_arena *arena, const struct ss_capture *capture,
 		     const struct ss_capture_options *options, unsigned freeze_round)
 {
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		if (!is_new_watched(task))
 			continue;
 		task->partial = true;
@@ -240,7 +241,7 @@ void ss_observe_copy(struct ss_arena *arena, const struct ss_capture *capture,
 }
 
 /* It ran: earlier data is outdated. */
-static void stop_watching(const struct ss_target *target, struct ss_task *task,
+static void stop_watching(const struct ss_target *target, struct ss_tracee *task,
 			  struct ss_buffer *text)
 {
 	struct ss_stat stat;
@@ -268,7 +269,7 @@ static void stop_watching(const struct ss_target *target, struct ss_task *task,
 
 /* A thread that was stopped for the previous capture has run since. Without a copy it is not
    known yet whether its stack is the same. */
-static bool has_same_stack(const struct ss_task *task)
+static bool has_same_stack(const struct ss_tracee *task)
 {
 	return !task->before || task->not_run || !task->stacks[SS_STACK_SP].bytes ||
 	       ss_task_has_same_stack(task);
@@ -285,7 +286,7 @@ size_t ss_observe_check(const struct ss_target *target, struct ss_task_list *tas
 	if (fragile)
 		*fragile = 0;
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		if (!task->watched || task->steady || (task->in_call && !look))
 			continue;
 		task->steady = task->consistent =

@@ -6,13 +6,13 @@
 enum { RUNNING_MAX = 64 };
 
 /* Chosen, or about to be: running threads come last. */
-static bool will_stop(const struct ss_task *task)
+static bool will_stop(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_CHOSEN ||
 	       (task->phase == SS_TASK_SEEN && task->runs && !task->watched);
 }
 
-static bool is_sleeper(const struct ss_task *task)
+static bool is_sleeper(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_CHOSEN && !task->runs;
 }
@@ -25,7 +25,7 @@ static void find_running(struct ss_task_list *tasks, const struct ss_target *tar
 	unsigned left = RUNNING_MAX;
 
 	for (size_t i = 0; i < tasks->items.count && left > 0; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		struct ss_stat stat;
 		if (!will_stop(task) || !task->runs)
 			continue;
@@ -44,7 +44,7 @@ struct usage {
 static void count_usage(const struct ss_task_list *tasks, struct usage *usage)
 {
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		const struct ss_task *task = &tasks->items.items[i];
+		const struct ss_tracee *task = &tasks->items.items[i];
 		if (!will_stop(task) || task->processor < 0 ||
 		    task->processor >= CPU_SETSIZE)
 			continue;
@@ -84,7 +84,7 @@ static size_t mark_disturbing(struct ss_task_list *tasks, const struct usage *us
 	size_t count = 0;
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		task->disturbs = is_sleeper(task) && task->processor >= 0 &&
 				 task->processor < CPU_SETSIZE &&
 				 usage->running[task->processor] > 0;
@@ -97,7 +97,7 @@ static size_t mark_disturbing(struct ss_task_list *tasks, const struct usage *us
    both kinds are spread evenly. */
 struct place {
 	double share;
-	struct ss_task *task;
+	struct ss_tracee *task;
 };
 
 static int compare_places(const void *a, const void *b)
@@ -112,7 +112,7 @@ static void interleave(struct ss_task_list *tasks)
 {
 	size_t count = tasks->items.count;
 	_cleanup_free_ struct place *places = calloc(count, sizeof(*places));
-	_cleanup_free_ struct ss_task *copy = calloc(count, sizeof(*copy));
+	_cleanup_free_ struct ss_tracee *copy = calloc(count, sizeof(*copy));
 	size_t totals[2] = {};
 	size_t ranks[2] = {};
 
@@ -121,7 +121,7 @@ static void interleave(struct ss_task_list *tasks)
 	for (size_t i = 0; i < count; i++)
 		totals[tasks->items.items[i].disturbs]++;
 	for (size_t i = 0; i < count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		size_t kind = task->disturbs;
 		places[i].share = (double)ranks[kind]++ / (double)totals[kind];
 		places[i].task = task;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 /* Why there is no stack to unwind. ROOT: there is one. */
-static enum ss_end end_of(const struct ss_task *task)
+static enum ss_end end_of(const struct ss_tracee *task)
 {
 	bool copied = task->stacks[0].size > 0;
 
@@ -39,7 +39,7 @@ static enum ss_end end_of(const struct ss_task *task)
 	}
 }
 
-static const char *reason_of(const struct ss_task *task)
+static const char *reason_of(const struct ss_tracee *task)
 {
 	if (task->slept)
 		return "it went to sleep before it stopped";
@@ -78,7 +78,7 @@ static void add_registers(struct ss_capture_thread *thread,
 	thread->thread_pointer = before->thread_pointer;
 }
 
-static void fill_registers(struct ss_capture_thread *thread, const struct ss_task *task)
+static void fill_registers(struct ss_capture_thread *thread, const struct ss_tracee *task)
 {
 	if (task->partial) {
 		thread->syscall.number = task->call.number;
@@ -101,12 +101,12 @@ static void fill_registers(struct ss_capture_thread *thread, const struct ss_tas
 	}
 }
 
-static bool has_no_stack(const struct ss_task *task)
+static bool has_no_stack(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_ZOMBIE || task->phase == SS_TASK_WORKER;
 }
 
-static void fill_thread(struct ss_capture_thread *thread, struct ss_task *task,
+static void fill_thread(struct ss_capture_thread *thread, struct ss_tracee *task,
 			const char *reason)
 {
 	*thread = (struct ss_capture_thread){
@@ -134,7 +134,7 @@ static void fill_thread(struct ss_capture_thread *thread, struct ss_task *task,
 	fill_registers(thread, task);
 }
 
-static bool is_listed(const struct ss_task *task)
+static bool is_listed(const struct ss_tracee *task)
 {
 	/* A thread that ended before it was attached did not exist during the freeze. */
 	return task->phase != SS_TASK_EXCLUDED && task->phase != SS_TASK_GONE;
@@ -152,7 +152,7 @@ struct ss_error *ss_result_fill_threads(struct ss_capture *capture,
 					struct ss_task_list *tasks)
 {
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		if (!is_listed(task))
 			continue;
 		struct ss_capture_thread *thread = ss_vector_push(&capture->threads);
@@ -218,7 +218,7 @@ static void read_inner_ids(struct ss_capture *capture, const struct ss_target *t
 }
 
 /* Stopped with the others, or did not run during their stop. */
-static bool is_atomic(const struct ss_task *task)
+static bool is_atomic(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_RELEASED || has_no_stack(task) || task->steady;
 }
@@ -230,7 +230,7 @@ static void sum_up(struct ss_capture *capture, const struct ss_task_list *tasks,
 
 	process->consistent = freeze->rounds == 0;
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		const struct ss_task *task = &tasks->items.items[i];
+		const struct ss_tracee *task = &tasks->items.items[i];
 		if (task->runs)
 			process->running_stopped_ns =
 				SS_MAX(process->running_stopped_ns, task->stopped_ns);
@@ -252,7 +252,7 @@ static bool has_any(const struct ss_task_list *tasks)
 	bool excluded = false;
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		const struct ss_task *task = &tasks->items.items[i];
+		const struct ss_tracee *task = &tasks->items.items[i];
 		if (is_listed(task) && task->phase != SS_TASK_ZOMBIE)
 			return true;
 		zombie |= task->phase == SS_TASK_ZOMBIE;

@@ -71,7 +71,7 @@ static struct ss_stack_copy plan(const struct ss_capture *capture, uint64_t sp,
 				       .truncated = whole > max };
 }
 
-static uint64_t stack_pointer(const struct ss_task *task)
+static uint64_t stack_pointer(const struct ss_tracee *task)
 {
 	if (task->partial)
 		return task->call.sp;
@@ -87,7 +87,7 @@ static size_t estimate(const struct ss_capture *capture, const struct ss_task_li
 	size_t total = 0;
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		const struct ss_task *task = &tasks->items.items[i];
+		const struct ss_tracee *task = &tasks->items.items[i];
 		if (task->phase == SS_TASK_EXCLUDED)
 			continue;
 		if (task->call.sp)
@@ -302,7 +302,7 @@ static uint8_t *place_bitmap(struct ss_arena *arena, const struct ss_stack_copy 
 	return bytes;
 }
 
-static void queue_piece(struct ss_arena *arena, size_t *count, struct ss_task *task,
+static void queue_piece(struct ss_arena *arena, size_t *count, struct ss_tracee *task,
 			size_t part, const struct ss_stack_copy *copy, bool sparse)
 {
 	bool zeroed = take_zeroed(arena, copy->bytes);
@@ -319,7 +319,7 @@ static void queue_piece(struct ss_arena *arena, size_t *count, struct ss_task *t
 }
 
 static void queue_stack(struct ss_arena *arena, const struct ss_capture *capture,
-			size_t *count, struct ss_task *task, size_t which,
+			size_t *count, struct ss_tracee *task, size_t which,
 			struct ss_stack_copy copy)
 {
 	if (*count == arena->piece_capacity)
@@ -337,7 +337,7 @@ static void queue_stack(struct ss_arena *arena, const struct ss_capture *capture
 }
 
 /* The futex on which a thread is blocked. */
-static bool find_futex(const struct ss_task *task, struct ss_futex *ret)
+static bool find_futex(const struct ss_tracee *task, struct ss_futex *ret)
 {
 	struct ss_syscall call = {
 		.number = task->call.number,
@@ -355,7 +355,7 @@ static bool find_futex(const struct ss_task *task, struct ss_futex *ret)
 
 /* Queues the memory around the futex, within its area. */
 static void queue_lock(struct ss_arena *arena, size_t *count,
-		       const struct ss_capture *capture, struct ss_task *task)
+		       const struct ss_capture *capture, struct ss_tracee *task)
 {
 	struct ss_futex futex;
 
@@ -378,12 +378,12 @@ static void queue_lock(struct ss_arena *arena, size_t *count,
 }
 
 /* PTRACE_PEEKDATA, where process_vm_readv(2) is refused. */
-static bool may_peek(const struct ss_task *task, const struct ss_piece *piece)
+static bool may_peek(const struct ss_tracee *task, const struct ss_piece *piece)
 {
 	return piece->done == 0 && !task->partial && piece->end == SS_PIECE_UNREADABLE;
 }
 
-static void take_stack(const struct ss_capture *capture, struct ss_task *task,
+static void take_stack(const struct ss_capture *capture, struct ss_tracee *task,
 		       size_t which, struct ss_piece *piece)
 {
 	struct ss_stack_copy *copy = &task->stacks[which];
@@ -407,7 +407,7 @@ static void take_stack(const struct ss_capture *capture, struct ss_task *task,
 }
 
 /* If the page of the futex is absent, nothing is known of the lock. */
-static void take_lock(struct ss_task *task, struct ss_piece *piece)
+static void take_lock(struct ss_tracee *task, struct ss_piece *piece)
 {
 	struct ss_futex futex;
 
@@ -437,7 +437,7 @@ static void read_queue(struct ss_arena *arena, const struct ss_capture *capture,
 
 /* Whether the previous capture of a series has searched the same part of the stack in vain. The
    kernel writes a signal frame only when the thread runs. */
-static bool has_no_alternate(const struct ss_task *task)
+static bool has_no_alternate(const struct ss_tracee *task)
 {
 	const struct ss_stack_copy *copy = &task->stacks[SS_STACK_SP];
 	const struct ss_stack_copy *then =
@@ -456,7 +456,7 @@ static void queue_alternates(struct ss_arena *arena, const struct ss_capture *ca
 	size_t copied = *count;
 
 	for (size_t i = 0; i < copied; i++) {
-		struct ss_task *task = arena->owners[i];
+		struct ss_tracee *task = arena->owners[i];
 		const struct ss_stack_copy *copy = &task->stacks[SS_STACK_SP];
 		uint64_t sp;
 		if (arena->parts[i] == SS_STACK_SP && !has_no_alternate(task) &&
@@ -485,7 +485,7 @@ static bool is_stack(const struct ss_capture *capture, const struct ss_area *are
 /* Queues what follows a copy of a deep stack. Not part of the first copy, so that deep
    stacks do not use up the total limit. */
 static void queue_rest(struct ss_arena *arena, const struct ss_capture *capture,
-		       size_t *count, struct ss_task *task, size_t which, size_t max)
+		       size_t *count, struct ss_tracee *task, size_t which, size_t max)
 {
 	struct ss_stack_copy *copy = &task->stacks[which];
 	uint64_t from = copy->address + copy->size;
@@ -528,7 +528,7 @@ static const struct ss_area *find_main_stack(const struct ss_capture *capture)
  * runs on another one: a runtime (SBCL's, say) may have called its first function there.
  */
 static void queue_main_stack(struct ss_arena *arena, const struct ss_capture *capture,
-			     size_t *count, struct ss_task *task, size_t max_stack)
+			     size_t *count, struct ss_tracee *task, size_t max_stack)
 {
 	const struct ss_area *area = find_main_stack(capture);
 
@@ -548,7 +548,7 @@ static void queue_main_stack(struct ss_arena *arena, const struct ss_capture *ca
 /* Queues the stack that a running thread has left for another one, if the frame pointer
    still refers to it. */
 static void queue_left_stack(struct ss_arena *arena, const struct ss_capture *capture,
-			     size_t *count, struct ss_task *task, size_t max_stack)
+			     size_t *count, struct ss_tracee *task, size_t max_stack)
 {
 	const struct ss_stack_copy *copy = &task->stacks[SS_STACK_SP];
 	struct ss_regs regs;
@@ -599,7 +599,7 @@ void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 	size_t max = SS_MIN(share, options->max_stack);
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		pending += !predicate(task) && !task->stacks[SS_STACK_SP].bytes;
 		if (!predicate(task))
 			continue;
@@ -619,7 +619,7 @@ void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 	read_queue(arena, capture, done, count, memory);
 }
 
-bool ss_task_read_stack(const struct ss_task *task, uint64_t address, void *bytes,
+bool ss_task_read_stack(const struct ss_tracee *task, uint64_t address, void *bytes,
 			size_t size)
 {
 	for (size_t i = 0; i < SS_STACK_COPIES; i++) {
@@ -634,7 +634,7 @@ bool ss_task_read_stack(const struct ss_task *task, uint64_t address, void *byte
 	return false;
 }
 
-bool ss_task_find_base(const struct ss_task *task, const struct ss_gather_step *step,
+bool ss_task_find_base(const struct ss_tracee *task, const struct ss_gather_step *step,
 		       uint64_t *ret)
 {
 	struct ss_regs regs = {};

@@ -20,8 +20,8 @@ struct ss_arena {
 	bool shared;	 /* shared with another process: */
 	int shared_fd;	 /* read-only descriptor; -1: a child has inherited it */
 	struct ss_piece *pieces;
-	struct ss_task **owners; /* of pieces */
-	uint8_t *parts;		 /* for each piece: the index of the stack, or LOCK */
+	struct ss_tracee **owners; /* of pieces */
+	uint8_t *parts;		   /* for each piece: the index of the stack, or LOCK */
 	size_t piece_capacity;
 };
 
@@ -47,19 +47,19 @@ void ss_arena_keep(struct ss_arena *arena);
 
 /* Copies the stacks of the tasks that predicate() accepts, and the lock words they wait
    for. Does not allocate. */
-typedef bool ss_task_predicate(const struct ss_task *task);
+typedef bool ss_task_predicate(const struct ss_tracee *task);
 void ss_arena_copy(struct ss_arena *arena, const struct ss_capture *capture,
 		   struct ss_task_list *tasks, const struct ss_process_memory *memory,
 		   const struct ss_capture_options *options,
 		   ss_task_predicate *predicate);
 
 /* Reads from the copies of the stack of a task. False: they do not have all of it. */
-bool ss_task_read_stack(const struct ss_task *task, uint64_t address, void *bytes,
+bool ss_task_read_stack(const struct ss_tracee *task, uint64_t address, void *bytes,
 			size_t size);
 
 /* Of a gather step: the register of a task, or its thread pointer. False: not known. Of a thread
    that was not stopped, only pc and sp are. */
-bool ss_task_find_base(const struct ss_task *task, const struct ss_gather_step *step,
+bool ss_task_find_base(const struct ss_tracee *task, const struct ss_gather_step *step,
 		       uint64_t *ret);
 
 /* Moves the used part of the arena into the capture. */

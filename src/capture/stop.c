@@ -17,7 +17,7 @@ enum {
 	MANY_NS = 2 * 1000 * 1000,
 };
 
-void ss_stop_seize(const struct ss_freeze *freeze, struct ss_task *task)
+void ss_stop_seize(const struct ss_freeze *freeze, struct ss_tracee *task)
 {
 	/* Its id may belong to a thread of another process by now. */
 	if (tgkill(freeze->target->pid, task->tid, 0) != 0 && errno == ESRCH) {
@@ -34,7 +34,7 @@ void ss_stop_seize(const struct ss_freeze *freeze, struct ss_task *task)
 	task->phase = task->seize_errno == ESRCH ? SS_TASK_GONE : SS_TASK_REFUSED;
 }
 
-void ss_stop_interrupt(struct ss_task *task)
+void ss_stop_interrupt(struct ss_tracee *task)
 {
 	task->phase = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0 ?
 			      SS_TASK_INTERRUPTED :
@@ -42,7 +42,7 @@ void ss_stop_interrupt(struct ss_task *task)
 }
 
 /* Reads the registers, and prevents the stop from making a call return EINTR. */
-static bool collect_registers(struct ss_freeze *freeze, struct ss_task *task)
+static bool collect_registers(struct ss_freeze *freeze, struct ss_tracee *task)
 {
 	struct iovec iov = { &task->kernel, sizeof(task->kernel) };
 
@@ -69,13 +69,13 @@ static bool collect_registers(struct ss_freeze *freeze, struct ss_task *task)
 
 /* Only its parent, which may be this program, should reap a process: do not reap
    leaders here. Other threads can be reaped only by a tracer. */
-static bool may_reap(const struct ss_freeze *freeze, const struct ss_task *task)
+static bool may_reap(const struct ss_freeze *freeze, const struct ss_tracee *task)
 {
 	return task->tid != freeze->target->pid;
 }
 
 /* The same where a seccomp filter refuses waitid(). */
-static bool is_dead(const struct ss_freeze *freeze, struct ss_task *task)
+static bool is_dead(const struct ss_freeze *freeze, struct ss_tracee *task)
 {
 	char state = ss_target_peek_state(freeze->target, task->tid);
 
@@ -96,7 +96,7 @@ static bool is_dead(const struct ss_freeze *freeze, struct ss_task *task)
  * delivered to us (wait_task_stopped() clears it), and the signal would be lost if we
  * were killed before the release.
  */
-static bool has_ended(const struct ss_freeze *freeze, struct ss_task *task)
+static bool has_ended(const struct ss_freeze *freeze, struct ss_tracee *task)
 {
 	enum { LOOK = WEXITED | WNOHANG | __WALL };
 	siginfo_t info = {};
@@ -115,7 +115,7 @@ static bool has_ended(const struct ss_freeze *freeze, struct ss_task *task)
  * or a group-stop, which remains in effect. Only the wait status tells, since a process may
  * send itself a signal with any si_code. The status is not consumed, see has_ended().
  */
-static int intercepted_signal(const struct ss_task *task)
+static int intercepted_signal(const struct ss_tracee *task)
 {
 	siginfo_t info = {};
 
@@ -130,7 +130,7 @@ static int intercepted_signal(const struct ss_task *task)
 	return info.si_status >> 8 == PTRACE_EVENT_STOP ? 0 : info.si_status & 0x7f;
 }
 
-void ss_stop_poll(struct ss_freeze *freeze, struct ss_task *task)
+void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 {
 	uint64_t now = ss_now_ns();
 
@@ -149,7 +149,7 @@ void ss_stop_poll(struct ss_freeze *freeze, struct ss_task *task)
 void ss_stop_check_late(struct ss_freeze *freeze)
 {
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
+		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_INTERRUPTED || task->slow)
 			continue;
 		char state = ss_target_peek_state(freeze->target, task->tid);
@@ -184,7 +184,7 @@ void ss_stop_wait(struct ss_freeze *freeze, size_t late, uint64_t until_ns)
 	freeze->took_sigchld |= sigtimedwait(&set, NULL, &ts) == SIGCHLD;
 }
 
-void ss_stop_release(const struct ss_freeze *freeze, struct ss_task *task)
+void ss_stop_release(const struct ss_freeze *freeze, struct ss_tracee *task)
 {
 	/* On failure the thread was killed. Reap it, otherwise an exec in its process
 	   would wait for us. */

@@ -19,17 +19,17 @@ bool ss_stop_has_tracee(void);
 
 /* Attaches the thread. Its next signal stops it, until it is released. Sets phase to
    SEIZED, REFUSED or GONE. */
-void ss_stop_seize(const struct ss_freeze *freeze, struct ss_task *task);
+void ss_stop_seize(const struct ss_freeze *freeze, struct ss_tracee *task);
 
 /* Asks the thread to stop. Sets phase to INTERRUPTED or GONE. */
-void ss_stop_interrupt(struct ss_task *task);
+void ss_stop_interrupt(struct ss_tracee *task);
 
 /*
  * Checks whether the thread has stopped, by reading its registers: the kernel refuses
  * that with ESRCH until it has. waitpid() would be unreliable, since another thread of
  * this program that waits for children could take its result.
  */
-void ss_stop_poll(struct ss_freeze *freeze, struct ss_task *task);
+void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task);
 
 /*
  * Stops waiting for threads that are in uninterruptible sleep now, and interrupts the
@@ -47,6 +47,6 @@ void ss_stop_check_late(struct ss_freeze *freeze);
 void ss_stop_wait(struct ss_freeze *freeze, size_t late, uint64_t until_ns);
 
 /* Detaches the thread, with the signal that its stop intercepted. */
-void ss_stop_release(const struct ss_freeze *freeze, struct ss_task *task);
+void ss_stop_release(const struct ss_freeze *freeze, struct ss_tracee *task);
 
 #endif

@@ -52,7 +52,7 @@ bool ss_tasks_reserve(struct ss_task_list *list, size_t count)
 void ss_tasks_deinit(struct ss_task_list *list)
 {
 	for (size_t i = 0; i < list->items.count; i++) {
-		struct ss_task *task = &list->items.items[i];
+		struct ss_tracee *task = &list->items.items[i];
 		if (!task->borrowed)
 			ss_kept_thread_close(&task->files);
 		free(task->live);
@@ -110,8 +110,8 @@ static void add_tid(struct ss_task_list *list, pid_t tid)
 		list->unseen++;
 		return;
 	}
-	struct ss_task *task = &list->items.items[list->items.count++];
-	*task = (struct ss_task){
+	struct ss_tracee *task = &list->items.items[list->items.count++];
+	*task = (struct ss_tracee){
 		.tid = tid, .files.tid = tid, .state = '?', .call.number = -1
 	};
 }
@@ -144,7 +144,7 @@ size_t ss_tasks_scan(struct ss_task_list *list, const struct ss_target *target)
 		add_entries(list, (size_t)size);
 	sort_tids(list);
 	for (size_t i = before; target->kept && i < list->items.count; i++) {
-		struct ss_task *task = &list->items.items[i];
+		struct ss_tracee *task = &list->items.items[i];
 		ss_kept_files_take(target->kept, &task->files);
 		task->known = task->files.stat != 0;
 	}
@@ -168,7 +168,7 @@ static bool may_keep(const struct ss_target *target, int fd)
 }
 
 /* Opens a file of a thread. Returns 0, or the descriptor + 1 if it may stay open. */
-static int open_file(const struct ss_task *task, const struct ss_target *target,
+static int open_file(const struct ss_tracee *task, const struct ss_target *target,
 		     const char *name)
 {
 	int fd = ss_target_open_task(target, task->tid, name);
@@ -193,7 +193,7 @@ void ss_task_keep_files(const struct ss_target *target, pid_t tid,
 	ret->syscall = ret->stat ? keep_file(target, tid, "syscall") : 0;
 }
 
-uint64_t ss_task_count_runs(struct ss_task *task, const struct ss_target *target,
+uint64_t ss_task_count_runs(struct ss_tracee *task, const struct ss_target *target,
 			    struct ss_buffer *text)
 {
 	if (task->files.schedstat == 0)
@@ -204,7 +204,7 @@ uint64_t ss_task_count_runs(struct ss_task *task, const struct ss_target *target
 
 /* In a series, the file stays open. If it cannot be read any more, the thread has ended, and
    another one may have its id. */
-bool ss_task_read_stat(struct ss_task *task, const struct ss_target *target,
+bool ss_task_read_stat(struct ss_tracee *task, const struct ss_target *target,
 		       struct ss_buffer *text, struct ss_stat *ret)
 {
 	if (ss_kept_thread_read_stat(&task->files, ret))
@@ -244,7 +244,7 @@ void ss_tasks_close_files(struct ss_task_list *list, const struct ss_target *tar
 		*ret_counters = counters;
 }
 
-static void read_call(struct ss_task *task, const struct ss_target *target,
+static void read_call(struct ss_tracee *task, const struct ss_target *target,
 		      struct ss_buffer *text)
 {
 	if (ss_kept_thread_read_syscall(&task->files, &task->call))
@@ -255,7 +255,7 @@ static void read_call(struct ss_task *task, const struct ss_target *target,
 			(struct ss_syscall_text){ .kind = SS_SYSCALL_NONE, .number = -1 };
 }
 
-void ss_task_read_filter(struct ss_task *task, const struct ss_target *target,
+void ss_task_read_filter(struct ss_tracee *task, const struct ss_target *target,
 			 struct ss_buffer *text)
 {
 	struct ss_status status;
@@ -271,20 +271,20 @@ void ss_task_read_filter(struct ss_task *task, const struct ss_target *target,
  * the filter decides anew: it may kill the process, or have a supervisor emulate the call
  * a second time (seccomp_unotify(2)).
  */
-bool ss_task_is_untouchable(const struct ss_task *task)
+bool ss_task_is_untouchable(const struct ss_tracee *task)
 {
 	return task->filter == SS_FILTER_PRESENT && task->call.kind == SS_SYSCALL_BLOCKED;
 }
 
 /* Whether a stop would be noticed. look: at the file, too. */
-static bool is_fragile(const struct ss_task *task, const struct ss_target *target,
+static bool is_fragile(const struct ss_tracee *task, const struct ss_target *target,
 		       bool look)
 {
 	return ss_fragile_blocked(target, task->tid, &task->call, look) ||
 	       ss_task_is_untouchable(task);
 }
 
-void ss_task_check_fragile(struct ss_task *task, const struct ss_target *target,
+void ss_task_check_fragile(struct ss_tracee *task, const struct ss_target *target,
 			   struct ss_buffer *text)
 {
 	ss_task_read_filter(task, target, text);
@@ -303,7 +303,7 @@ static bool may_watch(const struct ss_capture_options *options, pid_t tid)
 
 /* What the previous capture of a series has of this thread; NULL: nothing. */
 static const struct ss_capture_thread *
-find_before(const struct ss_task *task, const struct ss_capture_options *options)
+find_before(const struct ss_tracee *task, const struct ss_capture_options *options)
 {
 	const struct ss_capture *previous = options->previous;
 	size_t count =
@@ -339,7 +339,7 @@ static void set_call(struct ss_syscall_text *call, const struct ss_capture_threa
  * but nothing of it has changed if it is in the same place of the program with the same stack;
  * this is verified when its stack is copied. False: it has to be read.
  */
-static bool take_over(struct ss_task *task, const struct ss_target *target,
+static bool take_over(struct ss_tracee *task, const struct ss_target *target,
 		      const struct ss_capture_options *options, struct ss_buffer *text)
 {
 	const struct ss_capture_thread *before = find_before(task, options);
@@ -369,7 +369,7 @@ static bool take_over(struct ss_task *task, const struct ss_target *target,
 	return true;
 }
 
-bool ss_task_has_same_stack(const struct ss_task *task)
+bool ss_task_has_same_stack(const struct ss_tracee *task)
 {
 	const struct ss_stack_copy *then = &task->before->stacks[SS_STACK_SP];
 	const struct ss_stack_copy *now = &task->stacks[SS_STACK_SP];
@@ -392,7 +392,7 @@ bool ss_task_has_same_stack(const struct ss_task *task)
 
 /* The count is read first: once the call shows that the thread is blocked, it cannot run
    without a change of the count. */
-static void read_blocked(struct ss_task *task, const struct ss_target *target,
+static void read_blocked(struct ss_tracee *task, const struct ss_target *target,
 			 const struct ss_capture_options *options, struct ss_buffer *text)
 {
 	bool watchable = may_watch(options, task->tid);
@@ -420,7 +420,7 @@ static void read_blocked(struct ss_task *task, const struct ss_target *target,
 }
 
 /* Its state, unless it sleeps in the call in which it slept before. */
-static void read_state_again(struct ss_task *task, const struct ss_target *target,
+static void read_state_again(struct ss_tracee *task, const struct ss_target *target,
 			     long before, struct ss_buffer *text)
 {
 	struct ss_stat stat;
@@ -439,7 +439,7 @@ static void read_state_again(struct ss_task *task, const struct ss_target *targe
 		task->phase = task->tid == target->pid ? SS_TASK_ZOMBIE : SS_TASK_GONE;
 }
 
-void ss_task_read_again(struct ss_task *task, const struct ss_target *target,
+void ss_task_read_again(struct ss_tracee *task, const struct ss_target *target,
 			const struct ss_capture_options *options, struct ss_buffer *text)
 {
 	const bool fragile = task->fragile;
@@ -465,14 +465,14 @@ void ss_task_read_again(struct ss_task *task, const struct ss_target *target,
 
 /* Nothing of a process that is about to end needs to be spared. The state of a thread that
    its tracer has stopped already is found by its registers. */
-static void read_held(struct ss_task *task)
+static void read_held(struct ss_tracee *task)
 {
 	task->filter = SS_FILTER_NONE;
 	if (task->state == 't')
 		task->state = '?';
 }
 
-void ss_task_read(struct ss_task *task, const struct ss_target *target,
+void ss_task_read(struct ss_tracee *task, const struct ss_target *target,
 		  const struct ss_capture_options *options, struct ss_buffer *text)
 {
 	struct ss_stat stat;

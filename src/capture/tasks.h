@@ -36,7 +36,7 @@ enum ss_task_filter {
 	SS_FILTER_PRESENT,     /* it cannot be removed */
 };
 
-struct ss_task {
+struct ss_tracee {
 	pid_t tid;
 	enum ss_task_phase phase;
 	bool runs; /* running or runnable, if known */
@@ -102,7 +102,7 @@ struct ss_task {
 };
 
 struct ss_task_list {
-	SS_VECTOR(struct ss_task) items;
+	SS_VECTOR(struct ss_tracee) items;
 	pid_t *sorted;	     /* the tids in items, ascending */
 	size_t sorted_count; /* during a pass, may be less than items.count */
 	size_t sorted_capacity;
@@ -134,7 +134,7 @@ uint64_t ss_task_read_run_count(const struct ss_target *target, pid_t tid,
 
 /* The same of a thread that is read several times: if descriptors are left, keeps the file
    open, because opening it takes four times as long as reading it. */
-uint64_t ss_task_count_runs(struct ss_task *task, const struct ss_target *target,
+uint64_t ss_task_count_runs(struct ss_tracee *task, const struct ss_target *target,
 			    struct ss_buffer *text);
 
 /* Opens stat and syscall of a thread that will be read many times, if many more descriptors are
@@ -149,32 +149,32 @@ void ss_tasks_close_files(struct ss_task_list *list, const struct ss_target *tar
 			  struct ss_kept_files **ret_counters);
 
 /* Whether the stack of task->before is equal to the copy of that of the task. */
-bool ss_task_has_same_stack(const struct ss_task *task);
+bool ss_task_has_same_stack(const struct ss_tracee *task);
 
 /* Reads task->filter unless it is certain. This takes as long as everything else that is
    read of a thread: only for threads that are about to be stopped. */
-void ss_task_read_filter(struct ss_task *task, const struct ss_target *target,
+void ss_task_read_filter(struct ss_tracee *task, const struct ss_target *target,
 			 struct ss_buffer *text);
 
 /* Whether a stop would make a seccomp filter decide on its call again. */
-bool ss_task_is_untouchable(const struct ss_task *task);
+bool ss_task_is_untouchable(const struct ss_tracee *task);
 
 /* Sets task->fragile from task->call, with a look at its file and at the filter. */
-void ss_task_check_fragile(struct ss_task *task, const struct ss_target *target,
+void ss_task_check_fragile(struct ss_tracee *task, const struct ss_target *target,
 			   struct ss_buffer *text);
 
 /* Reads state, name and system call of a thread, applies the filter, and decides whether
    to watch it. */
-void ss_task_read(struct ss_task *task, const struct ss_target *target,
+void ss_task_read(struct ss_tracee *task, const struct ss_target *target,
 		  const struct ss_capture_options *options, struct ss_buffer *text);
 
 /* Reads the system call of a thread again that has run since; its state only if that may be another
    one. */
-void ss_task_read_again(struct ss_task *task, const struct ss_target *target,
+void ss_task_read_again(struct ss_tracee *task, const struct ss_target *target,
 			const struct ss_capture_options *options, struct ss_buffer *text);
 
 /* The state of a thread. False: it has ended. */
-bool ss_task_read_stat(struct ss_task *task, const struct ss_target *target,
+bool ss_task_read_stat(struct ss_tracee *task, const struct ss_target *target,
 		       struct ss_buffer *text, struct ss_stat *ret);
 
 /*

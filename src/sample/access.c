@@ -126,7 +126,7 @@ static bool set_scheduler(int policy, int priority)
 	return sched_setscheduler(0, policy, &param) == 0;
 }
 
-static bool is_to_be_stopped(const struct ss_task *task)
+static bool is_to_be_stopped(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_CHOSEN ||
 	       (task->phase == SS_TASK_SEEN && !task->watched && !task->limited);

@@ -49,9 +49,9 @@ struct ss_process_access {
 					  enum ss_address_space_change *ret);
 	enum ss_mapping_check (*check)(struct ss_address_space *space, uint64_t address);
 	/* ss_task_read(), ss_task_read_again(), ss_task_read_run_count() */
-	void (*read)(struct ss_task *task, const struct ss_target *target,
+	void (*read)(struct ss_tracee *task, const struct ss_target *target,
 		     const struct ss_capture_options *options, struct ss_buffer *text);
-	void (*read_again)(struct ss_task *task, const struct ss_target *target,
+	void (*read_again)(struct ss_tracee *task, const struct ss_target *target,
 			   const struct ss_capture_options *options,
 			   struct ss_buffer *text);
 	/* ss_task_keep_files() */
@@ -60,7 +60,7 @@ struct ss_process_access {
 	uint64_t (*read_run_count)(const struct ss_target *target, pid_t tid,
 				   struct ss_buffer *text);
 	/* ss_task_check_fragile() */
-	void (*check_fragile)(struct ss_task *task, const struct ss_target *target,
+	void (*check_fragile)(struct ss_tracee *task, const struct ss_target *target,
 			      struct ss_buffer *text);
 	/* Chooses the threads that are not watched, after a look at those that run;
 	   stops, copies (copy()) and releases each. True: this program may have to wait for a

@@ -25,7 +25,7 @@ static bool find_base(const struct ss_gather_source *source, size_t thread,
 		      const struct ss_gather_step *step, uint64_t *ret)
 {
 	const struct source *self = (const struct source *)source;
-	const struct ss_task *task = &self->tasks->items.items[thread];
+	const struct ss_tracee *task = &self->tasks->items.items[thread];
 
 	return self->wanted(task) && ss_task_find_base(task, step, ret);
 }
@@ -43,7 +43,7 @@ static bool selects(const struct ss_gather_source *source, size_t thread,
 		    int32_t *ret_tid, uint64_t *ret_pointer)
 {
 	const struct source *self = (const struct source *)source;
-	const struct ss_task *task = &self->tasks->items.items[thread];
+	const struct ss_tracee *task = &self->tasks->items.items[thread];
 
 	*ret_tid = task->tid;
 	*ret_pointer = task->phase == SS_TASK_STOPPED ?

@@ -85,7 +85,7 @@ void ss_sampler_deinit(struct ss_sampler *sampler)
 }
 
 /* Whether it needs no look before it is stopped, which takes longer than the stop. */
-static bool computes(struct ss_sampled_thread *thread, const struct ss_task *task)
+static bool computes(struct ss_sampled_thread *thread, const struct ss_tracee *task)
 {
 	thread->user_ticks = task->user_ticks;
 	if (task->system_ticks != thread->system_ticks || thread->computed_ns == 0) {
@@ -324,7 +324,7 @@ static bool tells_by_sample(const struct ss_sampler *sampler,
  * is gone, or was not enough, but it ran, and where it sleeps is not what it did.
  */
 static bool take_slept(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
-		       const struct ss_task *task)
+		       const struct ss_tracee *task)
 {
 	if (!sampler->threads.sampled || sampler->by_kernel || sampler->on_cpu ||
 	    !tells_by_sample(sampler, thread) || task->phase != SS_TASK_SEEN ||
@@ -334,7 +334,7 @@ static bool take_slept(struct ss_sampler *sampler, struct ss_sampled_thread *thr
 	return thread->slept;
 }
 
-static void close_files(struct ss_task *task)
+static void close_files(struct ss_tracee *task)
 {
 	if (!task->borrowed)
 		ss_kept_thread_close(&task->files);
@@ -342,14 +342,14 @@ static void close_files(struct ss_task *task)
 
 /* Its files. again: in this tick it was read before. */
 static void begin_task(const struct ss_sampled_thread *thread, bool again,
-		       struct ss_task *task)
+		       struct ss_tracee *task)
 {
-	*task = (struct ss_task){ .tid = thread->tid,
-				  .state = '?',
-				  .files = thread->files,
-				  .borrowed = thread->schedstat_fd >= 0,
-				  .counted = again ? 0 : thread->seen_count,
-				  .filter = thread->filter };
+	*task = (struct ss_tracee){ .tid = thread->tid,
+				    .state = '?',
+				    .files = thread->files,
+				    .borrowed = thread->schedstat_fd >= 0,
+				    .counted = again ? 0 : thread->seen_count,
+				    .filter = thread->filter };
 	task->files.schedstat = thread->schedstat_fd + 1;
 	task->call.number = -1;
 }
@@ -369,7 +369,7 @@ static bool slept_at_tick(const struct ss_sampler *sampler,
  */
 static bool sleeps_soon(const struct ss_sampler *sampler,
 			const struct ss_sampled_thread *thread,
-			const struct ss_task *task)
+			const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_SEEN && task->runs && task->state == 'R' &&
 	       sampler->threads.sampled && !sampler->by_kernel && !sampler->on_cpu &&
@@ -379,7 +379,7 @@ static bool sleeps_soon(const struct ss_sampler *sampler,
 }
 
 static void put_off(const struct ss_sampler *sampler,
-		    const struct ss_sampled_thread *thread, struct ss_task *task)
+		    const struct ss_sampled_thread *thread, struct ss_tracee *task)
 {
 	task->put_off = sleeps_soon(sampler, thread, task);
 	task->woken = task->put_off && slept_at_tick(sampler, thread);
@@ -390,7 +390,7 @@ static void put_off(const struct ss_sampler *sampler,
  * and its name need not be read, which takes most of the time. False: it has to be read.
  */
 static bool read_sleeping(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
-			  struct ss_task *task, bool again)
+			  struct ss_tracee *task, bool again)
 {
 	if (sampler->on_cpu || thread->excluded || thread->sleeping_call < 0 ||
 	    !thread->files.syscall || thread->run_ns < (uint64_t)YOUNG_NS ||
@@ -417,7 +417,7 @@ static bool read_sleeping(struct ss_sampler *sampler, struct ss_sampled_thread *
  * read again a little later: otherwise it would be seen to run twice as often as it does.
  */
 static void read_task(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
-		      struct ss_task *task, bool again, unsigned *pauses)
+		      struct ss_tracee *task, bool again, unsigned *pauses)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 
@@ -464,7 +464,7 @@ static bool list_due(struct ss_sampler *sampler, bool again)
 			ss_thread_list_active(&sampler->threads, i);
 		if (!thread->due || take_running(sampler, thread, again))
 			continue;
-		struct ss_task *task = &tasks->items.items[tasks->items.count++];
+		struct ss_tracee *task = &tasks->items.items[tasks->items.count++];
 		read_task(sampler, thread, task, again, &pauses);
 		/* Not if its ticks were not read: it may make calls by now. */
 		task->computes = thread->reads == 0 && computes(thread, task);
@@ -495,13 +495,13 @@ static bool list_due(struct ss_sampler *sampler, bool again)
 	return true;
 }
 
-static bool is_stopped(const struct ss_task *task)
+static bool is_stopped(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_STOPPED;
 }
 
 static struct ss_sampled_thread *find(const struct ss_sampler *sampler,
-				      const struct ss_task *task)
+				      const struct ss_tracee *task)
 {
 	return ss_thread_list_find(&sampler->threads, task->tid);
 }
@@ -515,7 +515,7 @@ static bool is_mapped(void *data, uint64_t address)
 
 /* Verifies the mappings of the frames of a thread that cannot run, unless it is known that they are
    those of the memory map. */
-static void prove(struct ss_sampler *sampler, const struct ss_task *task, uint64_t pc)
+static void prove(struct ss_sampler *sampler, const struct ss_tracee *task, uint64_t pc)
 {
 	struct ss_sampled_thread *thread = sampler->is_current ? NULL :
 								 find(sampler, task);
@@ -527,7 +527,7 @@ static void prove(struct ss_sampler *sampler, const struct ss_task *task, uint64
 				  sampler);
 }
 
-static void note_stop(struct ss_sampler *sampler, const struct ss_task *task)
+static void note_stop(struct ss_sampler *sampler, const struct ss_tracee *task)
 {
 	struct ss_sampled_thread *thread = find(sampler, task);
 
@@ -545,7 +545,7 @@ static void copy_stopped(void *data)
 	ss_gathers_run(&sampler->gathers, &sampler->space.memory, &sampler->tasks,
 		       is_stopped);
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
-		const struct ss_task *task = &sampler->tasks.items.items[i];
+		const struct ss_tracee *task = &sampler->tasks.items.items[i];
 		struct ss_regs regs;
 		if (!is_stopped(task))
 			continue;
@@ -555,18 +555,18 @@ static void copy_stopped(void *data)
 	}
 }
 
-static bool is_observed(const struct ss_task *task)
+static bool is_observed(const struct ss_tracee *task)
 {
 	return !task->watched && task->partial && task->consistent;
 }
 
 /* Whether a thread was copied without a stop, and has not run until its stack was there. */
-static bool stood_still(const struct ss_task *task)
+static bool stood_still(const struct ss_tracee *task)
 {
 	return is_observed(task) || (task->watched && task->steady && !task->in_call);
 }
 
-static bool has_no_turn(const struct ss_task *task)
+static bool has_no_turn(const struct ss_tracee *task)
 {
 	return (task->turn == 0 || task->turn == SS_TURN_OTHER) && stood_still(task);
 }
@@ -594,7 +594,7 @@ static void gather_unstopped(struct ss_sampler *sampler)
 	ss_gathers_run(&sampler->gathers, &sampler->space.memory, &sampler->tasks,
 		       has_no_turn);
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
-		struct ss_task *task = &sampler->tasks.items.items[i];
+		struct ss_tracee *task = &sampler->tasks.items.items[i];
 		if (task->turn == turn &&
 		    count_runs(sampler, task->tid) != task->run_count)
 			task->turn = 0;
@@ -605,7 +605,7 @@ static void gather_unstopped(struct ss_sampler *sampler)
 static void prove_observed(struct ss_sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
-		const struct ss_task *task = &sampler->tasks.items.items[i];
+		const struct ss_tracee *task = &sampler->tasks.items.items[i];
 		if (!is_observed(task))
 			continue;
 		prove(sampler, task, task->call.pc);
@@ -652,7 +652,7 @@ static void limit_stops(struct ss_sampler *sampler)
 
 	for (size_t i = 0; i < count; i++) {
 		const size_t at = (first + i) % count;
-		struct ss_task *task = &sampler->tasks.items.items[at];
+		struct ss_tracee *task = &sampler->tasks.items.items[at];
 		if (task->phase != SS_TASK_SEEN || task->watched || task->limited)
 			continue;
 		struct ss_sampled_thread *thread = find(sampler, task);
@@ -664,7 +664,7 @@ static void limit_stops(struct ss_sampler *sampler)
 	}
 }
 
-static void count_stop(struct ss_sampler *sampler, const struct ss_task *task,
+static void count_stop(struct ss_sampler *sampler, const struct ss_tracee *task,
 		       struct ss_sampled_thread *thread)
 {
 	sampler->limit.not_stopped += task->limited && task->phase == SS_TASK_SEEN &&
@@ -722,7 +722,7 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 		sampler->access->stop(&freeze, &sampler->look, copy_stopped, sampler);
 	sampler->limit.spent_ns += ss_now_ns() - begin_ns;
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
-		struct ss_task *task = &sampler->tasks.items.items[i];
+		struct ss_tracee *task = &sampler->tasks.items.items[i];
 		if (!task->put_off)
 			continue;
 		task->moved = true; /* it is read again */
@@ -734,13 +734,13 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 }
 
 /* Watched, and not copied yet. */
-static bool is_uncopied(const struct ss_task *task)
+static bool is_uncopied(const struct ss_tracee *task)
 {
 	return task->watched && !task->steady;
 }
 
 /* Reads a thread again that has run since it was read. A filter may depend on its state. */
-static void read_again(struct ss_sampler *sampler, struct ss_task *task)
+static void read_again(struct ss_sampler *sampler, struct ss_tracee *task)
 {
 	bool fragile = task->fragile;
 
@@ -757,7 +757,7 @@ static void read_again(struct ss_sampler *sampler, struct ss_task *task)
 }
 
 /* Whether it has run since it was read. */
-static bool has_run(struct ss_sampler *sampler, const struct ss_task *task)
+static bool has_run(struct ss_sampler *sampler, const struct ss_tracee *task)
 {
 	return is_uncopied(task) && !task->in_call && task->files.schedstat &&
 	       count_runs(sampler, task->tid) != task->run_count;
@@ -771,7 +771,7 @@ static size_t copy_group(struct ss_sampler *sampler, struct ss_task_list *group)
 				      &sampler->space.memory, &sampler->options, 0);
 	ss_gathers_run(&sampler->gathers, &sampler->space.memory, group, is_uncopied);
 	for (size_t i = 0; i < group->items.count; i++) {
-		const struct ss_task *task = &group->items.items[i];
+		const struct ss_tracee *task = &group->items.items[i];
 		if (is_uncopied(task))
 			prove(sampler, task, task->call.pc);
 	}
@@ -803,7 +803,7 @@ static size_t copy_groups(struct ss_sampler *sampler)
 		struct ss_task_list group = { .items.items = &tasks->items.items[i] };
 		size_t count = 0;
 		for (; i < tasks->items.count && count < size; i++) {
-			struct ss_task *task = &tasks->items.items[i];
+			struct ss_tracee *task = &tasks->items.items[i];
 			if (task->moved ||
 			    (sampler->gathers.gather && has_run(sampler, task)))
 				read_again(sampler, task);
@@ -859,7 +859,7 @@ static void freeze_until_steady(struct ss_sampler *sampler, struct ss_tick *tick
 }
 
 /* Whether the stack of a thread cannot change until it runs. */
-static bool is_still_task(const struct ss_task *task)
+static bool is_still_task(const struct ss_tracee *task)
 {
 	return (task->steady && !task->in_call) || task->phase == SS_TASK_ZOMBIE ||
 	       ((task->phase == SS_TASK_WORKER || task->phase == SS_TASK_EXCLUDED) &&
@@ -880,7 +880,7 @@ static void update_filter(struct ss_sampled_thread *thread, enum ss_task_filter 
 }
 
 /* Whether a stop interrupted a wait. */
-static bool slept_at_stop(const struct ss_task *task)
+static bool slept_at_stop(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_RELEASED &&
 	       ss_arch_host.attach->is_blocked(&task->kernel);
@@ -893,7 +893,7 @@ static void update_threads(struct ss_sampler *sampler)
 	bool late = false;
 
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
-		struct ss_task *task = &sampler->tasks.items.items[i];
+		struct ss_tracee *task = &sampler->tasks.items.items[i];
 		struct ss_sampled_thread *thread = find(sampler, task);
 		bool stopped = task->phase == SS_TASK_RELEASED;
 		late |= task->attached;
@@ -937,7 +937,7 @@ static void update_threads(struct ss_sampler *sampler)
 static void drop_sleepers(struct ss_sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
-		struct ss_task *task = &sampler->tasks.items.items[i];
+		struct ss_tracee *task = &sampler->tasks.items.items[i];
 		struct ss_sampled_thread *thread = find(sampler, task);
 		bool left = task->phase == SS_TASK_EXCLUDED ||
 			    (task->partial && !task->in_call);

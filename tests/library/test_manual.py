@@ -1,6 +1,6 @@
 """The manual pages and the program agree: stacksnap(3) has the prototype of every public
 function as the header declares it, and the page of each command has exactly the options
-that `stacksnap COMMAND --help` lists."""
+that `stacksnap COMMAND --help` lists. Examples use no others."""
 
 import glob
 import os
@@ -11,10 +11,8 @@ import unittest
 
 SOURCE = os.environ["SOURCE"]
 STACKSNAP = os.environ["STACKSNAP"]
-PAGES = {"snap": "stacksnap.1", "hang": "stacksnap-hang.1", "diff": "stacksnap-diff.1", "record": "stacksnap-record.1",
-         "report": "stacksnap-report.1", "modules": "stacksnap-modules.1", "names": "stacksnap-names.1",
-         "core": "stacksnap-core.1", "run": "stacksnap-run.1",
-         "heap": "stacksnap-heap.1", "trace": "stacksnap-trace.1", "top": "stacksnap-top.1"}
+PAGES = {(re.search(r"-(\w+)\.1$", page) or ["", "snap"])[1]: os.path.basename(page)
+         for page in glob.glob(os.path.join(SOURCE, "man/stacksnap*.1"))}
 # Every command has these; stacksnap(1) documents them once.
 COMMON = {"--help", "--version"}
 
@@ -49,6 +47,17 @@ def options_of_help(command):
         raise AssertionError("%s --help: %d\n%s" % (command, done.returncode, done.stdout))
     lines = re.findall(r"^ {1,6}(-\S.*?)(?:  |$)", done.stdout, re.M)
     return set().union(*(options(line) for line in lines))
+
+
+def command_lines(text):
+    """The command and options of each call of stacksnap in a text."""
+    for part in re.split(r"\||&&|;|\$\(|[`'\"]|\n(?! )", text):
+        call = re.search(r"(?:^|[\s/])stacksnap((?: +(?!#)\S+)+)", part)
+        if call:
+            words = call.group(1).split(" -- ")[0].split()
+            yield words[0] if words[0] in PAGES else "snap", {
+                word.split("=")[0] for word in words
+                if re.fullmatch(r"--[a-z][a-z-]*(=.*)?|-[A-Za-z]", word)}
 
 
 def prototypes_of_header():
@@ -98,6 +107,18 @@ class Commands(unittest.TestCase):
                 self.assertGreater(len(listed), 2)
                 self.assertEqual(documented - COMMON - {"-h", "-V"},
                                  listed - COMMON - {"-h", "-V"})
+
+    def test_command_lines(self):
+        """Documents and pages use only options that a command has."""
+        known = {command: options_of_help(command) | COMMON | {"-h", "-V"} for command in PAGES}
+        found = 0
+        for path in glob.glob("*.md", root_dir=SOURCE) + glob.glob("docs/*.md", root_dir=SOURCE) + \
+                ["man/" + page for page in PAGES.values()]:
+            for command, used in command_lines(plain(read(path))):
+                with self.subTest(path=path, command=command):
+                    self.assertLessEqual(used, known[command])
+                found += len(used)
+        self.assertGreater(found, 100)
 
     def test_every_command_has_a_page(self):
         done = subprocess.run([STACKSNAP, "--help"], stdout=subprocess.PIPE, text=True,

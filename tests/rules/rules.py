@@ -1,6 +1,7 @@
 """The rules of the design that a program can check. Each function takes a Tree (sources and,
 if needed, objects) and returns violations, one line each."""
 
+import glob
 import os
 import re
 import subprocess
@@ -430,3 +431,83 @@ def check_document(root):
             (room, sorted(MAY_USE.get(room, ())), sorted(written.get(room, ())))
             for room in sorted(MAY_USE.keys() | written.keys())
             if MAY_USE.get(room) != written.get(room)]
+
+
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/*.md")
+FOLDERS = {"src", "include", "tests", "targets", "man", "docs", "share"}
+# How CTest calls the files of tests/FOLDER/.
+TEST_FOLDERS = {"e2e", "cli", "report", "library", "static", "fuzz"}
+FILE_NAME = r"[\w.-]+\.(?:c|h|cc|rs|py|sh|js|txt|cmake|sql|css|html)"
+
+
+def exists(root, pattern):
+    return bool(glob.glob(os.path.join(root, pattern)))
+
+
+def mentioned_path(root, path):
+    """Whether a path that a document mentions exists: from the root, or from src/; without the
+    ending of a source, or of a test."""
+    top = path.split("/")[0]
+    if top in FOLDERS:  # share/stacksnap: where share/ is installed
+        return exists(root, path.replace("share/stacksnap/", "share/"))
+    found = top in MAY_USE and (exists(root, "src/" + path) or exists(root, "src/" + path + ".c"))
+    return found or (top in TEST_FOLDERS and (
+        exists(root, "tests/%s.*" % path) or
+        exists(root, "tests/" + re.sub(r"/([\w-]+)(\..*)?$", r"/test_\1.py", path))))
+
+
+def anchors(text):
+    """The anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def check_mentions(root):
+    """Documents mention only paths, files, functions and types that exist, and link to files and
+    headings that exist. A name in capitals, as in src/report/NAME.c, stands for any."""
+    names = set()
+    words = set()
+    for folder in sorted(FOLDERS):
+        for top, _, files in os.walk(os.path.join(root, folder)):
+            names |= set(files)
+            for name in files if folder in ("src", "include") else ():
+                if name.endswith((".c", ".h")):
+                    with open(os.path.join(top, name), encoding="utf-8") as file:
+                        words |= set(re.findall(r"\b(?:ss|SS)_\w+", file.read()))
+    complaints = []
+    for document in sorted(sum((glob.glob(os.path.join(root, name)) for name in DOCUMENTS), [])):
+        with open(document, encoding="utf-8") as file:
+            text = re.sub(r"^```.*?^```", "", file.read(), flags=re.M | re.S)
+        wrong = []
+        for code in re.findall(r"`([^`\n]+)`", text):
+            paths = [path for path in re.findall(r"(?<![\w/.<~-])(?:[\w.*-]+/)+[\w.*-]*", code)
+                     if path.split("/")[0] in FOLDERS | set(MAY_USE) | TEST_FOLDERS and
+                     not re.search(r"\b[A-Z]+\b", path)]
+            wrong += [path for path in paths if not mentioned_path(root, path)]
+            if re.fullmatch(FILE_NAME, code) and code not in names and not code[0].isupper():
+                wrong.append(code)
+            wrong += [word for word in re.findall(r"\b(?:ss|SS)_\w+", code) if word not in words]
+        for path, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text):
+            target = os.path.join(os.path.dirname(document), path) if path else document
+            if not os.path.exists(target):
+                wrong.append(path)
+            elif anchor:
+                with open(target, encoding="utf-8") as file:
+                    if anchor not in anchors(file.read()):
+                        wrong.append("%s#%s" % (path, anchor))
+        complaints += ["%s: %s does not exist" % (os.path.relpath(document, root), what)
+                       for what in wrong]
+    return complaints
+
+
+WORDS_MAX = 15000  # of the documents besides README.md and the manual pages
+
+
+def check_length(root):
+    """Documents stay short."""
+    words = 0
+    for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/*.md"):
+        for path in glob.glob(os.path.join(root, name)):
+            with open(path, encoding="utf-8") as file:
+                words += len(file.read().split())
+    return [] if words <= WORDS_MAX else ["documents have %d words" % words]

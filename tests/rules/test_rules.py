@@ -2,6 +2,8 @@
 # ctest: release-only
 
 import os
+import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -32,6 +34,21 @@ class ThisTree(unittest.TestCase):
 
     def test_document(self):
         self.assertEqual(rules.check_document(SOURCE), [])
+        self.assertEqual(rules.check_mentions(SOURCE), [])
+        self.assertEqual(rules.check_length(SOURCE), [])
+
+    def test_last_ones(self):
+        """The changes that ARCHITECTURE.md shows as examples exist."""
+        git = ["git", "-C", SOURCE]
+        if not shutil.which("git") or subprocess.run(
+                git + ["rev-parse", "--is-shallow-repository"], stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, check=False).stdout.strip() != b"false":
+            self.skipTest("this is no repository with its whole history")
+        with open(os.path.join(SOURCE, "ARCHITECTURE.md"), encoding="utf-8") as file:
+            changes = re.findall(r"`([0-9a-f]{8})`", file.read())
+        self.assertGreater(len(changes), 5)
+        for change in changes:
+            subprocess.run(git + ["cat-file", "-e", change + "^{commit}"], check=True)
 
     def test_calls(self):
         public = rules.public_functions(os.path.join(SOURCE, "include/stacksnap.h"))
@@ -80,6 +97,37 @@ class BadTrees(unittest.TestCase):
                 with open(os.path.join(top, "ARCHITECTURE.md"), "w", encoding="utf-8") as file:
                     file.write(text.replace(*change, 1))
                 self.assertNotEqual(rules.check_document(top), [])
+
+    def mention(self, text):
+        files = {"README.md": text, "docs/more.md": "# The sandbox: more\n",
+                 "src/base/a.c": "void ss_f(void) {}\n", "tests/e2e/test_b.py": "",
+                 "share/sql/c.sql": ""}
+        with tempfile.TemporaryDirectory() as top:
+            for path, content in files.items():
+                path = os.path.join(top, path)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(content)
+            return rules.check_mentions(top)
+
+    def test_mentions(self):
+        for text in ("`src/base/b.c`", "`base/b.h`", "`capture/`", "`b.c`", "`ss_g()`",
+                     "`struct ss_g`", "`tests/e2e/test_a.py`", "`ctest -R e2e/a`",
+                     "`share/stacksnap/d.sql`", "[more](docs/less.md)", "[more](docs/more.md#sandbox)"):
+            with self.subTest(text=text):
+                self.assertEqual(len(self.mention(text)), 1, self.mention(text))
+        self.assertEqual(self.mention(
+            "`src/base/a.c`, `base/`, `a.c`, `base/a`, `ss_f()`, `src/base/NAME.c`, `e2e/b.long`, "
+            "`ctest -R e2e/b`, `share/stacksnap/sql/c.sql`, `pid.c or so`, [more](docs/more.md), "
+            "[more](docs/more.md#the-sandbox-more), [far](https://example.org/a#b)\n"
+            "```\n`src/base/b.c` [more](docs/less.md)\n```\n"), [])
+
+    def test_length(self):
+        for count, complaints in ((15000, 0), (15001, 1)):
+            with tempfile.TemporaryDirectory() as top:
+                with open(os.path.join(top, "ARCHITECTURE.md"), "w", encoding="utf-8") as file:
+                    file.write("word " * count)
+                self.assertEqual(len(rules.check_length(top)), complaints)
 
     def test_rooms(self):
         self.complain(rules.check_rooms, {"cellar/a.c": ""}, "cellar")

@@ -1,9 +1,9 @@
 """
-The list of attacks in docs/how-we-know.md: hard and hostile circumstances, how often each was tried, and how
-often something did not hold. disturbances.py is about what a look does to a process; this is about
+The attacks that docs/how-we-know.md sums up: hard and hostile circumstances, how often each was tried, and
+how often something did not hold. disturbances.py is about what a look does to a process; this is about
 whether the tool copes, and leaves the process as it was.
 
-./dev attack [-- [--only=NAME]... [--tries=N] [--write]]
+./dev attack [-- [--only=NAME]... [--tries=N]]
 
 To add one: a function with @attack that yields for each try what went wrong, or None.
 """
@@ -27,11 +27,10 @@ import time
 from subjects import Lab, Unavailable, require, require_namespaces
 import killing
 from disturbances import MODES, NOBODY, finish, numbers
-from survive import circumstances, say, write
+from survive import circumstances, say
 from harness import LIMIT_S, STACKSNAP, TARGETS, for_everyone, read_text, task_states, wait_until
 from test_core_handler import order_like_kernel
 
-BEGIN = "<!-- this list is written by ./dev attack -->"
 SNAPS = [mode for mode in MODES if mode.name in ("auto", "no-stop", "stop", "live")]
 DENY = os.path.join(TARGETS, "deny_syscalls")
 WHOLE = (0,)
@@ -776,7 +775,6 @@ def main():
     parser.add_argument("--only", action="append", metavar="NAME",
                         help="try only this one; may be repeated")
     parser.add_argument("--tries", type=int, help="how often (default: as the list says)")
-    parser.add_argument("--write", action="store_true", help="write the list to docs/how-we-know.md")
     arguments = parser.parse_args()
     lines = []
     failed = False
@@ -787,10 +785,7 @@ def main():
         if result:
             lines.append(result[0])
             failed = failed or bool(result[1])
-    text = "\n".join(lines) + "\n\n" + circumstances(None) + "\n"
-    print(text)
-    if arguments.write:
-        write(text, BEGIN)
+    print("\n".join(lines) + "\n\n" + circumstances(None))
     sys.exit(failed)
 
 

@@ -153,15 +153,16 @@ class Verdict:
         elif self.wrong:
             words.append("**wrong names**")
         elif self.refused:
-            words.append("says " + self.message + (", lists the threads" if self.listed else ""))
+            words.append("says " + self.message.split("; ")[0] +
+                         (", lists the threads" if self.listed else ""))
         elif self.whole == self.expected:
             words.append(RIGHT)
         elif not self.run.stacks:
             words.append("nothing")
         elif self.whole == 0 and self.unnamed == self.expected:
-            words.append("stacks without the names")
+            words.append("no names")
         else:
-            words.append("%d of %d threads whole" % (self.whole, self.expected))
+            words.append("%d of %d whole" % (self.whole, self.expected))
         if self.run.seconds >= 2 and not self.run.hung:
             words.append("in %.0f s" % self.run.seconds)
         if self.left:

@@ -121,6 +121,7 @@ def circumstances():
 
 
 def table(only):
+    """The table, and a list of the situations about which every tool is right."""
     tools = [judge.OURS] + [tool for tool in (judge.EU_STACK, judge.GDB)
                             if shutil.which(tool.name)]
     measured = [(row.title, [cell(row, tool) for tool in tools])
@@ -134,8 +135,8 @@ def main():
     parser.add_argument("--only", action="append", help="measure only the row with this name; may be repeated")
     parser.add_argument("--write", action="store_true", help="write the table to docs/how-we-know.md")
     arguments = parser.parse_args()
-    text = "%s\n%s\n" % (table(arguments.only), circumstances())
-    print(text)
+    text, others = table(arguments.only)
+    print("%s%s\n%s" % (text, others, circumstances()))
     if arguments.write:
         write(text, BEGIN)
 

@@ -15,7 +15,7 @@ from subjects import Unavailable
 
 BEGIN, END = "<!-- this table is written by ./dev survive -->", "<!-- end -->"
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "how-we-know.md")
-LABELS_MAX = 4  # a cell with more kinds of calls has their number
+LABELS_MAX = 3  # a cell with more kinds of calls has their number
 
 
 def say(text):
@@ -56,14 +56,15 @@ def lines_of(row, modes, tries):
 
 
 def tabulate(heads, rows, usual, sentence):
-    """Rows of which all cells are as usual are a list below the table."""
+    """The table of the rows that are not as usual in all cells, and a list of the others, which the
+    page sums up."""
     lines = ["| %s |" % " | ".join(heads), "|---" * len(heads) + "|"]
     lines += ["| %s | %s |" % (title, " | ".join(cells))
               for title, cells in rows if set(cells) != {usual}]
     others = [title for title, cells in rows if set(cells) == {usual}]
     if others:
-        lines += ["", sentence + ":", ""] + ["- " + title for title in others]
-    return "\n".join(lines) + "\n"
+        sentence = "\n".join(["", sentence + ":", ""] + ["- " + title for title in others]) + "\n"
+    return "\n".join(lines) + "\n", sentence if others else ""
 
 
 def circumstances(tries):
@@ -100,11 +101,11 @@ def main():
         say("%d of %d rows after %.0f s" % (number, len(rows), time.monotonic() - begin))
         measured += lines_of(row, modes, arguments.tries)
     say("%.0f s" % (time.monotonic() - begin))
-    text = tabulate(["disturbance"] + [mode.title for mode in modes], measured, "0", "0 in each column")
-    text += "\n" + circumstances(arguments.tries) + "\n"
-    print(text)
+    table, others = tabulate(["disturbance"] + [mode.title for mode in modes], measured, "0",
+                             "0 in each column")
+    print(table + others + "\n" + circumstances(arguments.tries))
     if arguments.write:
-        write(text)
+        write(table)
 
 
 if __name__ == "__main__":

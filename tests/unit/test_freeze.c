@@ -20,7 +20,7 @@ static const uint64_t now_ns = SS_NS_PER_SECOND;
 
 struct frozen {
 	struct ss_target target;
-	struct ss_task tasks[THREADS];
+	struct ss_tracee tasks[THREADS];
 	struct ss_task_list list;
 	struct ss_freeze freeze;
 };
@@ -34,10 +34,11 @@ static void begin(struct frozen *frozen, size_t count, bool run)
 					     .tasks = &frozen->list,
 					     .round_ns = now_ns + ROUND_NS } };
 	for (size_t i = 0; i < count; i++)
-		frozen->tasks[i] = (struct ss_task){ .tid = (pid_t)i + 1,
-						     .phase = SS_TASK_STOPPED,
-						     .runs = run,
-						     .running_ns = now_ns + i * COPY_NS };
+		frozen->tasks[i] =
+			(struct ss_tracee){ .tid = (pid_t)i + 1,
+					    .phase = SS_TASK_STOPPED,
+					    .runs = run,
+					    .running_ns = now_ns + i * COPY_NS };
 }
 
 static void test_sleeping(void **state)

@@ -197,7 +197,7 @@ static enum ss_mapping_check check(struct ss_address_space *space, uint64_t addr
 	return of(space->target)->check;
 }
 
-static void read_now(struct ss_task *task, const struct ss_target *target,
+static void read_now(struct ss_tracee *task, const struct ss_target *target,
 		     const struct ss_capture_options *options, struct ss_buffer *text)
 {
 	struct process *process = of(target);
@@ -227,7 +227,7 @@ static void read_now(struct ss_task *task, const struct ss_target *target,
 	}
 }
 
-static void read_task(struct ss_task *task, const struct ss_target *target,
+static void read_task(struct ss_tracee *task, const struct ss_target *target,
 		      const struct ss_capture_options *options, struct ss_buffer *text)
 {
 	of(target)->reads++;
@@ -235,11 +235,11 @@ static void read_task(struct ss_task *task, const struct ss_target *target,
 }
 
 /* It does not read CPU ticks. */
-static void read_call_again(struct ss_task *task, const struct ss_target *target,
+static void read_call_again(struct ss_tracee *task, const struct ss_target *target,
 			    const struct ss_capture_options *options,
 			    struct ss_buffer *text)
 {
-	const struct ss_task before = *task;
+	const struct ss_tracee before = *task;
 
 	read_now(task, target, options, text);
 	task->user_ticks = before.user_ticks;
@@ -265,7 +265,7 @@ static uint64_t read_run_count(const struct ss_target *target, pid_t tid,
 }
 
 /* A stop of a blocked thread puts it on a CPU; so does its release. */
-static void check_fragile(struct ss_task *task, const struct ss_target *target,
+static void check_fragile(struct ss_tracee *task, const struct ss_target *target,
 			  struct ss_buffer *text)
 {
 	(void)task;
@@ -284,7 +284,7 @@ static bool stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 	(void)look;
 	happen(process, BEFORE_STOP);
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
-		struct ss_task *task = &freeze->tasks->items.items[i];
+		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		struct thread *thread = find(process, task->tid);
 		if (task->phase != SS_TASK_SEEN || task->watched || task->limited)
 			continue;
@@ -351,7 +351,7 @@ static void copy_wanted(struct ss_task_list *tasks, ss_task_predicate *wanted)
 	static uint8_t stack[16];
 
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		if (wanted(task))
 			task->stacks[0] = (struct ss_stack_copy){ .size = sizeof(stack),
 								  .bytes = stack };
@@ -371,7 +371,7 @@ static void copy(struct ss_arena *arena, const struct ss_capture *capture,
 	(void)options;
 	copy_wanted(tasks, wanted);
 	for (size_t i = 0; process->stack_size && i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		if (!wanted(task))
 			continue;
 		const uint8_t *bytes = ss_arena_take(arena, process->stack_size);
@@ -381,7 +381,7 @@ static void copy(struct ss_arena *arena, const struct ss_capture *capture,
 	}
 }
 
-static bool is_watched(const struct ss_task *task)
+static bool is_watched(const struct ss_tracee *task)
 {
 	return task->watched;
 }
@@ -411,7 +411,7 @@ static size_t check_watched(const struct ss_target *target, struct ss_task_list 
 	process->looks += look != NULL;
 	happen(process, BEFORE_CHECK);
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		const struct thread *thread = find(process, task->tid);
 		if (!task->watched || task->steady || (task->in_call && !look))
 			continue;
@@ -442,7 +442,7 @@ static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 	(void)options;
 	(void)look;
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		struct ss_task *task = &tasks->items.items[i];
+		struct ss_tracee *task = &tasks->items.items[i];
 		const struct thread *thread = find(of(target), task->tid);
 		if (task->steady ||
 		    (task->phase != SS_TASK_SEEN && task->phase != SS_TASK_INTERRUPTED))

@@ -135,11 +135,11 @@ static void test_selection(void **state)
 }
 
 /* What is known of a thread that was in uninterruptible sleep before. */
-static struct ss_task read_again(const struct ss_target *target, pid_t tid)
+static struct ss_tracee read_again(const struct ss_target *target, pid_t tid)
 {
 	const struct ss_capture_options options = { .mode = SS_MODE_AUTO };
 	_cleanup_buffer_ struct ss_buffer text = {};
-	struct ss_task task = { .tid = tid, .state = 'D', .slow = true };
+	struct ss_tracee task = { .tid = tid, .state = 'D', .slow = true };
 
 	ss_task_read_again(&task, target, &options, &text);
 	ss_kept_thread_close(&task.files);
@@ -157,7 +157,7 @@ static void test_read_again(void **state)
 		(void)sched_yield();
 		read_file(child, "syscall", text, sizeof(text));
 	} while (strncmp(text, "running", 7) == 0);
-	struct ss_task task = read_again(target, child);
+	struct ss_tracee task = read_again(target, child);
 	assert_int_equal(task.phase, SS_TASK_SEEN);
 	assert_int_equal(task.state, 'S');
 	assert_true(task.watched && !task.slow && !task.runs);
