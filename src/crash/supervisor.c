@@ -34,6 +34,7 @@
 #include "base/scan.h"
 #include "base/vector.h"
 #include "process/target.h"
+#include "crash/supervisor.h"
 
 /*
  * Programs that must not stay traced. They are looked at when they have been executed, before

@@ -11,6 +11,7 @@
 #define SS_PROCESS_SAMPLE_READER_H
 
 #include "data/gather.h"
+#include "data/gather_plan.h"
 #include "process/bpf.h"
 #include "process/cpu_clock.h"
 

@@ -10,6 +10,7 @@
 #include "data/gather.h"
 #include "sample/on_cpu.h"
 #include "process/process_memory.h"
+#include "data/gather_plan.h"
 
 enum {
 	SS_GATHER_TURNS = 128,	     /* in a tick */

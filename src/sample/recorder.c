@@ -27,8 +27,11 @@
 #include "capture/stop.h"
 #include "capture/tasks.h"
 #include "process/own_thread.h"
+#include "process/spawn.h"
 #include "sample/pace.h"
+#include "sample/recorder.h"
 #include "sample/recorder_process.h"
+#include "stacksnap/record.h"
 
 /*
  * A process that watches over a recorder. SIGSTOP cannot be blocked: if it stops the

@@ -6,6 +6,7 @@
 #define SS_SAMPLE_RECORDER_PROCESS_H
 
 #include "base/vector.h"
+#include "data/gather_plan.h"
 #include "data/recording_writer.h"
 #include "sample/access.h"
 #include "sample/module_loads.h"

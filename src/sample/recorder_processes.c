@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "stacksnap/record.h"
 
 enum { MEMBERS_MAX = 4096 };
 

@@ -15,6 +15,7 @@
 #include "data/recording_wait_record.h"
 #include "data/snapshot.h"
 #include "diagnose/wait_function.h"
+#include "diagnose/wait_table.h"
 #include "process/objects.h"
 
 /* How long to read the memory of locks: a file system may not answer. */

@@ -9,6 +9,7 @@
 #include "base/idtable.h"
 #include "data/facts.h"
 #include "data/recording_writer.h"
+#include "diagnose/wait_table.h"
 #include "sample/sampler.h"
 
 /*

@@ -1,14 +1,15 @@
 /*
  * The public tracker: reports modules that a process loads and unloads.
  */
-
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "sample/module_set.h"
 #include "sample/address_space.h"
 #include "sample/module_loads.h"
+#include "sample/module_set.h"
+#include "sample/tracker.h"
+#include "stacksnap/record.h"
 
 /* A module that was loaded since the last poll. */
 struct fresh {

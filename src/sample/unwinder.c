@@ -9,6 +9,7 @@
 #include "base/idtable.h"
 #include "sample/recorder_wire.h"
 #include "data/recording_format.h"
+#include "sandbox/sandbox.h"
 
 enum {
 	TIMEOUT_MS = 5000,   /* time limit of a request; less than that of the watchdog */

@@ -5,6 +5,8 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
+#include "sandbox/sandbox.h"
+#include "stacksnap/trace.h"
 
 void ss_code_map_deinit(struct ss_code_map *map)
 {

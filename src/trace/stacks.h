@@ -11,6 +11,7 @@
 #include "data/capture.h"
 #include "process/target.h"
 #include "sandbox/worker.h"
+#include "stacksnap/trace.h"
 
 /*
  * The side of stacks.c that runs in a confined child: it unwinds one stack at a time, and names its

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "stacksnap/trace.h"
 #include "trace/stacks.h"
 
 enum { WORDS = 8, WORD = 8, NUMBER = 7 };
