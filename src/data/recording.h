@@ -25,11 +25,10 @@ enum {
 	SS_STACK_WORDS_TIMES = 8, /* factor for the limit if duplicate stacks count */
 	SS_CALLS_MAX = 4 << 20,	  /* per segment */
 	SS_WAITS_MAX = 1 << 18,
-	SS_GOROUTINES_MAX = 4 << 20,
-	SS_ASYNC_TASK_LISTS_MAX = 1 << 18,
-	SS_ASYNC_TASKS_MAX = 1 << 20, /* of asyncio, */
-	SS_AWAITED_MAX = 4 << 20,     /* and what they wait for */
-	SS_CALL_WAITS_MAX = 1 << 16,  /* different ones */
+	SS_TASK_COVERAGE_MAX = 1 << 18,
+	SS_TASKS_MAX = 4 << 20,
+	SS_AWAITED_MAX = 4 << 20,    /* what they wait for */
+	SS_CALL_WAITS_MAX = 1 << 16, /* different ones */
 	SS_PROBES_MAX = 1 << 12,
 	SS_EVENTS = 1 << 20, /* of traces, */
 	SS_EVENTS_PER_BYTE = 8,
@@ -56,13 +55,12 @@ struct ss_recorded_call {
 	const struct ss_wait *wait; /* of the recording; or NULL */
 };
 
-/* About the tasks of asyncio of a snapshot. */
-struct ss_async_task_list {
+/* How far the tasks of a kind are known in a snapshot. */
+struct ss_recorded_coverage {
 	uint64_t tick;
 	uint32_t process;
-	size_t changed;
-	size_t unread;
-	const char *problem; /* of the recording; or NULL */
+	enum ss_task_kind kind;
+	struct ss_task_coverage coverage; /* problem: of the recording */
 };
 
 struct ss_kept_task {
@@ -147,8 +145,7 @@ struct ss_recording {
 	SS_VECTOR(void *) wait_blocks; /* owned: what waits point to */
 	size_t wait_bytes;	       /* of memory that waits take */
 	bool waits_full;	       /* wait_bytes has reached its limit */
-	SS_VECTOR(struct ss_recorded_goroutine) goroutines;
-	SS_VECTOR(struct ss_async_task_list) task_lists;
+	SS_VECTOR(struct ss_recorded_coverage) coverage;
 	SS_VECTOR(struct ss_kept_task) tasks;
 	SS_VECTOR(uint32_t) awaited; /* by tasks: numbers of tasks in their snapshot */
 	struct ss_idtable call_wait_ids;	      /* bytes of waits in calls */

@@ -31,8 +31,9 @@ __attribute__((noinline)) void child_main(int ready, int end)
 
 static void print_stacks(const struct ss_snapshot *snapshot, int fd)
 {
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 
 		dprintf(fd, "thread %d\n", (int)thread->tid);
 		for (size_t k = 0; k < thread->frame_count; k++) {
@@ -67,7 +68,7 @@ static struct ss_error *interpret(void *data, const struct ss_sandbox_attempt *a
 		return error;
 	ss_sandbox_enter(attempt, SS_SANDBOX_OUTPUT);
 	print_stacks(snapshot, attempt->output);
-	ss_sandbox_set_value(attempt, ss_snapshot_thread_count(snapshot));
+	ss_sandbox_set_value(attempt, ss_snapshot_task_count(snapshot, SS_TASK_THREAD));
 	ss_snapshot_free(snapshot);
 	return NULL;
 }
