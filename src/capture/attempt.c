@@ -11,6 +11,7 @@
 #include "process/denial.h"
 #include "process/freezer.h"
 #include "data/regions.h"
+#include "data/gather_plan.h"
 
 enum {
 	MAPS_TEXT_MAX = 1 << 30,

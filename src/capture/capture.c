@@ -14,6 +14,7 @@
 #include "process/files.h"
 #include "process/own_thread.h"
 #include "process/perfmap.h"
+#include "data/gather_plan.h"
 
 enum {
 	TIMEOUT_MS = 1000,

@@ -10,6 +10,8 @@
 #include "capture/still.h"
 #include "data/gather.h"
 #include "process/process_memory.h"
+#include "data/gather_plan.h"
+#include "data/pipeline.h"
 
 enum {
 	PAGE = 4096,

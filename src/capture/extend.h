@@ -7,6 +7,8 @@
 
 #include "data/capture.h"
 #include "process/target.h"
+#include "data/gather_plan.h"
+#include "data/pipeline.h"
 
 /* See ss_capture_extend(). */
 struct ss_error *ss_extend_stacks(struct ss_capture *capture,

@@ -11,6 +11,7 @@
 #include "data/pipeline.h"
 #include "process/holders.h"
 #include "process/peers.h"
+#include "capture/activity.h"
 
 /* Limits for one process: waits are needed, not whole stacks. The process that is
    already captured is read again only where it may have changed. */

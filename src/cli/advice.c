@@ -6,7 +6,8 @@
 
 #include "base/cleanup.h"
 #include "cli/package.h"
-#include "data/profile.h"
+#include "report/profile.h"
+#include "symbolize/notes.h"
 
 enum { MODULES_MAX = 3 };
 

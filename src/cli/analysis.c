@@ -9,7 +9,8 @@
 #include "cli/escaped_copy.h"
 #include "cli/failure.h"
 #include "cli/sanitizer.h"
-#include "data/profile.h"
+#include "report/profile.h"
+#include "sandbox/sandbox.h"
 
 enum { BUFFER_SIZE = 64 << 10, FIRST_FD = STDERR_FILENO + 1 };
 

@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "stacksnap.h"
+#include "sandbox/sandbox.h"
 
 struct ss_analysis {
 	struct ss_sandbox_options

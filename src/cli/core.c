@@ -14,6 +14,9 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/usage.h"
+#include "core/core_capture.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
 
 enum {
 	FIRST_FD = STDERR_FILENO + 1,

@@ -22,6 +22,12 @@
 #include "cli/number.h"
 #include "cli/output.h"
 #include "cli/interpret.h"
+#include "core/core_capture.h"
+#include "crash/dump.h"
+#include "data/gather_plan.h"
+#include "data/pipeline.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
 
 enum {
 	/* The process is let go after this, even if it has not been read completely. */

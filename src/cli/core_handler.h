@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "cli/options.h"
+#include "data/gather_plan.h"
 
 /* Where reports are, by default. */
 #define SS_CORE_DIRECTORY "/var/lib/stacksnap"

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/vector.h"
+#include "crash/dump.h"
 
 enum {
 	/* Owners can open their reports; only root can list them. */

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "stacksnap.h"
+#include "crash/dump.h"
 
 /* How many handlers write reports at once, at most. */
 enum { SS_CORE_HANDLERS_MAX = 16 };

@@ -11,6 +11,7 @@
 #include "cli/core_reports.h"
 #include "cli/crash_reader.h"
 #include "cli/failure.h"
+#include "sandbox/sandbox.h"
 
 enum {
 	REPORT_MAX = 64 << 20, /* 5,000 threads */

@@ -15,6 +15,9 @@
 #include "report/diff.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
+#include "capture/activity.h"
+#include "diagnose/progress.h"
+#include "interpret/interpret.h"
 
 enum key { KEY_AFTER = 0x680 };
 

@@ -7,6 +7,10 @@
 #include "cli/failure.h"
 #include "cli/incomplete.h"
 #include "report/diff.h"
+#include "data/recording.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
+#include "stacksnap/record.h"
 
 enum { SIDES = 2 };
 

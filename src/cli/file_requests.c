@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "cli/analysis.h"
+#include "data/pipeline.h"
+#include "sandbox/sandbox.h"
 
 /* The first character of a key. */
 enum kind {

@@ -9,6 +9,7 @@
 #include "base/vector.h"
 #include "cli/debuginfod.h"
 #include "stacksnap.h"
+#include "sandbox/sandbox.h"
 
 /*
  * The child may have been taken over by what it reads. It gets no file that it cannot tell

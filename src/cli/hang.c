@@ -13,6 +13,9 @@
 #include "cli/hang_watch.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
+#include "diagnose/progress.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
 
 enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4 };
 

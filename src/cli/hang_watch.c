@@ -7,6 +7,7 @@
 
 #include "base/child.h"
 #include "cli/failure.h"
+#include "diagnose/progress.h"
 
 enum { NOT_RUN = 127 };
 

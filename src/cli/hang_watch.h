@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "stacksnap.h"
+#include "diagnose/progress.h"
 
 /*
  * Runs a shell command, with STACKSNAP_PID and STACKSNAP_VERDICT in its environment, and

@@ -8,6 +8,7 @@
 #include "cli/heap_analysis.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
+#include "capture/late_reader.h"
 
 enum key { KEY_SIZES = 0x700, KEY_CLASSES, KEY_TIMEOUT };
 

@@ -2,6 +2,10 @@
 
 #include "base/clock.h"
 #include "cli/failure.h"
+#include "capture/late_reader.h"
+#include "data/heap.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
 
 SS_DEFINE_CLEANUP(struct ss_heap, heap, ss_heap_free)
 

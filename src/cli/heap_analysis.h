@@ -5,6 +5,7 @@
 #define SS_CLI_HEAP_ANALYSIS_H
 
 #include "cli/analysis.h"
+#include "capture/late_reader.h"
 
 struct ss_heap_analysis {
 	const struct ss_options *options;

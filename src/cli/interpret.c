@@ -13,6 +13,9 @@
 #include "cli/sanitizer.h"
 #include "cli/signals.h"
 #include "cli/watchdog.h"
+#include "diagnose/wait_table.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
 
 /* Default of --max-total, in bytes. */
 #define STACKS_DEFAULT ((uint64_t)256 << 20)

@@ -10,6 +10,7 @@
 #include "cli/analysis.h"
 #include "cli/phases.h"
 #include "report/format.h"
+#include "interpret/interpret.h"
 
 /* What a command interprets. Zeroed but for what is set by the caller. */
 struct ss_reading {

@@ -14,6 +14,8 @@
 #include "cli/target_options.h"
 #include "cli/usage.h"
 #include "report/escape.h"
+#include "sample/tracker.h"
+#include "stacksnap/record.h"
 
 enum { KEY_FOLLOW = 0x220, POLL_MS = 10 };
 

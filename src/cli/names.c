@@ -13,6 +13,8 @@
 #include "cli/failure.h"
 #include "cli/usage.h"
 #include "report/rows.h"
+#include "data/places.h"
+#include "sandbox/sandbox.h"
 
 enum { INPUT_MAX = 256 << 20, TIMEOUT_MS = 600000 };
 

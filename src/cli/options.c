@@ -10,6 +10,8 @@
 #include "cli/usage.h"
 #include "cli/wait_functions.h"
 #include "report/names.h"
+#include "data/cache.h"
+#include "diagnose/wait_table.h"
 
 enum {
 	DEFAULT_INTERPRET_MS = 60000,

@@ -11,6 +11,7 @@
 #include "cli/selection.h"
 #include "cli/symbol_options.h"
 #include "stacksnap.h"
+#include "diagnose/wait_table.h"
 
 struct ss_options {
 	struct ss_common_options common;

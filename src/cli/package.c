@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
-#include "data/profile.h"
+#include "report/profile.h"
 
 static const char usr[] = "/usr";
 

@@ -21,6 +21,9 @@
 #include "cli/usage.h"
 #include "cli/wait_functions.h"
 #include "cli/watchdog.h"
+#include "diagnose/wait_table.h"
+#include "process/spawn.h"
+#include "stacksnap/record.h"
 
 enum { HZ_MAX = 10000 };
 

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "cli/failure.h"
 #include "report/quantity.h"
+#include "stacksnap/record.h"
 
 static const double second = 1e9;
 

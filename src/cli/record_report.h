@@ -5,6 +5,7 @@
 #define SS_CLI_RECORD_REPORT_H
 
 #include "stacksnap.h"
+#include "stacksnap/record.h"
 
 /* What is recorded, and what has been reported, so that it is not repeated. */
 struct ss_record_report {

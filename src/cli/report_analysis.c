@@ -11,8 +11,13 @@
 #include "cli/analysis.h"
 #include "cli/failure.h"
 #include "cli/output.h"
-#include "data/profile_load.h"
-#include "data/profile_waits.h"
+#include "report/profile_load.h"
+#include "report/profile_waits.h"
+#include "data/recording.h"
+#include "diagnose/wait_table.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
+#include "stacksnap/record.h"
 
 /* Long recordings take minutes; this limit ends an analysis that hangs. */
 enum { TIMEOUT_MS = 3600 * 1000 };

@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "cli/failure.h"
 #include "stacksnap.h"
+#include "data/recording.h"
 
 enum { FIRST_FD = STDERR_FILENO + 1, COPY_SIZE = 1 << 16 };
 

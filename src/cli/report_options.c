@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/usage.h"
 #include "cli/wait_functions.h"
+#include "diagnose/wait_table.h"
 
 enum { DEFAULT_ROWS = 20, DEFAULT_THRESHOLD = 1 };
 

@@ -11,6 +11,7 @@
 #include "cli/selection.h"
 #include "cli/symbol_options.h"
 #include "cli/time_argument.h"
+#include "diagnose/wait_table.h"
 
 struct ss_report_arguments {
 	struct ss_common_options common;

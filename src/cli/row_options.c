@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "cli/usage.h"
+#include "process/process_list.h"
 
 enum { BOOT_ID_MAX = 63 };
 

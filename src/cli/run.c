@@ -26,6 +26,7 @@
 #include "cli/file_limit.h"
 #include "cli/run_report.h"
 #include "cli/usage.h"
+#include "crash/supervisor.h"
 
 enum {
 	STATUS_TIMEOUT = 124,

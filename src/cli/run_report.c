@@ -9,6 +9,8 @@
 #include "cli/failure.h"
 #include "cli/interpret.h"
 #include "cli/output.h"
+#include "crash/supervisor.h"
+#include "interpret/interpret.h"
 
 struct report {
 	pid_t pid;

@@ -8,6 +8,7 @@
 
 #include "cli/options.h"
 #include "stacksnap.h"
+#include "crash/supervisor.h"
 
 struct ss_run_reports;
 

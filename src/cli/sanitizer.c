@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/escaped_copy.h"
+#include "sandbox/sandbox.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 void ss_sanitizer_exit(const struct ss_sandbox_result *result)

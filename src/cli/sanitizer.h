@@ -5,6 +5,7 @@
 #define SS_CLI_SANITIZER_H
 
 #include "stacksnap.h"
+#include "sandbox/sandbox.h"
 
 /* If the child ended with the status of a sanitizer: copies its messages to standard error
    and ends this process with that status, so that the finding is not lost. */

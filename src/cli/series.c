@@ -13,6 +13,7 @@
 #include "cli/interpret.h"
 #include "cli/report_analysis.h"
 #include "cli/usage.h"
+#include "interpret/interpret.h"
 
 enum { COUNT_MAX = 10000 };
 

@@ -15,6 +15,7 @@
 #include "cli/snap_processes.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
+#include "interpret/interpret.h"
 
 struct snap {
 	struct ss_options options;

@@ -8,6 +8,9 @@
 #include "cli/failure.h"
 #include "cli/incomplete.h"
 #include "cli/interpret.h"
+#include "interpret/interpret.h"
+#include "process/process_list.h"
+#include "sandbox/sandbox.h"
 
 /* So many are merged at a time: each keeps the files of its modules open. */
 enum { MERGED_MAX = 256, MERGED_MIN = 8, FILES_EACH = 64 };

@@ -11,7 +11,8 @@
 #include "cli/failure.h"
 #include "cli/time_argument.h"
 #include "cli/usage.h"
-#include "data/profile.h"
+#include "report/profile.h"
+#include "process/process_list.h"
 
 enum {
 	KEY_PID = 'p',

@@ -6,7 +6,10 @@
 
 #include "base/clock.h"
 #include "cli/escaped_copy.h"
-#include "data/profile_load.h"
+#include "report/profile_load.h"
+#include "data/recording.h"
+#include "sandbox/sandbox.h"
+#include "stacksnap/record.h"
 
 enum {
 	FIRST_FD = STDERR_FILENO + 1,

@@ -15,6 +15,8 @@
 #include "cli/interpret.h"
 #include "cli/wait_functions.h"
 #include "cli/watchdog.h"
+#include "interpret/interpret.h"
+#include "stacksnap/record.h"
 
 enum { WRITE_MS = 200, NAME_SIZE = 16, END_MS = 2000 };
 

@@ -21,6 +21,11 @@
 #include "report/growth.h"
 #include "report/quantity.h"
 #include "report/trace.h"
+#include "process/spawn.h"
+#include "sample/trace_recorder.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
+#include "trace/trace.h"
 
 enum key {
 	KEY_PROBE = 'p',

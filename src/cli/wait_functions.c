@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "cli/failure.h"
+#include "diagnose/wait_table.h"
 
 enum { SIZE_LIMIT = (1 << 20) + 1 }; /* more than the library accepts */
 

@@ -6,6 +6,7 @@
 #define SS_CLI_WAIT_FUNCTIONS_H
 
 #include "stacksnap.h"
+#include "diagnose/wait_table.h"
 
 /* An element of a struct argp_option array. */
 #define SS_WAIT_FUNCTIONS_OPTION(key, group)                                             \

@@ -14,6 +14,8 @@
 #include "cli/failure.h"
 #include "base/clock.h"
 #include "base/cpu_pin.h"
+#include "sample/recorder.h"
+#include "stacksnap/record.h"
 
 enum {
 	TIMEOUT_MS = 1000, /* default of --timeout */

@@ -8,6 +8,7 @@
 #define SS_CLI_WATCHDOG_H
 
 #include "stacksnap.h"
+#include "stacksnap/record.h"
 
 /* Starts watching a capture whose freeze is limited to timeout_ms (0: the default). Only
    one process can be watched at a time. */

@@ -19,6 +19,8 @@
 #include "data/gather.h"
 #include "data/regions.h"
 #include "data/session.h"
+#include "core/core_capture.h"
+#include "data/gather_plan.h"
 
 /* A stack can be 8 MiB and more, but only its used part is copied. */
 enum {

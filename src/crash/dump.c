@@ -19,6 +19,7 @@
 #include "base/vector.h"
 #include "core/core_file.h"
 #include "stacksnap.h"
+#include "crash/dump.h"
 #include "process/process_memory.h"
 
 enum {

@@ -17,6 +17,7 @@
 #include "base/proc_files.h"
 #include "base/proc_process.h"
 #include "stacksnap.h"
+#include "crash/dump.h"
 
 enum {
 	SMALL = 4096,

@@ -23,6 +23,7 @@
 #include "crash/fatal.h"
 #include "crash/program.h"
 #include "process/target.h"
+#include "crash/supervisor.h"
 
 enum {
 	/* EXITKILL must not be set: the command survives the supervisor. */

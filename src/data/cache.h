@@ -19,6 +19,23 @@
 #include "base/cleanup.h"
 #include "stacksnap.h"
 
+struct ss_cache_options {
+	size_t size;	       /* sizeof(struct ss_cache_options) */
+	const char *directory; /* NULL: stacksnap in $XDG_CACHE_HOME, or in ~/.cache */
+	uint64_t max_bytes;    /* of all files; 0: 256 MiB. Then the oldest are removed */
+};
+
+/*
+ * Opens a directory that keeps what ss_snapshot_symbolize() finds, for later processes:
+ * for each file of a module, names, source lines and inlined calls of the addresses that
+ * were looked up. A missing directory is created. Nothing is cached without this call.
+ * Errors: DENIED (the directory, or the one that contains it, belongs to another user, or
+ * others may write to it), SYSTEM, NO_MEMORY.
+ */
+struct ss_error *ss_cache_open(const struct ss_cache_options *options,
+				      struct ss_cache **ret);
+void ss_cache_close(struct ss_cache *cache);
+
 /* Keeps what ss_session_save() wrote to the file fd, which is untrusted. What cannot be
    written is not kept. */
 void ss_cache_store(struct ss_cache *cache, int fd);

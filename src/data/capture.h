@@ -18,6 +18,18 @@
 #include "data/module.h"
 #include "stacksnap.h"
 
+/* A line of /proc/PID/maps. */
+struct ss_mapped_range {
+	uint64_t start;
+	uint64_t end;
+	const char *name; /* path, "[vdso]", ...; "": anonymous memory */
+};
+
+/* The mapping of the process that contains address; name is valid until the capture is freed.
+   False: there is none. */
+bool ss_capture_find_mapping(const struct ss_capture *capture, uint64_t address,
+				    struct ss_mapped_range *ret);
+
 /* comm is at most 15 bytes in Linux, kernel threads' up to 63. */
 enum { SS_COMM_MAX = 64 };
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "data/pipeline.h"
+#include "data/gather_plan.h"
 
 /* NULL, or the problem with the part of a step that refers to its parent. */
 static const char *check_parent(const struct ss_gather_plan *plan, size_t index)

@@ -11,6 +11,7 @@
 
 #include "data/capture.h"
 #include "data/memory.h"
+#include "data/gather_plan.h"
 
 /* Provides the memory and the threads of a process. Embed it to add data. */
 struct ss_gather_source {

@@ -2,6 +2,7 @@
 
 #include "base/search.h"
 #include "data/gather.h"
+#include "data/gather_plan.h"
 
 enum {
 	ALIGNMENT = 8,

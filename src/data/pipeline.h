@@ -6,6 +6,41 @@
 #define SS_DATA_PIPELINE_H
 
 #include "stacksnap.h"
+#include "data/gather_plan.h"
+
+/* Where a stack continues beyond its copy: the thread's tid and missing. */
+struct ss_stack_request {
+	pid_t tid;
+	uint64_t address;
+};
+
+/*
+ * Reads copied memory: stacks, and what a gather plan copied. Returns how many of the size
+ * bytes at address are in the capture, as a prefix; 0: none.
+ */
+size_t ss_capture_read(const struct ss_capture *capture, uint64_t address,
+			      void *bytes, size_t size);
+
+/* Whether the file is what proof of a ss_file_opener says, by its build-id or its checksum.
+   The file and proof are untrusted input. fd stays open. */
+bool ss_file_matches(int fd, const char *proof);
+
+/* What to do about frames of JIT code (ss_snapshot_plan_jit()). */
+enum ss_jit_plan {
+	SS_JIT_NONE,	/* nothing */
+	SS_JIT_LOOK,	/* ss_capture_gather() with the plan */
+	SS_JIT_CAPTURE, /* capture again with the plan, which has led to something */
+};
+
+/*
+ * A plan that copies what describes the goroutines of a Go program, and their stacks. False:
+ * the program is not one of Go, or its goroutines cannot be found; after unwinding,
+ * ss_snapshot_task_coverage() says why. Execute the plan with ss_capture_gather(), then
+ * unwind the capture.
+ */
+bool ss_capture_plan_goroutines(const struct ss_capture *capture,
+				       struct ss_session *session,
+				       struct ss_gather_plan *ret);
 
 /*
  * Opens a process that ss_target_open() refuses with DENIED, or whose capture failed
@@ -139,10 +174,5 @@ void ss_snapshot_compare_goroutines(struct ss_snapshot *last,
  * ss_snapshot_symbolize(). Call it before the snapshot is shared between threads.
  */
 void ss_snapshot_identify_files(struct ss_snapshot *snapshot, struct ss_session *session);
-
-bool ss_sandbox_check(void *attempt, pid_t tid);
-
-size_t ss_sandbox_ask(const struct ss_sandbox_attempt *attempt, const void *bytes,
-		      size_t size, void *ret, size_t max);
 
 #endif

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "stacksnap/record.h"
 
 /* The first numbers of a segment. */
 enum ss_segment_number {

@@ -11,6 +11,111 @@
 #include "base/vector.h"
 #include "data/snapshot.h"
 #include "data/recording_chunk.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
+
+/* What a thread of a snapshot waits for: of the last one, if the recording has several.
+   Without owner_frames and chain. */
+struct ss_recorded_wait {
+	uint32_t thread;
+	uint32_t owner; /* the thread that it waits for; UINT32_MAX: none */
+	bool in_cycle;	/* it is part of a deadlock */
+	struct ss_wait wait;
+};
+
+/* A task of a runtime in a snapshot. */
+struct ss_recorded_task {
+	uint64_t tick; /* of the snapshot, as in its samples */
+	uint32_t process;
+	uint32_t
+		thread; /* the one of tid in struct ss_task; UINT32_MAX: none, or not known */
+	uint32_t stack;
+	enum ss_task_kind
+		kind; /* as in struct ss_task, like all that follow; not THREAD */
+	uint64_t id;
+	const char *name;
+	enum ss_task_status status;
+	const char *wait_reason;
+	uint64_t waiting_ns;
+	const char *runtime;
+	bool on_thread;
+	bool changed;
+	bool awaits_all;
+};
+
+/* A function, line or USDT probe of a recorded trace. */
+struct ss_recorded_probe {
+	const char *name; /* demangled */
+	uint32_t module;  /* index, or UINT32_MAX */
+	uint64_t offset;  /* ELF virtual address */
+	bool usdt;
+	bool line;  /* FILE:LINE, or MODULE+OFFSET */
+	bool scope; /* its returns were traced, too */
+};
+
+/* A hit, or a scope from its entry to its end. */
+struct ss_recorded_event {
+	/* HIT; how the scope ended: EXIT, LEFT, OPEN; or ENTER: the recording ends before */
+	enum ss_trace_kind kind;
+	uint32_t probe;
+	unsigned depth;	      /* see struct ss_trace_event */
+	uint64_t duration_ns; /* EXIT, LEFT, OPEN */
+	uint64_t args[SS_TRACE_ARGS];
+	unsigned arg_count;
+};
+
+/* Whether a file begins like a recording, of any version. Reads at offset 0. */
+bool ss_recording_is(int fd);
+
+/* Where a recording lies in a file: recordings may follow one another. */
+struct ss_recording_part {
+	uint64_t offset;
+	uint64_t size;
+	uint64_t begin_ns; /* CLOCK_REALTIME; 0: not known */
+};
+
+/*
+ * Finds the end of the recording that begins at an offset: the beginning of the next one, also
+ * if it is incomplete, or else the end of the file. What is no recording is one part as well:
+ * ss_recording_open_part() tells why. Errors: NO_MEMORY.
+ */
+struct ss_error *ss_recording_find_part(int fd, uint64_t offset,
+					       struct ss_recording_part *ret);
+
+/* Opens one of several recordings in a file, as ss_recording_open_fd(). */
+struct ss_error *ss_recording_open_part(int fd,
+					       const struct ss_recording_part *part,
+					       struct ss_recording **ret);
+/* The same for an open file. The library owns fd, even after a failure. */
+struct ss_error *ss_recording_open_fd(int fd, struct ss_recording **ret);
+size_t ss_recording_wait_count(const struct ss_recording *recording);
+const struct ss_recorded_wait *
+ss_recording_wait(const struct ss_recording *recording, size_t index);
+/* In order of their snapshots and kinds; within these, as in the snapshot. */
+size_t ss_recording_task_count(const struct ss_recording *recording);
+const struct ss_recorded_task *
+ss_recording_task(const struct ss_recording *recording, size_t index);
+
+/* Of a trace: its probes, and its totals; NULL: it was cut, or is no trace. */
+size_t ss_recording_probe_count(const struct ss_recording *recording);
+const struct ss_recorded_probe *
+ss_recording_probe(const struct ss_recording *recording, size_t index);
+const struct ss_trace_summary *
+ss_recording_trace_summary(const struct ss_recording *recording);
+/* The event that a sample stands for. False: none is known. */
+bool ss_recording_event(const struct ss_recording *recording,
+			       const struct ss_sample *sample,
+			       struct ss_recorded_event *ret);
+
+/*
+ * The same for snapshots of one process, in order of time, taken every period_ns. Each is
+ * a tick of the recording. Waits are those of the last one. Errors: INVALID (no snapshot),
+ * SYSTEM, NO_MEMORY.
+ */
+struct ss_error *ss_snapshots_record(const struct ss_snapshot *const *snapshots,
+					    size_t count, uint64_t period_ns,
+					    const struct ss_recording_about *about,
+					    int fd);
 
 /* Limits on the memory that a hostile file can make us use. */
 enum {

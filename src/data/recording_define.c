@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "data/recording_wait_record.h"
+#include "stacksnap/trace.h"
 
 /* Keys of id tables: no padding. */
 struct ss_frame_key {

@@ -9,6 +9,7 @@
 #include "base/vector.h"
 #include "data/recording_format.h"
 #include "data/recording_writer.h"
+#include "stacksnap/trace.h"
 
 /* A process, thread or module, by its handle. */
 struct ss_defined {

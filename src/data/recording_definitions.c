@@ -6,6 +6,7 @@
 
 #include "data/recording_format.h"
 #include "data/recording.h"
+#include "stacksnap/record.h"
 
 /*
  * Reads definitions that samples refer to: frames, stacks and system calls.

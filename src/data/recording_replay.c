@@ -7,6 +7,8 @@
 #include "base/graph.h"
 #include "data/recording_format.h"
 #include "data/recording.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
 
 /*
  * Reads the events of a recorded trace. Hits and entries stand for the samples of the recording,

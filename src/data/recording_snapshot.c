@@ -10,6 +10,7 @@
 #include "data/recording_format.h"
 #include "data/recording.h"
 #include "data/recording_writer.h"
+#include "stacksnap/record.h"
 
 struct written_thread {
 	uint32_t handle;

@@ -1,6 +1,7 @@
 #include "data/recording_wait_record.h"
 
 #include "data/snapshot_fields.h"
+#include "stacksnap/record.h"
 
 enum { LIST_MAX = SS_WAIT_RECORD_LIST_MAX };
 

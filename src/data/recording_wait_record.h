@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "data/recording.h"
+#include "stacksnap/record.h"
 
 /* Limit of each list; longer ones are truncated and marked as incomplete. */
 enum { SS_WAIT_RECORD_LIST_MAX = 64 };

@@ -5,6 +5,7 @@
 
 #include "data/recording.h"
 #include "data/recording_wait_record.h"
+#include "stacksnap/record.h"
 
 bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 		   struct ss_cursor *cursor)

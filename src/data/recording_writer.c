@@ -13,6 +13,8 @@
 #include "data/recording_chunk.h"
 #include "data/recording_define.h"
 #include "data/recording_format.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
 
 /*
  * The file of a recording, from which old segments may be dropped: the rest is copied to

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/idtable.h"
 #include "data/snapshot.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
 
 /*
  * Converts frames of a snapshot to frames of a recording.

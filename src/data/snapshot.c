@@ -16,6 +16,8 @@
 #include "data/gather.h"
 #include "data/pipeline.h"
 #include "stacksnap.h"
+#include "data/gather_plan.h"
+#include "data/places.h"
 
 const char *ss_task_kind_name(enum ss_task_kind kind)
 {

@@ -12,6 +12,12 @@
 #include "data/facts.h"
 #include "data/module.h"
 #include "stacksnap.h"
+#include "data/gather_plan.h"
+
+/* Whether the function belongs to the library of its language (Python's threading, Java's
+   java.util, node's internal scripts), judged by its file or class, and not to the program.
+   False for native frames. */
+bool ss_frame_is_of_library(const struct ss_frame *frame);
 
 struct ss_stack {
 	struct ss_frame *frames; /* owned */

@@ -15,6 +15,7 @@
 #include "diagnose/lock.h"
 #include "diagnose/purpose.h"
 #include "data/call.h"
+#include "diagnose/wait_table.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)

@@ -6,6 +6,7 @@
 #include "diagnose/diagnose.h"
 #include "diagnose/wait_function.h"
 #include "data/pipeline.h"
+#include "diagnose/wait_table.h"
 
 /* A lock and the memory around it, while it is read. */
 struct reader {

@@ -23,6 +23,7 @@
 #include "data/facts.h"
 #include "data/futex.h"
 #include "data/snapshot.h"
+#include "diagnose/wait_table.h"
 
 /* The state of a lock, according to its memory. */
 struct ss_lock_state {

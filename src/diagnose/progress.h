@@ -8,6 +8,76 @@
 #include "data/facts.h"
 #include "data/snapshot.h"
 
+/* What a thread did between two readings. */
+enum ss_movement {
+	SS_MOVEMENT_UNKNOWN = 0, /* the kernel has no schedstat */
+	SS_MOVEMENT_NONE,	 /* it has not run */
+	SS_MOVEMENT_WOKEN,	 /* it was woken, and waits in the same place again */
+	SS_MOVEMENT_BUSY,	 /* it was runnable most of the time */
+	SS_MOVEMENT_MOVES,	 /* anything else */
+};
+
+/* "none", "woken", ... as in JSON. Never NULL. */
+const char *ss_movement_name(enum ss_movement movement);
+
+/* The worst that applies to a process. See stacksnap-hang(1). */
+enum ss_verdict {
+	SS_VERDICT_IDLE = 0, /* its threads wait for work */
+	SS_VERDICT_MOVING,
+	SS_VERDICT_BUSY, /* a thread is runnable most of the time */
+	/* a thread or goroutine made no progress, waiting for an application lock; or tasks
+	   of asyncio wait for each other */
+	SS_VERDICT_BLOCKED,
+	SS_VERDICT_STUCK,    /* a thread made no progress, in a wait that is not idle */
+	SS_VERDICT_DEADLOCK, /* a cycle of threads that made no progress */
+};
+
+/* "idle", "deadlock", ... Never NULL. */
+const char *ss_verdict_name(enum ss_verdict verdict);
+
+struct ss_thread_progress {
+	size_t thread; /* index in the last snapshot */
+	enum ss_movement movement;
+	bool stuck;
+	uint64_t run_ns;    /* on a CPU */
+	uint64_t ready_ns;  /* waiting for one */
+	uint64_t runs;	    /* how often it was put on a CPU */
+	uint64_t voluntary; /* context switches: it blocked, */
+	uint64_t forced;    /* or was preempted */
+	/* Innermost function common to all its stacks, or NULL; one of the program's
+	   language, if a runtime executes it */
+	const char *within;
+	unsigned samples; /* snapshots that contain its stack */
+	bool blocked;	  /* it made no progress, waiting for an application lock */
+};
+
+struct ss_progress;
+
+/*
+ * Compares the counters before and after, with snapshots taken in between, in order of
+ * time. All are symbolized; the last one contains all threads and is diagnosed. Counters
+ * and snapshots must outlive *ret. Errors: INVALID, NO_MEMORY.
+ */
+struct ss_error *ss_progress_new(const struct ss_activity *before,
+					const struct ss_activity *after,
+					const struct ss_snapshot *const *snapshots,
+					size_t count, struct ss_progress **ret);
+
+void ss_progress_free(struct ss_progress *progress);
+
+enum ss_verdict ss_progress_verdict(const struct ss_progress *progress);
+
+/* Whether no thread has run and each of them waits, without a time limit, for another
+   thread of the process: only a signal handler could end that. */
+bool ss_progress_is_closed(const struct ss_progress *progress);
+
+/* The time between the two readings. */
+uint64_t ss_progress_elapsed_ns(const struct ss_progress *progress);
+
+/* The progress of the thread with that index in the last snapshot. */
+const struct ss_thread_progress *
+ss_progress_thread(const struct ss_progress *progress, size_t index);
+
 struct ss_progress {
 	const struct ss_activity *before;
 	const struct ss_activity *after;

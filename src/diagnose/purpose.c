@@ -6,6 +6,8 @@
 #include "base/search.h"
 #include "diagnose/lock.h"
 #include "data/futex.h"
+#include "data/snapshot.h"
+#include "diagnose/wait_table.h"
 
 enum { COMMON_FRAMES_MAX = 4096 }; /* that are compared */
 

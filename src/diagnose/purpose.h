@@ -7,6 +7,7 @@
 
 #include "diagnose/wait_function.h"
 #include "data/snapshot.h"
+#include "diagnose/wait_table.h"
 
 /*
  * Frames counted from the outermost one: what two stacks have in common.

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "diagnose/wait_table.h"
 
 enum {
 	TEXT_MAX = 1 << 20,

@@ -9,6 +9,7 @@
 #include "base/vector.h"
 #include "data/snapshot.h"
 #include "stacksnap.h"
+#include "diagnose/wait_table.h"
 
 /*
  * The table of functions that are known to wait, and what they wait for. Its built-in part

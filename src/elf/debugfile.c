@@ -16,6 +16,7 @@
 #include <xxhash.h>
 
 #include "base/io.h"
+#include "data/pipeline.h"
 
 /* Limit of the bytes that are hashed, so that a large file costs a tenth of a second. The
    symbol tables of programs of 100 MB have 35 MB. */

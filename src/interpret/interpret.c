@@ -17,6 +17,9 @@
 #include "data/snapshot_message.h"
 #include "data/pipeline.h"
 #include "data/snapshot.h"
+#include "data/gather_plan.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
 
 SS_DEFINE_CLEANUP(struct ss_interpretation, ss_interpretation, ss_interpretation_free)
 

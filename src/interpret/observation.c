@@ -10,6 +10,12 @@
 #include "base/error.h"
 #include "data/capture.h"
 #include "data/pipeline.h"
+#include "capture/activity.h"
+#include "capture/late_reader.h"
+#include "data/gather_plan.h"
+#include "diagnose/progress.h"
+#include "interpret/interpret.h"
+#include "process/spawn.h"
 
 enum {
 	CAPTURES = 8,

@@ -9,6 +9,10 @@
 #include "base/vector.h"
 #include "data/capture.h"
 #include "data/pipeline.h"
+#include "capture/late_reader.h"
+#include "data/gather_plan.h"
+#include "interpret/interpret.h"
+#include "process/spawn.h"
 
 enum {
 	PLANS_MAX = 3, /* of runtimes, for the captures of a series */
@@ -472,8 +476,7 @@ void ss_interpret_as_owner(const struct ss_target *target,
 struct ss_error *ss_snapshot_take(pid_t pid, const struct ss_snapshot_options *options,
 				  struct ss_snapshot **ret)
 {
-	struct ss_snapshot_options given = { .interpret = { .goroutines = true,
-							    .tasks = true } };
+	struct ss_snapshot_options given = { .size = 0 };
 	struct ss_process_source_options source_options = {
 		.size = sizeof(source_options), .capture = &given.capture
 	};
@@ -483,14 +486,26 @@ struct ss_error *ss_snapshot_take(pid_t pid, const struct ss_snapshot_options *o
 	if (options)
 		memcpy(&given, options, SS_MIN(options->size, sizeof(given)));
 	given.capture.size = sizeof(given.capture);
-	given.interpret.size = sizeof(given.interpret);
-	given.interpret.stops = SS_INTERPRET_STOPS;
-	source_options.no_related = given.interpret.no_waits;
+	struct ss_interpret_options interpret = {
+		.size = sizeof(interpret),
+		.max_frames = given.max_frames,
+		.native = given.native,
+		.tasks = !given.no_tasks,
+		.goroutines = !given.no_tasks,
+		.raw = given.raw,
+		.no_waits = given.no_waits,
+		.symbolize_flags = given.symbolize_flags,
+		.debug_dir = given.debug_dir,
+		.sysroot = given.sysroot,
+		.timeout_ms = given.timeout_ms,
+		.stops = SS_INTERPRET_STOPS,
+	};
+	source_options.no_related = given.no_waits;
 	struct ss_error *error = ss_process_source_new(pid, &source_options, &source);
 	if (error)
 		return error;
-	ss_interpret_as_owner(source->target, &given.interpret);
-	error = ss_interpret(&source->last, &given.interpret, &result);
+	ss_interpret_as_owner(source->target, &interpret);
+	error = ss_interpret(&source->last, &interpret, &result);
 	if (error)
 		return error;
 	if (result->count == 0)

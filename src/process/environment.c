@@ -10,6 +10,7 @@
 #include "base/child.h"
 #include "base/cleanup.h"
 #include "process/target.h"
+#include "process/process_list.h"
 
 /* The kernel limits arguments and environment together to a quarter of the limit of the stack. A
    longer value is no label. */

@@ -2,6 +2,7 @@
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
+#include "data/gather_plan.h"
 
 enum {
 	/* Kept in registers */

@@ -13,6 +13,7 @@
 
 #include "data/gather.h"
 #include "process/bpf.h"
+#include "data/gather_plan.h"
 
 enum {
 	SS_GATHER_RECORD_SIZE = 64 << 10,

@@ -14,6 +14,7 @@
 #include "base/vector.h"
 #include "base/proc_process.h"
 #include "process/target.h"
+#include "process/process_list.h"
 
 enum { STAT_MAX = 4096, COMMAND_MAX = 4096, CGROUPS_MAX = 128 << 10, PATH_SIZE = 64 };
 

@@ -12,6 +12,7 @@
 
 #include "process/cpu_clock.h"
 #include "process/gather_program.h"
+#include "data/gather_plan.h"
 
 enum { SS_SAMPLE_PROGRAMS = 16 }; /* in the life of a reader */
 

@@ -16,6 +16,7 @@
 
 #include "base/child.h"
 #include "process/target.h"
+#include "process/spawn.h"
 
 /* The file that execvp() executes. False: there is none. */
 static bool find_program(const char *name, char path[PATH_MAX])

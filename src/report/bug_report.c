@@ -12,6 +12,7 @@
 #include "report/escape.h"
 #include "report/format.h"
 #include "report/json.h"
+#include "data/capture.h"
 
 /*
  * The signature by which apport(1) recognises a crash without names of functions, as fields of

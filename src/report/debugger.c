@@ -9,7 +9,7 @@
 #include "report/escape.h"
 #include "report/format.h"
 #include "report/stack_cache.h"
-#include "data/profile.h"
+#include "report/profile.h"
 
 /*
  * The layout of eu-stack without options: frames of inlined functions are neither shown nor

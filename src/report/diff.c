@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/idtable.h"
-#include "data/profile_condense.h"
+#include "report/profile_condense.h"
+#include "diagnose/progress.h"
 
 const char *ss_change_name(enum ss_change change)
 {

@@ -6,7 +6,8 @@
 
 #include "report/format.h"
 #include "report/group.h"
-#include "data/profile.h"
+#include "report/profile.h"
+#include "diagnose/progress.h"
 
 /* One of two snapshots. */
 struct ss_diff_side {

@@ -11,7 +11,7 @@
 #include "report/escape.h"
 #include "report/format.h"
 #include "report/group.h"
-#include "data/profile.h"
+#include "report/profile.h"
 
 enum { NS_PER_US = 1000 };
 

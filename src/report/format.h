@@ -22,8 +22,10 @@
 
 #include "base/error.h"
 #include "report/rows.h"
-#include "data/profile.h"
+#include "report/profile.h"
 #include "stacksnap.h"
+#include "data/heap.h"
+#include "diagnose/progress.h"
 
 /* The kinds of input of a format. */
 enum ss_format_input {

@@ -13,7 +13,9 @@
 #include "report/pprof.h"
 #include "report/quantity.h"
 #include "report/trace.h"
-#include "data/profile.h"
+#include "report/profile.h"
+#include "stacksnap/trace.h"
+#include "trace/trace.h"
 
 enum { SAMPLES_MAX = 16 << 20 };
 

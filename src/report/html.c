@@ -9,7 +9,8 @@
 #include "report/json.h"
 #include "report/page.h"
 #include "report/pprof.h"
-#include "data/profile_waits.h"
+#include "report/profile_waits.h"
+#include "stacksnap/record.h"
 
 enum { US = 1000 };
 

@@ -23,6 +23,7 @@
 #include <stdio.h>
 
 #include "report/format.h"
+#include "stacksnap/trace.h"
 
 struct ss_json {
 	FILE *out;

@@ -5,6 +5,7 @@
 #include "report/json.h"
 #include "report/merged.h"
 #include "report/names.h"
+#include "diagnose/progress.h"
 
 static void write_captures(struct ss_json *json, const struct ss_snapshots *snapshots)
 {

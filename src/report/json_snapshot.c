@@ -11,6 +11,7 @@
 #include "report/names.h"
 #include "report/stack_cache.h"
 #include "report/text.h"
+#include "data/heap.h"
 
 static const char *source_name(enum ss_frame_source source)
 {

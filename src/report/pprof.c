@@ -21,6 +21,7 @@
 #include "report/escape.h"
 #include "report/format.h"
 #include "report/wait_text.h"
+#include "stacksnap/record.h"
 
 enum { LABEL_KEY = 1, LABEL_TEXT, LABEL_NUMBER };
 

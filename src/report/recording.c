@@ -5,6 +5,9 @@
 #include <fcntl.h>
 
 #include "report/format.h"
+#include "crash/minidump.h"
+#include "data/recording.h"
+#include "stacksnap/record.h"
 
 /*
  * A minidump, for debuggers and crash collectors. It is made from the capture: the snapshot has

@@ -13,7 +13,8 @@
 #include "report/format.h"
 #include "report/json.h"
 #include "report/wait_text.h"
-#include "data/profile.h"
+#include "report/profile.h"
+#include "diagnose/progress.h"
 
 enum { HASH_SIZE = 33 };
 

@@ -13,7 +13,8 @@
 #include "report/text.h"
 #include "report/text_frames.h"
 #include "report/wait_text.h"
-#include "data/profile.h"
+#include "report/profile.h"
+#include "diagnose/progress.h"
 
 enum { THREADS_MAX = 20 }; /* of each part, without -v */
 

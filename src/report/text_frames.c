@@ -10,7 +10,7 @@
 #include "report/quantity.h"
 #include "report/style.h"
 #include "report/text.h"
-#include "data/profile.h"
+#include "report/profile.h"
 #include "stacksnap.h"
 
 /*

@@ -12,6 +12,7 @@
 #include "report/text.h"
 #include "report/text_frames.h"
 #include "report/wait_text.h"
+#include "diagnose/progress.h"
 
 enum {
 	THREADS_MAX = 10, /* of each class, without -v */

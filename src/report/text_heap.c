@@ -9,6 +9,7 @@
 #include "report/quantity.h"
 #include "report/style.h"
 #include "report/text.h"
+#include "data/heap.h"
 
 enum { NAME_COLUMN = 24, SIZE_COLUMN = 12, COUNT_COLUMN = 14 };
 

@@ -13,8 +13,10 @@
 #include "report/style.h"
 #include "report/text.h"
 #include "report/trace.h"
-#include "data/profile_condense.h"
-#include "data/profile.h"
+#include "report/profile_condense.h"
+#include "report/profile.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
 
 /* What the parts of a profile as text share. */
 

@@ -6,8 +6,8 @@
 #define SS_REPORT_TEXT_PROFILE_H
 
 #include "report/format.h"
-#include "data/profile_condense.h"
-#include "data/profile_waits.h"
+#include "report/profile_condense.h"
+#include "report/profile_waits.h"
 
 /* Writes "name (module)"; a long name is truncated unless options are verbose. */
 void ss_text_profile_name(const struct ss_profile *profile, uint64_t function,

@@ -12,8 +12,8 @@
 #include "report/style.h"
 #include "report/text_profile.h"
 #include "report/wait_text.h"
-#include "data/profile.h"
-#include "data/profile_waits.h"
+#include "report/profile.h"
+#include "report/profile_waits.h"
 
 enum { NAMES_SHOWN = 3 };
 

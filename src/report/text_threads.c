@@ -11,7 +11,8 @@
 #include "report/style.h"
 #include "report/text.h"
 #include "report/wait_text.h"
-#include "data/profile.h"
+#include "report/profile.h"
+#include "data/snapshot.h"
 
 enum { ITEMS_MAX = 12 }; /* ids and ranges of a group without -v */
 

@@ -10,7 +10,7 @@
 #include "report/style.h"
 #include "report/text_profile.h"
 #include "report/wait_text.h"
-#include "data/profile_condense.h"
+#include "report/profile_condense.h"
 
 enum {
 	PARTS = SS_TOP_WAITS + 1,

@@ -9,6 +9,8 @@
 #include "report/escape.h"
 #include "report/json.h"
 #include "report/quantity.h"
+#include "stacksnap/trace.h"
+#include "trace/trace.h"
 
 /* Those of the scopes of each probe of a profile, of which there are at most
    SS_DURATION_PROBES. The caller frees them; NULL: no memory. */

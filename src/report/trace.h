@@ -12,8 +12,9 @@
 #include <stdio.h>
 
 #include "base/vector.h"
-#include "data/profile.h"
+#include "report/profile.h"
 #include "stacksnap.h"
+#include "stacksnap/trace.h"
 
 /*
  * The distribution of durations, in constant memory: sixteen ranges for each power of two, so that

@@ -35,6 +35,7 @@
 #include "data/memory.h"
 #include "data/session.h"
 #include "stacksnap.h"
+#include "data/gather_plan.h"
 
 /* What a runtime knows of the process. */
 struct ss_runtime_process {

@@ -11,6 +11,7 @@
 #include "sample/on_cpu.h"
 #include "process/page_cache.h"
 #include "process/process_memory.h"
+#include "data/gather_plan.h"
 
 enum {
 	SS_GATHER_TURNS = 128,	     /* in a tick */

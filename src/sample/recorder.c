@@ -22,6 +22,9 @@
 #include "sample/stop_guard.h"
 #include "sample/ticker.h"
 #include "process/own_thread.h"
+#include "process/spawn.h"
+#include "sample/recorder.h"
+#include "stacksnap/record.h"
 
 enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024, NICE_MIN = -20 };
 /* How long to wait for a thread that does not stop: a share of the period, within these

@@ -6,6 +6,7 @@
 #include "base/idtable.h"
 #include "data/recording_format.h"
 #include "sample/frame_check.h"
+#include "data/gather_plan.h"
 
 enum {
 	CAPTURES_MAX = 3,

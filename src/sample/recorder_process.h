@@ -11,6 +11,7 @@
 #include "data/recording_writer.h"
 #include "sample/load_feed.h"
 #include "sample/sampler.h"
+#include "data/gather_plan.h"
 
 struct ss_samples {
 	SS_VECTOR(struct ss_sample_record) items;

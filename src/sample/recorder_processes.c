@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "stacksnap/record.h"
 
 /* If none were left for ticks, the threads of all processes would seem to end. */
 enum { SPARE_FILES = 32, PROCESS_FILES = 10 };

@@ -7,6 +7,7 @@
 
 #include "sample/recorder_process.h"
 #include "sample/family.h"
+#include "stacksnap/record.h"
 
 struct ss_processes {
 	SS_VECTOR(struct ss_recorder_process *) items;

@@ -13,6 +13,7 @@
 #include "data/futex.h"
 #include "data/snapshot.h"
 #include "data/recording_wait_record.h"
+#include "diagnose/wait_table.h"
 
 enum {
 	SHARE = 100,		     /* lookups take one part in so many of the time, */

@@ -9,6 +9,7 @@
 #include "base/idtable.h"
 #include "data/recording_writer.h"
 #include "sample/wait_facts.h"
+#include "diagnose/wait_table.h"
 
 enum { SS_WAIT_NAME_MAX = 64 };
 

@@ -16,6 +16,9 @@
 #include "sample/build_ids.h"
 #include "data/recording_format.h"
 #include "data/recording_writer.h"
+#include "sample/trace_recorder.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
 
 enum { NAME_MAX_SIZE = 64 };
 

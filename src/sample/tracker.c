@@ -10,6 +10,8 @@
 #include "sample/address_space.h"
 #include "sample/module_loads.h"
 #include "sample/module_set.h"
+#include "sample/tracker.h"
+#include "stacksnap/record.h"
 
 /* A module that was loaded since the last poll. */
 struct fresh {

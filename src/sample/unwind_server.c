@@ -22,6 +22,7 @@
 #include "data/recording_writer.h"
 #include "symbolize/demangle.h"
 #include "symbolize/names.h"
+#include "data/gather_plan.h"
 
 /* Frames among which the function is that waits, and the size of the largest file whose symbols
    are read for that. */

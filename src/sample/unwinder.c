@@ -10,6 +10,7 @@
 #include "sample/unwind_server.h"
 #include "sample/recorder_wire.h"
 #include "data/recording_format.h"
+#include "sandbox/sandbox.h"
 
 enum {
 	TIMEOUT_MS = 5000,   /* time limit of a request; less than that of the watchdog */

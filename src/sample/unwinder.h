@@ -17,6 +17,7 @@
 #include "sample/address_space.h"
 #include "sample/gathers.h"
 #include "sample/module_set.h"
+#include "data/gather_plan.h"
 
 /* A module, by its id. */
 struct ss_unwinder_module {

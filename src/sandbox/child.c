@@ -14,6 +14,7 @@
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "sandbox/sandbox.h"
 
 enum {
 	SLOW_MS = 1000,

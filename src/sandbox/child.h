@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "sandbox/confine.h"
 #include "stacksnap.h"
+#include "sandbox/sandbox.h"
 
 /* Memory that the child shares with its parent. Belongs to one run at a time. */
 struct ss_child_page {

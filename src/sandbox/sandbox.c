@@ -13,6 +13,7 @@
 #include "data/pipeline.h"
 #include "data/session.h"
 #include "sandbox/child.h"
+#include "sandbox/sandbox.h"
 
 enum {
 	SKIPS_MAX = 3, /* modules that are skipped before names are given up */

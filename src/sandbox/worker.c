@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/vector.h"
+#include "sandbox/sandbox.h"
 
 enum {
 	BUFFER_MIN = 256 << 10,

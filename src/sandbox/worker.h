@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "sandbox/confine.h"
 #include "stacksnap.h"
+#include "sandbox/sandbox.h"
 
 /* Bytes, and files that the worker may read. */
 struct ss_worker_request {

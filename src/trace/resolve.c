@@ -6,6 +6,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "sandbox/sandbox.h"
 
 enum { TIMEOUT_MS = 120000, CPU_S = 110 };
 

@@ -1,6 +1,7 @@
 #include "trace/stack_cache.h"
 
 #include <string.h>
+#include "stacksnap/trace.h"
 
 enum {
 	ITEMS_MAX = 8192,

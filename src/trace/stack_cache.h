@@ -13,6 +13,7 @@
 #include "base/idtable.h"
 #include "base/vector.h"
 #include "trace/stacks_child.h"
+#include "stacksnap/trace.h"
 
 /* A word of the stack or a register, for comparison. */
 struct ss_stack_word {

@@ -4,6 +4,8 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
+#include "sandbox/sandbox.h"
+#include "stacksnap/trace.h"
 
 enum { TIMEOUT_MS = 20000, FAILURES_MAX = 3 };
 

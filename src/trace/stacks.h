@@ -13,6 +13,7 @@
 #include "trace/code_map.h"
 #include "trace/stack_cache.h"
 #include "trace/stacks_child.h"
+#include "stacksnap/trace.h"
 
 struct ss_trace_stacks {
 	struct ss_stack_server *server;

@@ -14,6 +14,8 @@
 #include "trace/resolve.h"
 #include "trace/stacks.h"
 #include "trace/threads.h"
+#include "stacksnap/trace.h"
+#include "trace/trace.h"
 
 /* Frames that are so far apart are on different stacks: of coroutines, or of signal handlers. */
 enum { STACK_DISTANCE = 1 << 20 };

@@ -10,6 +10,7 @@
 #include "elf/elffile.h"
 #include "runtime/go/goroutines.h"
 #include "unwind/cfi.h"
+#include "data/gather_plan.h"
 
 enum {
 	NUMBERS_MAX = 4096, /* bytes of one function; typically a few dozen */

@@ -8,6 +8,7 @@
 
 #include "unwind/cfi.h"
 #include "unwind/walk.h"
+#include "data/gather_plan.h"
 
 /* address: ELF virtual. False: not a Go program, or its tables do not cover address. */
 bool ss_go_row_make(struct ss_image *image, uint64_t address, struct ss_cfi_row *ret);

@@ -9,6 +9,8 @@
 #include "unwind/go.h"
 #include "unwind/saved_stacks.h"
 #include "unwind/walk.h"
+#include "data/gather_plan.h"
+#include "data/pipeline.h"
 
 enum {
 	FRAMES_MAX = 4 << 20, /* the default: a 64 MiB stack of the smallest frames */

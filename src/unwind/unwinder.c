@@ -11,6 +11,7 @@
 #include "data/pipeline.h"
 #include "data/snapshot.h"
 #include "unwind/cfi.h"
+#include "data/gather_plan.h"
 
 struct ss_images *ss_images_new(const struct ss_session *session)
 {

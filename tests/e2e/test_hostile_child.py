@@ -1,8 +1,9 @@
-# ctest: tries=100
+# ctest: tries=300
 """Sandboxed children that were taken over (tests/hostile): whatever they send, write or do, the
 parent neither crashes nor hangs, and says what is missing; what they request is refused.
 STACKSNAP_TRIES=N runs each command N times."""
 
+import concurrent.futures
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ DENY = os.path.join(TARGETS, "deny_syscalls")
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 LANDLOCK = "444"  # landlock_create_ruleset(2)
 TRIES = int(os.environ.get("STACKSNAP_TRIES", "1"))
+AT_ONCE = min(TRIES, 4)
 # Of a failed assertion, a sanitizer, the library's own checks, or libc's. A child that records may
 # print "AddressSanitizer:DEADLYSIGNAL"; its report goes elsewhere.
 CRASHED = re.compile("Sanitizer: |runtime error|Assertion|malloc\\(|free\\(")
@@ -38,26 +40,36 @@ class HostileChild(EndToEnd):
         self.directory = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.directory)
 
-    def run_hostile(self, mode, *words, prefix=(), tool=HOSTILE):
+    def run_hostile(self, mode, *words, prefix=(), tool=HOSTILE, directory=None):
         result = subprocess.run(
             [*prefix, tool, *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, timeout=LIMIT_S * 2, cwd=self.directory,
+            stderr=subprocess.PIPE, timeout=LIMIT_S * 4, cwd=directory or self.directory,
             env=dict(os.environ, SS_HOSTILE=mode))
         return result.returncode, result.stderr.decode("utf-8", "replace")
 
-    def try_all(self, *words, targets=(), status=(0, 1, 2, 3, 4)):
-        for seed in range(TRIES):
-            with self.subTest(words=words, seed=seed):
-                code, err = self.run_hostile("random:%d" % seed, *words)
-                self.assertIn(code, status, err)
-                self.assertIsNone(CRASHED.search(err), err)
-                if code == 2:
-                    self.assertRegex(err, "stacksnap: .")
-                for target in targets:
-                    self.assert_free(target.pid)
-            for name in os.listdir(self.directory):
-                if name.startswith("stacksnap-"):
-                    os.unlink(os.path.join(self.directory, name))
+    def try_once(self, seed, words, targets, status):
+        with tempfile.TemporaryDirectory(dir=self.directory) as directory:
+            code, err = self.run_hostile("random:%d" % seed, *words, directory=directory)
+        self.assertIn(code, status, err)
+        self.assertIsNone(CRASHED.search(err), err)
+        if code == 2:
+            self.assertRegex(err, "stacksnap: .")
+        for target in targets:
+            self.assert_free(target.pid)
+
+    def try_all(self, *words, targets=([],) * AT_ONCE, status=(0, 1, 2, 3, 4)):
+        """targets: for each run that goes on at the same time, the processes of its command."""
+        def try_some(first):
+            pids = [target.pid for target in targets[first]]
+            for seed in range(first, TRIES, AT_ONCE):
+                try:
+                    self.try_once(seed, [*words, *pids], targets[first], status)
+                except (AssertionError, subprocess.TimeoutExpired) as error:
+                    raise AssertionError("%s, seed %d: %s" % (words, seed, error)) from error
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            for result in [pool.submit(try_some, first) for first in range(AT_ONCE)]:
+                with self.subTest(words=words):
+                    result.result()
 
     def record(self, target):
         path = os.path.join(self.directory, "recording")
@@ -66,21 +78,20 @@ class HostileChild(EndToEnd):
 
     def test_process(self):
         """Commands that look at a process."""
-        target = self.start("threads", 3, 2)
-        python = self.start_command([sys.executable, "-c", PYTHON])
+        native = [[self.start("threads", 3, 2)] for _ in range(AT_ONCE)]
+        python = [[self.start_command([sys.executable, "-c", PYTHON])] for _ in range(AT_ONCE)]
         for words in (("-f", "json"), ("hang", "--for=50ms"), ("heap",),
                       ("record", "-d", "100ms", "-r", "200"), ("record", "--on-cpu", "-d", "100ms"),
                       ("diff", "--after=50ms"), ("-c", "3", "--interval=20ms"),
                       ("-c", "2", "--interval=20ms", "-f", "folded"), ("top", "--once"),
                       ("trace", "-d", "100ms", "--stack", "-p", "write"), ("modules",)):
-            for process in (target, python):
-                self.try_all(*words, process.pid, targets=[process])
+            for targets in (native, python):
+                self.try_all(*words, targets=targets)
 
     def test_processes(self):
-        targets = [self.start("threads", 2, 2) for _ in range(3)]
-        pids = [target.pid for target in targets]
-        self.try_all(*pids, targets=targets)
-        self.try_all("hang", "--for=50ms", *pids, targets=targets)
+        targets = [[self.start("threads", 2, 2) for _ in range(3)] for _ in range(AT_ONCE)]
+        self.try_all(targets=targets)
+        self.try_all("hang", "--for=50ms", targets=targets)
 
     def test_files(self):
         """Commands that read files."""

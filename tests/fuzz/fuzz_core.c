@@ -6,6 +6,7 @@
 #include "core/core_file.h"
 #include "fuzz.h"
 #include "data/capture.h"
+#include "core/core_capture.h"
 
 static int file_of(const uint8_t *data, size_t size)
 {

@@ -15,6 +15,8 @@
 #include "fuzz.h"
 #include "base/encode.h"
 #include "data/recording_format.h"
+#include "data/recording.h"
+#include "stacksnap/record.h"
 
 enum { FUZZ_FILE_MAX = 1 << 16 };
 

@@ -28,6 +28,7 @@
 #include "data/gather.h"
 #include "data/session.h"
 #include "runtime/runtimes.h"
+#include "data/gather_plan.h"
 
 enum {
 	FUZZ_PAGE = 4096,

@@ -1,5 +1,8 @@
 /* A recording: opens it, reads all of it and converts it to snapshots. */
 #include "fuzz_file.h"
+#include "data/recording.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
 
 enum { SAMPLES_MAX = 20000, TICKS_MAX = 4 };
 

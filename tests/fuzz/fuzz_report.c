@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include "fuzz_file.h"
-#include "data/profile_load.h"
+#include "report/profile_load.h"
 #include "report/format.h"
+#include "stacksnap/record.h"
 
 /* More would take long and test nothing new. */
 enum { SAMPLES_MAX = 2000 };

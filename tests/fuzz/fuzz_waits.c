@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 #include "data/recording_wait_record.h"
+#include "stacksnap/record.h"
 
 static struct ss_recording *recording_new(void)
 {

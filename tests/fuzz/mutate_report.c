@@ -15,7 +15,9 @@
 
 #include "fuzz_file.h"
 #include "report/format.h"
-#include "data/profile_load.h"
+#include "report/profile_load.h"
+#include "data/recording.h"
+#include "stacksnap/record.h"
 
 enum {
 	TRIES = 150,

@@ -29,6 +29,7 @@
 #include "sandbox/child.h"
 #include "sandbox/confine.h"
 #include "stacksnap.h"
+#include "data/gather_plan.h"
 
 enum { MAPPINGS_MAX = 64, MESSAGE_MAX = 70000, FILES = 1024 };
 

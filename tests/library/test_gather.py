@@ -1,4 +1,4 @@
-"""A gather plan that describes CPython 3.11 (tests/example/python_frames.c), executed while
+"""A gather plan that describes CPython 3.11 (python_frames.c), executed while
 threads of a real interpreter run."""
 
 import os
@@ -8,7 +8,7 @@ import sys
 import unittest
 
 LIMIT_S = 60
-EXAMPLE = os.path.join(os.environ["BUILD"], "tests", "example", "example_python_frames_")
+PROGRAM_PATH = os.path.join(os.environ["BUILD"], "tests", "python_frames")
 PROGRAM = """
 import ctypes, sys, threading
 print("%#x" % ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime")))
@@ -53,30 +53,29 @@ class Python(unittest.TestCase):
         lines = iter(self.process.stdout.readline, "ready\n")
         self.address, self.users, self.deep, self.spins = (line.strip() for line in lines)
 
-    def gather(self, kind, *arguments):
-        result = subprocess.run([EXAMPLE + kind, str(self.process.pid), self.address,
+    def gather(self, *arguments):
+        result = subprocess.run([PROGRAM_PATH, str(self.process.pid), self.address,
                                  *arguments], timeout=LIMIT_S, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return {words[0]: words[1:] for words in map(str.split, result.stdout.splitlines())}
 
     def test_functions(self):
-        for kind in ("static", "shared"):
-            threads = self.gather(kind)
-            self.assertEqual(set(threads),
-                             {str(self.process.pid), self.users, self.deep, self.spins})
-            outer = ["run", "_bootstrap_inner", "_bootstrap"]
-            inner = ["wait", "wait", "wait_here", "calls_wait"]
-            self.assertEqual(threads[self.users][1:], inner + ["generate", "uses_generator"] + outer)
-            self.assertEqual(threads[self.deep][1:], inner + ["deep"] * 701 + outer)
-            self.assertEqual(threads[self.spins][-4:], ["spin"] + outer)
-            self.assertEqual(threads[str(self.process.pid)][-1], "<module>")
+        threads = self.gather()
+        self.assertEqual(set(threads),
+                         {str(self.process.pid), self.users, self.deep, self.spins})
+        outer = ["run", "_bootstrap_inner", "_bootstrap"]
+        inner = ["wait", "wait", "wait_here", "calls_wait"]
+        self.assertEqual(threads[self.users][1:], inner + ["generate", "uses_generator"] + outer)
+        self.assertEqual(threads[self.deep][1:], inner + ["deep"] * 701 + outer)
+        self.assertEqual(threads[self.spins][-4:], ["spin"] + outer)
+        self.assertEqual(threads[str(self.process.pid)][-1], "<module>")
 
     def test_thread_pointers(self):
         """They are known of the thread that ran, and was stopped; it is the one that the
         interpreter has them for."""
         for _ in range(20):
-            threads = self.gather("static")
+            threads = self.gather()
             self.assertNotIn("different", [words[0] for words in threads.values()])
             if threads[self.spins][0] == "same":
                 return
@@ -84,7 +83,7 @@ class Python(unittest.TestCase):
 
     def test_whole_stacks(self):
         """The interpreter's own stacks, copied in one piece each, have the same frames."""
-        threads = self.gather("static", "chunks")
+        threads = self.gather("chunks")
         self.assertEqual(len(threads), 4)
         codes = threads[self.deep][1:]
         self.assertEqual(len(codes), 4 + 701 + 3)

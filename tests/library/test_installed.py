@@ -66,10 +66,12 @@ class Installed(unittest.TestCase):
                 os.rename(path + ".away", path)
 
     def test_cplusplus(self):
-        """The header needs no other header, in C++ as well."""
-        for compiler, language in ((os.environ["CC"], "c"), ("c++", "c++")):
-            run([compiler, "-x", language, "-Wall", "-Wextra", "-Werror", "-pedantic",
-                 "-fsyntax-only", os.path.join(self.prefix, "include/stacksnap.h")])
+        """The headers need no other header, in C++ as well."""
+        include = os.path.join(self.prefix, "include")
+        for name in ("stacksnap.h", "stacksnap/record.h", "stacksnap/trace.h"):
+            for compiler, language in ((os.environ["CC"], "c"), ("c++", "c++")):
+                run([compiler, "-x", language, "-Wall", "-Wextra", "-Werror", "-pedantic",
+                     "-I", include, "-fsyntax-only", os.path.join(include, name)])
 
     def test_version(self):
         version = run(["pkg-config", "--modversion", "stacksnap"], env=self.environment)

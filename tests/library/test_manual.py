@@ -49,6 +49,11 @@ def options_of_help(command):
     return set().union(*(options(line) for line in lines))
 
 
+def headers():
+    return "".join(read("include/" + name) for name in
+                   ("stacksnap.h", "stacksnap/record.h", "stacksnap/trace.h"))
+
+
 def command_lines(text):
     """The command and options of each call of stacksnap in a text."""
     for part in re.split(r"\||&&|;|\$\(|[`'\"]|\n(?! )", text):
@@ -61,7 +66,7 @@ def command_lines(text):
 
 
 def prototypes_of_header():
-    text = re.sub(r"/\*.*?\*/", "", read("include/stacksnap.h"), flags=re.S)
+    text = re.sub(r"/\*.*?\*/", "", headers(), flags=re.S)
     return {squeeze(prototype) for prototype in re.findall(r"^SS_API ([^;]*;)", text, re.M)}
 
 

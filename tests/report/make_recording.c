@@ -38,6 +38,7 @@
 #include "base/vector.h"
 #include "data/recording_format.h"
 #include "data/recording_writer.h"
+#include "stacksnap/record.h"
 
 struct maker {
 	int fd;

@@ -24,6 +24,7 @@
 
 #include "base/io.h"
 #include "sandbox/child.h"
+#include "sandbox/sandbox.h"
 
 /* With sanitizers faults are theirs, and memory is not limited. */
 #if defined(__SANITIZE_ADDRESS__)

@@ -11,6 +11,7 @@
 
 #include "diagnose/deadlock.h"
 #include "diagnose/progress.h"
+#include "capture/activity.h"
 
 enum { THREADS = 5, FIRST_TID = 100 };
 

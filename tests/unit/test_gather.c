@@ -8,6 +8,7 @@
 #include "data/capture.h"
 #include "data/gather.h"
 #include "data/pipeline.h"
+#include "data/gather_plan.h"
 
 enum { BASE = 0x10000, SIZE = 4096 };
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sample/gathers.h"
+#include "data/gather_plan.h"
 
 enum { TID = 77, LIST = 0x1000, NODE = 0x100, ROOT = 0x9000 };
 

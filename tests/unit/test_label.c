@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "data/profile.h"
+#include "report/profile.h"
 
 static const struct ss_module libc = { .path = "/usr/lib/libc.so.6", .build_id = "9fa5" };
 static const struct ss_module program = { .path = "/opt/shop/" };

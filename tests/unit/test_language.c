@@ -8,6 +8,8 @@
 
 #include "diagnose/progress.h"
 #include "diagnose/purpose.h"
+#include "data/snapshot.h"
+#include "diagnose/wait_table.h"
 
 enum { FRAMES_MAX = 12 };
 

@@ -4,10 +4,11 @@
 #include "record_sample.h"
 
 #include "base/error.h"
-#include "data/profile_load.h"
+#include "report/profile_load.h"
 #include "data/recording.h"
 #include "data/recording_wait_record.h"
 #include "stacksnap.h"
+#include "stacksnap/record.h"
 
 enum { TICKS = 4 };
 

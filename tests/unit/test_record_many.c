@@ -10,6 +10,8 @@
 #include "data/snapshot.h"
 #include "sample/module_set.h"
 #include "stacksnap.h"
+#include "data/recording.h"
+#include "stacksnap/record.h"
 
 /* More than Linux lets a process map. A quadratic algorithm would take minutes. */
 enum { TRACKED = 1000000, RECORDED = 200000, FRAMES = 500000 };

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "cli/record_report.h"
+#include "stacksnap/record.h"
 
 /* What the summary says on standard error. */
 static void summarize(const struct ss_recorder_summary *summary, bool on_cpu, char *ret,

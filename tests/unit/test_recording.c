@@ -7,6 +7,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "stacksnap.h"
+#include "data/recording.h"
+#include "stacksnap/record.h"
 
 static uint64_t same_hash(const void *key, size_t size)
 {

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "process/sample_reader.h"
+#include "data/gather_plan.h"
 
 enum { NODES = 40, TRIES = 2000, PERIOD_NS = 1000 * 1000 };
 

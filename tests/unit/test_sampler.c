@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "sample/sampler.h"
 #include "sample/ticker.h"
+#include "data/gather_plan.h"
 
 enum {
 	THREADS_MAX = 32,

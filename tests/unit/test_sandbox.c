@@ -19,6 +19,7 @@
 #include "data/pipeline.h"
 #include "data/session.h"
 #include "sandbox/child.h"
+#include "sandbox/sandbox.h"
 
 /* A job that fails as it is told to. */
 struct job {

@@ -13,6 +13,7 @@
 #include "capture/tasks.h"
 #include "process/kept_files.h"
 #include "process/target.h"
+#include "data/gather_plan.h"
 
 static int orders[2]; /* a pipe to the child */
 

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "trace/stack_cache.h"
+#include "stacksnap/trace.h"
 
 enum { WORDS = 8, WORD = 8, NUMBER = 7 };
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "stacksnap.h"
+#include "crash/supervisor.h"
 
 static pid_t start(void)
 {

@@ -49,11 +49,9 @@ static void assert_text(const struct ss_diff_input *input, size_t groups, bool a
 		fail_msg("'%s' is not in: %s", wanted, text);
 }
 
-enum {
-	READY = SS_STATUS_RUNNABLE,
-	WAITS = SS_STATUS_WAITING,
-	RUNS = SS_STATUS_RUNNING,
-};
+#define READY SS_STATUS_RUNNABLE
+#define WAITS SS_STATUS_WAITING
+#define RUNS SS_STATUS_RUNNING
 
 /* By name: what each task does in the two snapshots, and its change. */
 static const struct {

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "stacksnap.h"
+#include "stacksnap/record.h"
 
 enum { PAGE = 4096, PAGES = 3 };
 

@@ -16,6 +16,7 @@
 #include "base/idtable.h"
 #include "sample/unwind_server.h"
 #include "sample/unwinder.h"
+#include "sandbox/sandbox.h"
 
 enum { BASE = 0x700000000000, SIZE = 0x10000, MAX_FRAMES = 100, ARENA = 1 << 20 };
 

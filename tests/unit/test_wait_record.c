@@ -13,6 +13,7 @@
 
 #include "base/encode.h"
 #include "data/recording_wait_record.h"
+#include "stacksnap/record.h"
 
 enum { MANY = 100 };
 

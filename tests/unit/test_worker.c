@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "sandbox/worker.h"
+#include "sandbox/sandbox.h"
 
 enum { PAGE = 4096, RANGES = SS_MEMORY_RANGES_BYTES / PAGE };
 enum { BIG = 10 << 20, FILES = 600, MODULE = 3, TIMEOUT_MS = 3000 };

@@ -15,6 +15,7 @@
 #include "runtime/python/tasks.h"
 #include "runtime/runtime.h"
 #include "runtime/runtimes.h"
+#include "data/gather_plan.h"
 
 enum {
 	INTERPRETERS_MAX = 256,

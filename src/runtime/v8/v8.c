@@ -17,6 +17,7 @@
 #include "runtime/module_symbols.h"
 #include "runtime/runtime.h"
 #include "runtime/v8/code.h"
+#include "data/gather_plan.h"
 
 enum {
 	FUNCTION_SIZE = 64,

@@ -10,8 +10,8 @@
  * Objects refer to each other by index; SS_ID_NONE is none. Functions that add an object
  * return its index, or SS_ID_NONE without memory.
  */
-#ifndef SS_DATA_PROFILE_H
-#define SS_DATA_PROFILE_H
+#ifndef SS_REPORT_PROFILE_H
+#define SS_REPORT_PROFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +21,8 @@
 #include "base/intern.h"
 #include "base/vector.h"
 #include "stacksnap.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
 
 /*
  * The names of frames in every format: the function, or module and offset, never a

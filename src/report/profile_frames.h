@@ -2,11 +2,13 @@
  * Translates modules, frames and stacks of one recording to indexes in a profile, each
  * when it is first used.
  */
-#ifndef SS_DATA_PROFILE_FRAMES_H
-#define SS_DATA_PROFILE_FRAMES_H
+#ifndef SS_REPORT_PROFILE_FRAMES_H
+#define SS_REPORT_PROFILE_FRAMES_H
 
-#include "data/profile_load.h"
-#include "data/profile.h"
+#include "report/profile_load.h"
+#include "report/profile.h"
+#include "data/recording.h"
+#include "stacksnap/record.h"
 
 /*
  * The tasks of recorded snapshots that are on no thread, as threads of a profile.

@@ -1,4 +1,4 @@
-#include "data/profile.h"
+#include "report/profile.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "stacksnap/record.h"
 
 const char *ss_label_base(const char *path)
 {

@@ -1,8 +1,8 @@
-#include "data/profile_condense.h"
+#include "report/profile_condense.h"
 
 #include <string.h>
 
-#include "data/profile.h"
+#include "report/profile.h"
 
 /* State of the construction. */
 struct condenser {

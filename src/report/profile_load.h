@@ -1,11 +1,12 @@
 /*
  * Adds the selected samples of recordings to a profile.
  */
-#ifndef SS_DATA_PROFILE_LOAD_H
-#define SS_DATA_PROFILE_LOAD_H
+#ifndef SS_REPORT_PROFILE_LOAD_H
+#define SS_REPORT_PROFILE_LOAD_H
 
 #include "base/error.h"
-#include "data/profile.h"
+#include "report/profile.h"
+#include "stacksnap/record.h"
 
 /* Select threads and modules; data is that of the options. */
 typedef bool ss_load_selects_thread(void *data, pid_t tid, const char *name);
@@ -26,7 +27,7 @@ struct ss_load_options {
 	unsigned set;	      /* of two that are compared: 0 or 1 */
 	bool raw;	      /* module and offset instead of names */
 	bool native;	/* also the native frames for which calls of a runtime stand */
-	bool unsampled; /* also CPU time that no sample stands for, see data/profile_series.h */
+	bool unsampled; /* also CPU time that no sample stands for, see report/profile_series.h */
 };
 
 /*

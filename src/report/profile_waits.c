@@ -1,4 +1,4 @@
-#include "data/profile_waits.h"
+#include "report/profile_waits.h"
 
 #include <seccomp.h>
 #include <stdio.h>
@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/graph.h"
-#include "data/profile.h"
+#include "report/profile.h"
+#include "diagnose/wait_table.h"
+#include "stacksnap/record.h"
 
 enum { ALIGNMENT = 8 };
 

@@ -1,13 +1,16 @@
-#include "data/profile_load.h"
+#include "report/profile_load.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/profile_frames.h"
-#include "data/profile.h"
-#include "data/profile_series.h"
-#include "data/profile_waits.h"
+#include "report/profile_frames.h"
+#include "report/profile.h"
+#include "report/profile_series.h"
+#include "report/profile_waits.h"
+#include "data/recording.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
 
 /*
  * Why samples of a recording have native frames instead of the functions of a language: counted for

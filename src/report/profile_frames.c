@@ -1,10 +1,12 @@
-#include "data/profile_frames.h"
+#include "report/profile_frames.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/profile.h"
+#include "report/profile.h"
+#include "data/recording.h"
+#include "stacksnap/record.h"
 
 /* Each is a thread of the profile, and takes memory as one. */
 enum { TASKS_MAX = 200000 };

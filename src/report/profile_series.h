@@ -2,10 +2,11 @@
  * Snapshots of one process, each in a recording of its own, are ticks of one recording in a
  * profile: its threads are the same, and its stacks add up.
  */
-#ifndef SS_DATA_PROFILE_SERIES_H
-#define SS_DATA_PROFILE_SERIES_H
+#ifndef SS_REPORT_PROFILE_SERIES_H
+#define SS_REPORT_PROFILE_SERIES_H
 
-#include "data/profile.h"
+#include "report/profile.h"
+#include "stacksnap/record.h"
 
 struct ss_series_thread {
 	pid_t tid;

@@ -1,10 +1,12 @@
 /*
  * Translates the system calls that the samples of one recording waited in.
  */
-#ifndef SS_DATA_PROFILE_WAITS_H
-#define SS_DATA_PROFILE_WAITS_H
+#ifndef SS_REPORT_PROFILE_WAITS_H
+#define SS_REPORT_PROFILE_WAITS_H
 
-#include "data/profile.h"
+#include "report/profile.h"
+#include "diagnose/wait_table.h"
+#include "stacksnap/record.h"
 
 /*
  * Copies what a thread of a recording waits for, so that the recording can be closed.

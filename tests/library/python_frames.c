@@ -1,6 +1,6 @@
 /*
- * An example of a gather plan: the Python functions of each thread of a CPython 3.11
- * process, as they were while its running threads stood still. It is also the proof that
+ * A gather plan made by hand: the Python functions of each thread of a CPython 3.11
+ * process, as they were while its running threads stood still. It proves that
  * plans can describe an interpreter: lists, pointers at offsets, thread pointers, bytes at
  * the end of a structure, and strings with a length.
  *
@@ -9,7 +9,7 @@
  * With "chunks" it copies the stacks on which the interpreter keeps its frames, as wholes,
  * instead of following the list of frames. Prints a line for each thread: its id, whether
  * the interpreter's id for it is its thread pointer (-: not known), and the functions, the
- * innermost first. It includes only the public header.
+ * innermost first.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -17,7 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <stacksnap.h>
+#include "data/gather_plan.h"
+#include "data/pipeline.h"
+#include "stacksnap.h"
 
 /* Offsets of CPython 3.11, x86-64. */
 enum {

@@ -1,9 +1,10 @@
-#include "data/profile_series.h"
+#include "report/profile_series.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/search.h"
+#include "stacksnap/record.h"
 
 static bool is_same(const char *a, const char *b)
 {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "capture/freeze.h"
 #include "capture/tasks.h"
+#include "capture/activity.h"
 
 SS_DEFINE_CLEANUP(struct ss_activity, activity, ss_activity_free)
 

@@ -4,12 +4,12 @@
  * one frame. A single address in a module is kept as it is, and so is a function
  * without a name whose start is known.
  */
-#ifndef SS_DATA_PROFILE_CONDENSE_H
-#define SS_DATA_PROFILE_CONDENSE_H
+#ifndef SS_REPORT_PROFILE_CONDENSE_H
+#define SS_REPORT_PROFILE_CONDENSE_H
 
 #include <stdbool.h>
 
-#include "data/profile.h"
+#include "report/profile.h"
 
 /* The addresses that a function or node stands for. */
 struct ss_places {
