@@ -662,7 +662,7 @@ static void (*const families[])(struct ss_diagnosis *d) = {
 
 /* fs/notify/fanotify/fanotify.c: the function that waits for an answer may be inlined into the
    other one. */
-static bool waits_for_permission(const struct ss_thread *thread)
+static bool waits_for_permission(const struct ss_task *thread)
 {
 	const char *stack = thread->kernel_stack;
 
@@ -742,8 +742,8 @@ static bool diagnose_threads(struct ss_snapshot *snapshot)
 {
 	static const struct ss_thread_facts nothing = { .call.number = -1 };
 
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		struct ss_thread *thread = &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		const struct ss_thread_facts *facts =
 			ss_facts_find_thread(snapshot->facts, thread->tid);
 		struct ss_diagnosis d = { .snapshot = snapshot,
@@ -766,7 +766,8 @@ static bool diagnose_threads(struct ss_snapshot *snapshot)
 
 static bool diagnose(struct ss_snapshot *snapshot, const struct ss_wait_table *table)
 {
-	snapshot->waits = calloc(snapshot->threads.count + 1, sizeof(*snapshot->waits));
+	snapshot->waits = calloc(snapshot->tasks[SS_TASK_THREAD].count + 1,
+				 sizeof(*snapshot->waits));
 	return snapshot->waits && descriptors_init(snapshot) &&
 	       diagnose_threads(snapshot) && ss_purposes_find(snapshot, table);
 }

@@ -371,12 +371,12 @@ static bool add_waiter(struct ss_snapshot *snapshot,
 		       const struct ss_recorder_waits_context *context,
 		       const struct ss_recorder_wait *wait)
 {
-	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+	struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 
 	if (!thread || !add_stack(snapshot, wait))
 		return false;
 	if (!context->find(context->data, wait->thread.tid, false, thread))
-		*thread = (struct ss_thread){ .name = "" };
+		*thread = (struct ss_task){ .name = "" };
 	thread->tid = wait->thread.tid;
 	thread->state = wait->thread.state;
 	thread->stack_id = (uint32_t)snapshot->stacks.count - 1;
@@ -386,8 +386,8 @@ static bool add_waiter(struct ss_snapshot *snapshot,
 
 static bool has_thread(const struct ss_snapshot *snapshot, pid_t tid)
 {
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		if (snapshot->threads.items[i].tid == tid)
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		if (snapshot->tasks[SS_TASK_THREAD].items[i].tid == tid)
 			return true;
 	}
 	return false;
@@ -399,14 +399,14 @@ static bool add_owners(struct ss_snapshot *snapshot,
 		       const struct ss_memory_fact *lock)
 {
 	for (size_t at = 0; at + sizeof(uint32_t) <= lock->size; at += sizeof(uint32_t)) {
-		struct ss_thread owner = {};
+		struct ss_task owner = {};
 		uint32_t word;
 		memcpy(&word, lock->bytes + at, sizeof(word));
 		word &= FUTEX_TID_MASK;
 		if (!word || !context->find(context->data, (pid_t)word, true, &owner) ||
 		    has_thread(snapshot, owner.tid))
 			continue;
-		struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+		struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 		if (!thread)
 			return false;
 		*thread = owner;
@@ -416,8 +416,8 @@ static bool add_owners(struct ss_snapshot *snapshot,
 
 static int compare_threads(const void *a, const void *b)
 {
-	const struct ss_thread *x = a;
-	const struct ss_thread *y = b;
+	const struct ss_task *x = a;
+	const struct ss_task *y = b;
 
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
@@ -446,11 +446,12 @@ static struct ss_snapshot *make_snapshot(const struct ss_recorder_waits_context 
 		if (!add_owners(snapshot, context, &facts->threads.items[i].lock))
 			return NULL;
 	}
-	for (size_t i = count; i < snapshot->threads.count; i++)
-		snapshot->threads.items[i].stack_id =
+	for (size_t i = count; i < snapshot->tasks[SS_TASK_THREAD].count; i++)
+		snapshot->tasks[SS_TASK_THREAD].items[i].stack_id =
 			(uint32_t)snapshot->stacks.count - 1;
-	qsort(snapshot->threads.items, snapshot->threads.count,
-	      sizeof(*snapshot->threads.items), compare_threads);
+	qsort(snapshot->tasks[SS_TASK_THREAD].items,
+	      snapshot->tasks[SS_TASK_THREAD].count,
+	      sizeof(*snapshot->tasks[SS_TASK_THREAD].items), compare_threads);
 	return take_ptr(snapshot);
 }
 
@@ -540,7 +541,7 @@ static bool diagnose(struct ss_recorder_waits *waits,
 	bool ok = !error;
 
 	for (size_t i = 0; i < count && ok; i++) {
-		const struct ss_thread *thread =
+		const struct ss_task *thread =
 			ss_snapshot_find_thread(snapshot, lookups[i].wait->thread.tid);
 		ok = take_wait(waits, context, &lookups[i], thread ? thread->wait : NULL);
 	}

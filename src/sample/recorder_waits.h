@@ -97,7 +97,7 @@ struct ss_recorder_lookup {
 /* Finds a thread of the process; inner: tid is that in its own pid namespace. name is valid until
    the next tick. False: there is no such thread. */
 typedef bool ss_recorder_thread_finder(void *data, pid_t tid, bool inner,
-				       struct ss_thread *ret);
+				       struct ss_task *ret);
 
 struct ss_recorder_waits_context {
 	struct ss_sampler *sampler;
