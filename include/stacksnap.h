@@ -579,7 +579,7 @@ SS_API const char *ss_owner_unknown_name(enum ss_owner_unknown reason);
 struct ss_related_process {
 	pid_t pid;
 	const char *name; /* comm; NULL: not known */
-	char state;	  /* as in struct ss_thread; '?': not known */
+	char state;	  /* as in struct ss_task; '?': not known */
 	bool same;	  /* the process of the waiting thread itself */
 };
 
@@ -679,7 +679,7 @@ enum ss_ipc_operation {
 /* A thread in its snapshot, which may be that of another process. */
 struct ss_thread_ref {
 	const struct ss_snapshot *snapshot;
-	const struct ss_thread *thread;
+	const struct ss_task *thread;
 };
 
 /* A frame of a lock's owner that refers to the lock: in its memory, a register or its
@@ -787,15 +787,54 @@ struct ss_wait {
 	bool within_process;
 };
 
-struct ss_thread {
+/* Kinds of tasks. To add one: its name in data/snapshot.c, its words in report/wording.c, and
+   whoever finds the tasks of a process. */
+enum ss_task_kind {
+	SS_TASK_THREAD = 0, /* of the kernel */
+	SS_TASK_GOROUTINE,  /* the runtime of Go runs it on threads */
+	SS_TASK_ASYNCIO,    /* of Python's asyncio, not ended; an event loop runs it */
+	SS_TASK_KINDS,
+};
+
+/* "thread", "goroutine" or "asyncio-task". Never NULL. */
+SS_API const char *ss_task_kind_name(enum ss_task_kind kind);
+
+/* What a task does, as its runtime records it. */
+enum ss_task_status {
+	SS_STATUS_UNKNOWN = 0, /* of a thread, which has a state instead */
+	SS_STATUS_RUNNABLE,    /* waits for a thread, or for its event loop, to run it */
+	SS_STATUS_RUNNING,
+	SS_STATUS_SYSCALL, /* in a system call or in C code, on a thread */
+	SS_STATUS_WAITING, /* see wait_reason */
+	SS_STATUS_PREEMPTED,
+	SS_STATUS_COPYSTACK, /* its stack is being moved */
+};
+
+/* "runnable", "running", "syscall", "waiting", ... Never NULL. */
+SS_API const char *ss_task_status_name(enum ss_task_status status);
+
+/* Something that executes functions one after the other and so has a stack. Members of which
+   the comment names kinds are set for these only. */
+struct ss_task {
+	enum ss_task_kind kind;
+	/* The thread's tid; what Go counts; the address of the object, which another task may
+	   get after its end. Otherwise the same in all snapshots of a process. */
+	uint64_t id;
+	/* The thread that runs it: a THREAD itself; the one on which a goroutine was; the one of
+	   the task's event loop. 0: none, or not known */
 	pid_t tid;
-	const char *name;    /* comm */
-	char state;	     /* before the stop: R S D T t Z X I, or '?' */
-	uint64_t stopped_ns; /* 0: never stopped */
+	const char *name; /* comm of a thread; a GOROUTINE has none: "" */
 	enum ss_end end;
 	const char *reason; /* details about end, in words, or NULL */
 	size_t frame_count;
-	uint32_t stack_id;	 /* equal for threads with equal frames and end */
+	/* Equal for tasks with equal frames and end. The frames of an ASYNCIO task are its
+	   coroutines, of which each awaits the one before; if it runs, only the outermost one:
+	   the others are on its thread. */
+	uint32_t stack_id;
+
+	/* THREAD */
+	char state;		 /* before the stop: R S D T t Z X I, or '?' */
+	uint64_t stopped_ns;	 /* 0: never stopped */
 	bool consistent;	 /* its registers and stack belong to one moment */
 	uint64_t thread_pointer; /* pthread_self() of most C libraries; 0: not known */
 	pid_t inner_tid;	 /* in its own pid namespace; 0: not known */
@@ -812,6 +851,47 @@ struct ss_thread {
 	const char *kernel_stack;
 	/* Why it has native frames in place of those of a runtime, or NULL */
 	const char *native_reason;
+
+	/* GOROUTINE, ASYNCIO */
+	enum ss_task_status status;
+	/* WAITING: in the words of the runtime, such as "chan receive", or the type of the
+	   future that it awaits, such as "Future"; NULL: not known */
+	const char *wait_reason;
+
+	/* GOROUTINE */
+	/* It has waited about that long, according to Go's garbage collector, which knows it
+	   after its second run. 0: not known */
+	uint64_t waiting_ns;
+	/* It runs, or is in a system call: its stack is that of thread tid */
+	bool on_thread;
+	bool changed; /* it ran while it was read: its stack is not known */
+	/* After ss_snapshot_diagnose(). WAITING: the function that waits for a lock, such as
+	   "sync.(*Mutex).Lock"; NULL: it waits for something else */
+	const char *lock_function;
+	bool blocked;	   /* see ss_snapshot_compare_goroutines() */
+	uint64_t run_mark; /* differs after it has run; 0: not known */
+	/* The path of the program or library whose runtime of Go runs it: a process may have
+	   several, each with ids of its own. NULL: not known */
+	const char *runtime;
+
+	/* ASYNCIO */
+	/* Tasks that it waits for, itself or by asyncio.gather(), a TaskGroup, asyncio.wait() or
+	   asyncio.wait_for(): indexes for ss_snapshot_task() */
+	const size_t *awaited;
+	size_t awaited_count;
+	bool awaits_all; /* it continues after all of these, and has no time limit */
+	/* After ss_snapshot_diagnose(): it is in a cycle of tasks that wait for each other;
+	   the index of the next one in the cycle */
+	bool in_cycle;
+	size_t cycle_next;
+};
+
+/* How far the tasks of a kind are known. */
+struct ss_task_coverage {
+	bool known;	/* they were looked for: there are no others */
+	size_t changed; /* ASYNCIO: how many more there are that ran while they were read, */
+	size_t unread;	     /* or that could not be read */
+	const char *problem; /* one line that says why they are not known, or NULL */
 };
 
 /* A language runtime of the process, whose frames are shown in place of native ones. */
@@ -821,85 +901,10 @@ struct ss_runtime_info {
 	const char *problem; /* why only native frames are shown, or NULL */
 };
 
-/* What a goroutine does, as the runtime of Go records it. */
-enum ss_goroutine_status {
-	SS_GOROUTINE_RUNNABLE = 0, /* waits for a thread to run on */
-	SS_GOROUTINE_RUNNING,	   /* runs on a thread */
-	SS_GOROUTINE_SYSCALL,	   /* in a system call or in C code, on a thread */
-	SS_GOROUTINE_WAITING,	   /* parked, see wait_reason */
-	SS_GOROUTINE_PREEMPTED,
-	SS_GOROUTINE_COPYSTACK, /* its stack is being moved */
-};
-
-/* "runnable", "running", "syscall", "waiting", ... as Go says it. Never NULL. */
-SS_API const char *ss_goroutine_status_name(enum ss_goroutine_status status);
-
-/* A goroutine: a thread of a Go program, which the runtime of Go runs on threads of the
-   kernel. */
-struct ss_goroutine {
-	uint64_t id;
-	enum ss_goroutine_status status;
-	const char *wait_reason; /* WAITING: "chan receive", ...; NULL: not known */
-	/* It has waited about that long, according to Go's garbage collector, which knows it
-	   after its second run. 0: not known */
-	uint64_t waiting_ns;
-	/* The thread on which it was; 0: none, or not known */
-	pid_t tid;
-	/* It runs, or is in a system call: its stack is that of thread tid */
-	bool on_thread;
-	bool changed;	   /* it ran while it was read: its stack is not known */
-	uint32_t stack_id; /* as in struct ss_thread, as the next three */
-	enum ss_end end;
-	const char *reason;
-	size_t frame_count;
-	/* After ss_snapshot_diagnose(). WAITING: the function that waits for a lock, such as
-	   "sync.(*Mutex).Lock"; NULL: it waits for something else */
-	const char *lock_function;
-	bool blocked;	   /* see ss_snapshot_compare_goroutines() */
-	uint64_t run_mark; /* differs after it has run; 0: not known */
-	/* The path of the program or library whose runtime of Go runs it: a process may have
-	   several, each with ids of its own. NULL: not known */
-	const char *runtime;
-};
-
-/* What a task of asyncio does. */
-enum ss_async_task_status {
-	SS_ASYNC_TASK_READY = 0, /* its event loop will run it */
-	SS_ASYNC_TASK_WAITING,	 /* for a future */
-	SS_ASYNC_TASK_RUNNING,	 /* on the thread of its event loop */
-};
-
-/* "ready", "waiting" or "running". Never NULL. */
-SS_API const char *ss_async_task_status_name(enum ss_async_task_status status);
-
-/* A task of Python's asyncio that has not ended. Its frames are its coroutines, of which each
-   awaits the one before; if it runs, only the outermost one: the others are on its thread. */
-struct ss_async_task {
-	const char *name;
-	enum ss_async_task_status status;
-	/* WAITING: the type of the future that it waits for, "Future", "Task" */
-	const char *awaited_type;
-	/* Tasks that it waits for, itself or by asyncio.gather(), a TaskGroup, asyncio.wait() or
-	   asyncio.wait_for(): indexes for ss_snapshot_async_task() */
-	const size_t *awaited;
-	size_t awaited_count;
-	bool awaits_all;   /* it continues after all of these, and has no time limit */
-	pid_t tid;	   /* the thread of its event loop; 0: not known */
-	uint32_t stack_id; /* as in struct ss_thread */
-	size_t frame_count;
-	/* After ss_snapshot_diagnose(): it is in a cycle of tasks that wait for each other;
-	   the index of the next one in the cycle */
-	bool in_cycle;
-	size_t cycle_next;
-	/* Of the object: the same in all snapshots, until the task has ended and another one may
-	   get it */
-	uint64_t address;
-};
-
 /* Threads that wait for each other in a cycle. They stood still together while their
    locks were read, so the cycle really existed. */
 struct ss_deadlock {
-	/* Indexes for ss_snapshot_thread(). Each waits for what the next one holds (or for
+	/* Indexes of threads. Each waits for what the next one holds (or for
 	   its end), the last for the first. */
 	const size_t *threads;
 	size_t count;  /* 1: the thread waits for itself */
@@ -909,7 +914,7 @@ struct ss_deadlock {
 
 /* A thread that others wait for, and that waits for no thread itself. */
 struct ss_blocker {
-	size_t thread;	/* index for ss_snapshot_thread() */
+	size_t thread;	/* index for ss_snapshot_task() */
 	size_t waiting; /* threads that wait for it, directly or through others */
 	size_t locks;	/* locks through which they wait; at least 1 */
 };
@@ -946,11 +951,18 @@ struct ss_cycle {
 
 /* All of these are valid as long as the snapshot. index must be below the count. */
 SS_API const struct ss_process *ss_snapshot_process(const struct ss_snapshot *snapshot);
-SS_API size_t ss_snapshot_thread_count(const struct ss_snapshot *snapshot);
-SS_API const struct ss_thread *ss_snapshot_thread(const struct ss_snapshot *snapshot,
-						  size_t index);
+/* Threads are ascending by tid, goroutines by id and by runtime, and tasks of asyncio by name. */
+SS_API size_t ss_snapshot_task_count(const struct ss_snapshot *snapshot,
+				     enum ss_task_kind kind);
+SS_API const struct ss_task *ss_snapshot_task(const struct ss_snapshot *snapshot,
+					      enum ss_task_kind kind, size_t index);
+SS_API const struct ss_task_coverage *
+ss_snapshot_task_coverage(const struct ss_snapshot *snapshot, enum ss_task_kind kind);
+/* A frame of task; 0 is the innermost. index must be below frame_count. */
+SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,
+						const struct ss_task *task, size_t index);
 /* The thread with this id, or NULL. */
-SS_API const struct ss_thread *ss_snapshot_find_thread(const struct ss_snapshot *snapshot,
+SS_API const struct ss_task *ss_snapshot_find_thread(const struct ss_snapshot *snapshot,
 						       pid_t tid);
 SS_API size_t ss_snapshot_module_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_module *ss_snapshot_module(const struct ss_snapshot *snapshot,
@@ -976,43 +988,6 @@ SS_API size_t ss_snapshot_cycle_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_cycle *ss_snapshot_cycle(const struct ss_snapshot *snapshot,
 						size_t index);
 
-/* Goroutines, ascending by id and by runtime, if what describes them was copied: see
-   ss_capture_plan_goroutines(). */
-SS_API size_t ss_snapshot_goroutine_count(const struct ss_snapshot *snapshot);
-SS_API const struct ss_goroutine *
-ss_snapshot_goroutine(const struct ss_snapshot *snapshot, size_t index);
-/* A frame of goroutine; 0 is the innermost. index must be below frame_count. */
-SS_API const struct ss_frame *
-ss_snapshot_goroutine_frame(const struct ss_snapshot *snapshot,
-			    const struct ss_goroutine *goroutine, size_t index);
-/* How many more there are that could not be read. */
-SS_API size_t ss_snapshot_goroutines_unread(const struct ss_snapshot *snapshot);
-/* One line that says why the goroutines of a Go program are not known, or NULL. */
-SS_API const char *ss_snapshot_goroutine_problem(const struct ss_snapshot *snapshot);
-
-/* Tasks of asyncio, ascending by name, if ss_unwind_options.tasks was set. They are read after
-   the capture. */
-SS_API size_t ss_snapshot_async_task_count(const struct ss_snapshot *snapshot);
-SS_API const struct ss_async_task *
-ss_snapshot_async_task(const struct ss_snapshot *snapshot, size_t index);
-/* A frame of task; 0 is the innermost. index must be below frame_count. */
-SS_API const struct ss_frame *
-ss_snapshot_async_task_frame(const struct ss_snapshot *snapshot,
-			     const struct ss_async_task *task, size_t index);
-/* How many more there are that ran while they were read. */
-SS_API size_t ss_snapshot_async_tasks_changed(const struct ss_snapshot *snapshot);
-/* How many more there are that could not be read: of another implementation, or invalid. */
-SS_API size_t ss_snapshot_async_tasks_unread(const struct ss_snapshot *snapshot);
-/* Whether tasks were looked for in an interpreter: there are no others. */
-SS_API bool ss_snapshot_async_tasks_known(const struct ss_snapshot *snapshot);
-/* One line that says why the tasks of an interpreter are not known, or NULL. */
-SS_API const char *ss_snapshot_async_tasks_problem(const struct ss_snapshot *snapshot);
-
-/* A frame of thread; 0 is the innermost. index must be below frame_count. */
-SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,
-						const struct ss_thread *thread,
-						size_t index);
-
 struct ss_register {
 	const char *name;
 	uint64_t value;
@@ -1036,7 +1011,7 @@ enum { SS_SIGNATURE_SIZE = 33 };
  * the stack ends is a matter of chance. Errors: NO_MEMORY.
  */
 SS_API struct ss_error *ss_snapshot_signature(const struct ss_snapshot *snapshot,
-					      const struct ss_thread *thread,
+					      const struct ss_task *thread,
 					      char ret[SS_SIGNATURE_SIZE]);
 
 /* Interpreting ------------------------------------------------------------ */

@@ -20,7 +20,7 @@ struct advice {
 	FILE *out;
 };
 
-static void count_frames(struct advice *advice, const struct ss_thread *thread)
+static void count_frames(struct advice *advice, const struct ss_task *thread)
 {
 	for (size_t i = 0; i < thread->frame_count; i++) {
 		const struct ss_frame *frame =
@@ -138,7 +138,7 @@ static void write_modules(struct advice *advice)
 		(void)fputs(", or use --debuginfod", advice->out);
 }
 
-static bool lacks_peers(const struct ss_thread *thread)
+static bool lacks_peers(const struct ss_task *thread)
 {
 	const struct ss_descriptor *descriptor = thread->wait ? thread->wait->descriptor :
 								NULL;
@@ -153,8 +153,10 @@ static void write_root(struct advice *advice)
 	bool kernel = false;
 	bool peers = false;
 
-	for (size_t i = 0; i < ss_snapshot_thread_count(advice->snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(advice->snapshot, i);
+	for (size_t i = 0; i < ss_snapshot_task_count(advice->snapshot, SS_TASK_THREAD);
+	     i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(advice->snapshot, SS_TASK_THREAD, i);
 		kernel |= thread->state == 'D' && !thread->kernel_stack;
 		peers |= lacks_peers(thread);
 	}
@@ -168,8 +170,10 @@ static void write_root(struct advice *advice)
 
 static void write_all(struct advice *advice)
 {
-	for (size_t i = 0; i < ss_snapshot_thread_count(advice->snapshot); i++)
-		count_frames(advice, ss_snapshot_thread(advice->snapshot, i));
+	for (size_t i = 0; i < ss_snapshot_task_count(advice->snapshot, SS_TASK_THREAD);
+	     i++)
+		count_frames(advice,
+			     ss_snapshot_task(advice->snapshot, SS_TASK_THREAD, i));
 	write_modules(advice);
 	if (advice->nameless_jit) {
 		begin_part(advice);

@@ -62,7 +62,7 @@ static struct ss_error *find_waits(struct attempt *attempt, size_t side, pid_t p
 {
 	const struct ss_recording *recording = attempt->recordings[side];
 	const struct ss_snapshot *snapshot = attempt->snapshots[side];
-	size_t count = ss_snapshot_thread_count(snapshot);
+	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD);
 	const struct ss_wait **waits = calloc(count + 1, sizeof(const struct ss_wait *));
 
 	if (!waits)
@@ -72,12 +72,13 @@ static struct ss_error *find_waits(struct attempt *attempt, size_t side, pid_t p
 		const struct ss_recorded_wait *wait = ss_recording_wait(recording, i);
 		const struct ss_recorded_thread *recorded =
 			ss_recording_thread(recording, wait->thread);
-		const struct ss_thread *thread =
+		const struct ss_task *thread =
 			ss_recording_process(recording, recorded->process)->pid == pid ?
 				ss_snapshot_find_thread(snapshot, recorded->tid) :
 				NULL;
 		if (thread)
-			waits[thread - ss_snapshot_thread(snapshot, 0)] = &wait->wait;
+			waits[thread - ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)] =
+				&wait->wait;
 	}
 	return NULL;
 }

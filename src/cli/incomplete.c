@@ -9,7 +9,7 @@
 
 enum { TIDS_MAX = 8, END_COUNT = SS_END_RUNNABLE + 1 };
 
-static bool is_whole(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+static bool is_whole(const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
 	return thread->end == SS_END_ROOT && !ss_end_has_guess(snapshot, thread);
 }
@@ -18,22 +18,23 @@ size_t ss_incomplete_count(const struct ss_snapshot *snapshot)
 {
 	size_t count = ss_snapshot_process(snapshot)->threads_unseen;
 
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
-		count += !is_whole(snapshot, ss_snapshot_thread(snapshot, i));
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
+		count += !is_whole(snapshot,
+				   ss_snapshot_task(snapshot, SS_TASK_THREAD, i));
 	return count;
 }
 
 typedef bool thread_predicate(const struct ss_snapshot *snapshot,
-			      const struct ss_thread *thread, enum ss_end end);
+			      const struct ss_task *thread, enum ss_end end);
 
-static bool ends_with(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
+static bool ends_with(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 		      enum ss_end end)
 {
 	(void)snapshot;
 	return thread->end == end;
 }
 
-static bool is_guessed(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
+static bool is_guessed(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 		       enum ss_end end)
 {
 	(void)end;
@@ -45,8 +46,9 @@ static size_t write_tids(const struct ss_snapshot *snapshot, thread_predicate *p
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		if (!predicate(snapshot, thread, end))
 			continue;
 		if (count < TIDS_MAX)
@@ -61,8 +63,9 @@ static size_t write_tids(const struct ss_snapshot *snapshot, thread_predicate *p
 /* The specific reason of the first thread with this end, or NULL. */
 static const char *find_reason(const struct ss_snapshot *snapshot, enum ss_end end)
 {
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		if (thread->end == end && thread->reason)
 			return thread->reason;
 	}
@@ -71,8 +74,9 @@ static const char *find_reason(const struct ss_snapshot *snapshot, enum ss_end e
 
 static bool was_any_stopped(const struct ss_snapshot *snapshot, enum ss_end end)
 {
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		if (thread->end == end && thread->stopped_ns > 0)
 			return true;
 	}
@@ -132,8 +136,8 @@ struct module_use {
 	bool nameless;
 };
 
-static void mark_modules(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread, struct module_use *ret)
+static void mark_modules(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 struct module_use *ret)
 {
 	size_t count = thread->frame_count;
 
@@ -156,8 +160,9 @@ void ss_incomplete_print_modules(const struct ss_snapshot *snapshot)
 
 	if (!uses)
 		return;
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
-		mark_modules(snapshot, ss_snapshot_thread(snapshot, i), uses);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
+		mark_modules(snapshot, ss_snapshot_task(snapshot, SS_TASK_THREAD, i),
+			     uses);
 	for (size_t i = 0; i < count; i++) {
 		const struct ss_module *module = ss_snapshot_module(snapshot, i);
 		if (module->problem &&

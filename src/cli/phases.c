@@ -60,7 +60,7 @@ void ss_phases_print(const struct ss_phases *phases, const struct ss_snapshot *s
 		return;
 	write_times(phases, out);
 	(void)fputs("; ", out);
-	write_copied(process, ss_snapshot_thread_count(snapshot), out);
+	write_copied(process, ss_snapshot_task_count(snapshot, SS_TASK_THREAD), out);
 	if (fclose(out) == 0)
 		ss_failure_warn("%d: %s", process->pid, text);
 	print_modules(snapshot);

@@ -119,8 +119,8 @@ bool ss_selection_run_filter(void *data, pid_t tid, const char *name, char state
 
 static bool snapshot_has(const struct ss_snapshot *snapshot, pid_t tid)
 {
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		if (ss_snapshot_thread(snapshot, i)->tid == tid)
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		if (ss_snapshot_task(snapshot, SS_TASK_THREAD, i)->tid == tid)
 			return true;
 	}
 	return false;

@@ -109,7 +109,7 @@ struct ss_capture_thread {
 	enum ss_end
 		end; /* ROOT: there is a stack to unwind; otherwise the reason why not */
 	const char *reason; /* in strings, or NULL */
-	const char *wchan;  /* in strings, or NULL; as in struct ss_thread */
+	const char *wchan;  /* in strings, or NULL; as in struct ss_task */
 	const char *kernel_stack;
 	struct ss_regs regs;
 	struct ss_syscall syscall;

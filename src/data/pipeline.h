@@ -35,7 +35,7 @@ enum ss_jit_plan {
 /*
  * A plan that copies what describes the goroutines of a Go program, and their stacks. False:
  * the program is not one of Go, or its goroutines cannot be found; after unwinding,
- * ss_snapshot_goroutine_problem() says why. Execute the plan with ss_capture_gather(), then
+ * ss_snapshot_task_coverage() says why. Execute the plan with ss_capture_gather(), then
  * unwind the capture.
  */
 bool ss_capture_plan_goroutines(const struct ss_capture *capture,

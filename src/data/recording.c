@@ -395,8 +395,7 @@ static void free_tables(struct ss_recording *recording)
 	ss_vector_free(&recording->processes);
 	ss_vector_free(&recording->threads);
 	ss_vector_free(&recording->waits);
-	ss_vector_free(&recording->goroutines);
-	ss_vector_free(&recording->task_lists);
+	ss_vector_free(&recording->coverage);
 	ss_vector_free(&recording->tasks);
 	ss_vector_free(&recording->awaited);
 	for (size_t i = 0; i < recording->wait_blocks.count; i++)

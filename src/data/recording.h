@@ -23,31 +23,23 @@ struct ss_recorded_wait {
 	struct ss_wait wait;
 };
 
-/* A goroutine in a snapshot of a Go program. */
-struct ss_recorded_goroutine {
+/* A task of a runtime in a snapshot. */
+struct ss_recorded_task {
 	uint64_t tick; /* of the snapshot, as in its samples */
-	uint64_t id;
-	uint64_t waiting_ns; /* as in struct ss_goroutine, like those without a comment */
-	const char *wait_reason; /* or NULL */
 	uint32_t process;
-	uint32_t thread; /* UINT32_MAX: none */
+	uint32_t
+		thread; /* the one of tid in struct ss_task; UINT32_MAX: none, or not known */
 	uint32_t stack;
-	enum ss_goroutine_status status;
+	enum ss_task_kind
+		kind; /* as in struct ss_task, like all that follow; not THREAD */
+	uint64_t id;
+	const char *name;
+	enum ss_task_status status;
+	const char *wait_reason;
+	uint64_t waiting_ns;
+	const char *runtime;
 	bool on_thread;
 	bool changed;
-	const char *runtime; /* or NULL */
-};
-
-/* A task of asyncio in a snapshot. */
-struct ss_recorded_task {
-	uint64_t tick;	  /* of the snapshot, as in its samples */
-	uint64_t address; /* as in struct ss_async_task, like those without a comment */
-	const char *name;
-	const char *awaited_type; /* or NULL */
-	uint32_t process;
-	uint32_t thread; /* of its event loop; UINT32_MAX: not known */
-	uint32_t stack;
-	enum ss_async_task_status status;
 	bool awaits_all;
 };
 
@@ -99,11 +91,7 @@ struct ss_error *ss_recording_open_fd(int fd, struct ss_recording **ret);
 size_t ss_recording_wait_count(const struct ss_recording *recording);
 const struct ss_recorded_wait *
 ss_recording_wait(const struct ss_recording *recording, size_t index);
-/* In order of their snapshots; within one, ascending by id. */
-size_t ss_recording_goroutine_count(const struct ss_recording *recording);
-const struct ss_recorded_goroutine *
-ss_recording_goroutine(const struct ss_recording *recording, size_t index);
-/* In order of their snapshots; within one, ascending by name. */
+/* In order of their snapshots and kinds; within these, as in the snapshot. */
 size_t ss_recording_task_count(const struct ss_recording *recording);
 const struct ss_recorded_task *
 ss_recording_task(const struct ss_recording *recording, size_t index);
@@ -142,11 +130,10 @@ enum {
 	SS_STACK_WORDS_TIMES = 8, /* factor for the limit if duplicate stacks count */
 	SS_CALLS_MAX = 4 << 20,	  /* per segment */
 	SS_WAITS_MAX = 1 << 18,
-	SS_GOROUTINES_MAX = 4 << 20,
-	SS_ASYNC_TASK_LISTS_MAX = 1 << 18,
-	SS_ASYNC_TASKS_MAX = 1 << 20, /* of asyncio, */
-	SS_AWAITED_MAX = 4 << 20,     /* and what they wait for */
-	SS_CALL_WAITS_MAX = 1 << 16,  /* different ones */
+	SS_TASK_COVERAGE_MAX = 1 << 18,
+	SS_TASKS_MAX = 4 << 20,
+	SS_AWAITED_MAX = 4 << 20,    /* what they wait for */
+	SS_CALL_WAITS_MAX = 1 << 16, /* different ones */
 	SS_PROBES_MAX = 1 << 12,
 	SS_EVENTS = 1 << 20, /* of traces, */
 	SS_EVENTS_PER_BYTE = 8,
@@ -173,13 +160,12 @@ struct ss_recorded_call {
 	const struct ss_wait *wait; /* of the recording; or NULL */
 };
 
-/* About the tasks of asyncio of a snapshot. */
-struct ss_async_task_list {
+/* How far the tasks of a kind are known in a snapshot. */
+struct ss_recorded_coverage {
 	uint64_t tick;
 	uint32_t process;
-	size_t changed;
-	size_t unread;
-	const char *problem; /* of the recording; or NULL */
+	enum ss_task_kind kind;
+	struct ss_task_coverage coverage; /* problem: of the recording */
 };
 
 struct ss_kept_task {
@@ -264,8 +250,7 @@ struct ss_recording {
 	SS_VECTOR(void *) wait_blocks; /* owned: what waits point to */
 	size_t wait_bytes;	       /* of memory that waits take */
 	bool waits_full;	       /* wait_bytes has reached its limit */
-	SS_VECTOR(struct ss_recorded_goroutine) goroutines;
-	SS_VECTOR(struct ss_async_task_list) task_lists;
+	SS_VECTOR(struct ss_recorded_coverage) coverage;
 	SS_VECTOR(struct ss_kept_task) tasks;
 	SS_VECTOR(uint32_t) awaited; /* by tasks: numbers of tasks in their snapshot */
 	struct ss_idtable call_wait_ids;	      /* bytes of waits in calls */

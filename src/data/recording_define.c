@@ -490,51 +490,40 @@ static uint64_t local_thread(const struct ss_definer *definer, uint32_t thread)
 		       (uint64_t)definer->threads.items.items[thread].local + 1;
 }
 
-void ss_definer_goroutine(struct ss_definer *definer,
-			  const struct ss_written_goroutine *written)
+void ss_definer_coverage(struct ss_definer *definer,
+			 const struct ss_written_coverage *written)
 {
-	const struct ss_goroutine *goroutine = written->goroutine;
 	const uint64_t numbers[] = {
 		written->tick,
 		local_process(definer, written->process),
-		(goroutine->on_thread ? SS_GOROUTINE_ON_THREAD : 0) |
-			(goroutine->changed ? SS_GOROUTINE_CHANGED : 0),
-		goroutine->id,
-		goroutine->status,
-		define_string(definer, goroutine->wait_reason),
-		goroutine->waiting_ns,
-		local_thread(definer, written->thread),
-		written->stack,
-		define_string(definer, goroutine->runtime),
-	};
-	put_numbers(definer, numbers, SS_ARRAY_SIZE(numbers));
-	put_record(definer, SS_DEFINE_GOROUTINE);
-}
-
-void ss_definer_tasks(struct ss_definer *definer, const struct ss_written_tasks *tasks)
-{
-	const uint64_t numbers[] = {
-		tasks->tick,   local_process(definer, tasks->process), tasks->changed,
-		tasks->unread, define_string(definer, tasks->problem),
+		written->kind,
+		written->coverage->changed,
+		written->coverage->unread,
+		define_string(definer, written->coverage->problem),
 	};
 
 	put_numbers(definer, numbers, SS_ARRAY_SIZE(numbers));
-	put_record(definer, SS_DEFINE_TASKS);
+	put_record(definer, SS_DEFINE_TASK_COVERAGE);
 }
 
 void ss_definer_task(struct ss_definer *definer, const struct ss_written_task *written)
 {
-	const struct ss_async_task *task = written->task;
+	const struct ss_task *task = written->task;
 	const uint64_t numbers[] = {
 		written->tick,
 		local_process(definer, written->process),
-		task->awaits_all ? SS_TASK_AWAITS_ALL : 0,
-		task->address,
-		define_string(definer, task->name),
+		task->kind,
+		(task->on_thread ? SS_TASK_ON_THREAD : 0) |
+			(task->changed ? SS_TASK_CHANGED : 0) |
+			(task->awaits_all ? SS_TASK_AWAITS_ALL : 0),
+		task->id,
+		define_string(definer, *task->name ? task->name : NULL),
 		task->status,
-		define_string(definer, task->awaited_type),
+		define_string(definer, task->wait_reason),
+		task->waiting_ns,
 		local_thread(definer, written->thread),
 		written->stack,
+		define_string(definer, task->runtime),
 		task->in_cycle ? (uint64_t)task->cycle_next + 1 : 0,
 		task->awaited_count,
 	};

@@ -83,9 +83,8 @@ uint32_t ss_definer_stack(struct ss_definer *definer,
 			  const struct ss_frame_record *frames, size_t count,
 			  enum ss_end end, const char *reason);
 void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *wait);
-void ss_definer_goroutine(struct ss_definer *definer,
-			  const struct ss_written_goroutine *written);
-void ss_definer_tasks(struct ss_definer *definer, const struct ss_written_tasks *tasks);
+void ss_definer_coverage(struct ss_definer *definer,
+			 const struct ss_written_coverage *written);
 void ss_definer_task(struct ss_definer *definer, const struct ss_written_task *written);
 uint32_t ss_definer_probe(struct ss_definer *definer,
 			  const struct ss_written_probe *probe);

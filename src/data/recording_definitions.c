@@ -275,64 +275,7 @@ void ss_perf_maps_free(struct ss_recording *recording)
 }
 
 /*
- * Reads the goroutines of recorded snapshots.
- */
-
-/* A number below count, or UINT32_MAX for 0: it is stored as index + 1. */
-static uint32_t read_goroutine_thread(const struct ss_locals *threads,
-				      struct ss_cursor *cursor)
-{
-	uint32_t thread = ss_cursor_index(cursor, threads->items.count + 1);
-
-	return thread && !cursor->failed ? threads->items.items[thread - 1] : UINT32_MAX;
-}
-
-static bool goroutine_read(struct ss_recording *recording, struct ss_scope *scope,
-			   struct ss_cursor *cursor)
-{
-	struct ss_recorded_goroutine goroutine = { .tick = ss_cursor_uleb128(cursor) };
-
-	goroutine.process = ss_locals_read(&scope->processes, cursor);
-	uint64_t flags = ss_cursor_uleb128(cursor);
-	goroutine.id = ss_cursor_uleb128(cursor);
-	goroutine.status = (enum ss_goroutine_status)ss_cursor_index(
-		cursor, SS_GOROUTINE_COPYSTACK + 1);
-	uint32_t reason = ss_scope_read_text(scope, cursor);
-	goroutine.waiting_ns = ss_cursor_uleb128(cursor);
-	goroutine.thread = read_goroutine_thread(&scope->segment->threads, cursor);
-	goroutine.stack = ss_locals_read(&scope->segment->stacks, cursor);
-	uint32_t runtime = 0; /* older recordings have none */
-	if (ss_cursor_left(cursor) > 0)
-		runtime = ss_scope_read_text(scope, cursor);
-	if (cursor->failed)
-		return false;
-	goroutine.wait_reason = reason ? recording->texts.items[reason - 1] : NULL;
-	goroutine.runtime = runtime ? recording->texts.items[runtime - 1] : NULL;
-	goroutine.on_thread = flags & SS_GOROUTINE_ON_THREAD &&
-			      goroutine.thread != UINT32_MAX;
-	goroutine.changed = flags & SS_GOROUTINE_CHANGED;
-	if (recording->goroutines.count >= SS_GOROUTINES_MAX)
-		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
-	struct ss_recorded_goroutine *slot = ss_vector_push(&recording->goroutines);
-	if (!slot)
-		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-	*slot = goroutine;
-	return true;
-}
-
-size_t ss_recording_goroutine_count(const struct ss_recording *recording)
-{
-	return recording->goroutines.count;
-}
-
-const struct ss_recorded_goroutine *
-ss_recording_goroutine(const struct ss_recording *recording, size_t index)
-{
-	return &recording->goroutines.items[index];
-}
-
-/*
- * Reads the tasks of asyncio of recorded snapshots.
+ * Reads the tasks of runtimes in recorded snapshots.
  */
 
 static const char *read_text(const struct ss_recording *recording, struct ss_scope *scope,
@@ -343,23 +286,33 @@ static const char *read_text(const struct ss_recording *recording, struct ss_sco
 	return number && !cursor->failed ? recording->texts.items[number - 1] : NULL;
 }
 
-static bool async_tasks_read(struct ss_recording *recording, struct ss_scope *scope,
-			     struct ss_cursor *cursor)
+static enum ss_task_kind read_kind(struct ss_cursor *cursor)
 {
-	struct ss_async_task_list list = { .tick = ss_cursor_uleb128(cursor) };
+	const uint32_t kind = ss_cursor_index(cursor, SS_TASK_KINDS);
 
-	list.process = ss_locals_read(&scope->processes, cursor);
-	list.changed = ss_cursor_index(cursor, UINT32_MAX);
-	list.unread = ss_cursor_index(cursor, UINT32_MAX);
-	list.problem = read_text(recording, scope, cursor);
+	cursor->failed |= kind == SS_TASK_THREAD;
+	return (enum ss_task_kind)kind;
+}
+
+static bool task_coverage_read(struct ss_recording *recording, struct ss_scope *scope,
+			       struct ss_cursor *cursor)
+{
+	struct ss_recorded_coverage read = { .tick = ss_cursor_uleb128(cursor) };
+
+	read.process = ss_locals_read(&scope->processes, cursor);
+	read.kind = read_kind(cursor);
+	read.coverage.known = true;
+	read.coverage.changed = ss_cursor_index(cursor, UINT32_MAX);
+	read.coverage.unread = ss_cursor_index(cursor, UINT32_MAX);
+	read.coverage.problem = read_text(recording, scope, cursor);
 	if (cursor->failed)
 		return false;
-	if (recording->task_lists.count >= SS_ASYNC_TASK_LISTS_MAX)
+	if (recording->coverage.count >= SS_TASK_COVERAGE_MAX)
 		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
-	struct ss_async_task_list *slot = ss_vector_push(&recording->task_lists);
+	struct ss_recorded_coverage *slot = ss_vector_push(&recording->coverage);
 	if (!slot)
 		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-	*slot = list;
+	*slot = read;
 	return true;
 }
 
@@ -376,35 +329,40 @@ static bool read_awaited(struct ss_recording *recording, struct ss_cursor *curso
 		uint32_t *slot = ss_vector_push(&recording->awaited);
 		if (!slot)
 			return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-		*slot = ss_cursor_index(cursor, SS_ASYNC_TASKS_MAX);
+		*slot = ss_cursor_index(cursor, SS_TASKS_MAX);
 	}
 	return !cursor->failed;
 }
 
-static bool async_task_read(struct ss_recording *recording, struct ss_scope *scope,
-			    struct ss_cursor *cursor)
+static bool task_read(struct ss_recording *recording, struct ss_scope *scope,
+		      struct ss_cursor *cursor)
 {
 	struct ss_kept_task task = { .pub.tick = ss_cursor_uleb128(cursor) };
 	const struct ss_locals *threads = &scope->segment->threads;
 
 	task.pub.process = ss_locals_read(&scope->processes, cursor);
+	task.pub.kind = read_kind(cursor);
 	const uint64_t flags = ss_cursor_uleb128(cursor);
-	task.pub.address = ss_cursor_uleb128(cursor);
+	task.pub.id = ss_cursor_uleb128(cursor);
 	task.pub.name = read_text(recording, scope, cursor);
-	task.pub.status = (enum ss_async_task_status)ss_cursor_index(
-		cursor, SS_ASYNC_TASK_RUNNING + 1);
-	task.pub.awaited_type = read_text(recording, scope, cursor);
+	task.pub.status =
+		(enum ss_task_status)ss_cursor_index(cursor, SS_STATUS_COPYSTACK + 1);
+	task.pub.wait_reason = read_text(recording, scope, cursor);
+	task.pub.waiting_ns = ss_cursor_uleb128(cursor);
 	const uint32_t thread = ss_cursor_index(cursor, threads->items.count + 1);
 	task.pub.stack = ss_locals_read(&scope->segment->stacks, cursor);
-	task.cycle_next = ss_cursor_index(cursor, SS_ASYNC_TASKS_MAX + 1);
+	task.pub.runtime = read_text(recording, scope, cursor);
+	task.cycle_next = ss_cursor_index(cursor, SS_TASKS_MAX + 1);
 	if (cursor->failed)
 		return false;
-	if (recording->tasks.count >= SS_ASYNC_TASKS_MAX)
+	if (recording->tasks.count >= SS_TASKS_MAX)
 		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
 	if (!read_awaited(recording, cursor, &task))
 		return false;
 	task.pub.name = task.pub.name ? task.pub.name : "";
 	task.pub.thread = thread ? threads->items.items[thread - 1] : UINT32_MAX;
+	task.pub.on_thread = flags & SS_TASK_ON_THREAD && thread;
+	task.pub.changed = flags & SS_TASK_CHANGED;
 	task.pub.awaits_all = flags & SS_TASK_AWAITS_ALL;
 	struct ss_kept_task *slot = ss_vector_push(&recording->tasks);
 	if (!slot)
@@ -721,9 +679,8 @@ static definition_reader *const readers[] = {
 	[SS_DEFINE_WAIT] = ss_waits_read,
 	[SS_DEFINE_PROBE] = ss_probe_read,
 	[SS_DEFINE_TRACE] = ss_trace_totals_read,
-	[SS_DEFINE_GOROUTINE] = goroutine_read,
-	[SS_DEFINE_TASKS] = async_tasks_read,
-	[SS_DEFINE_TASK] = async_task_read,
+	[SS_DEFINE_TASK_COVERAGE] = task_coverage_read,
+	[SS_DEFINE_TASK] = task_read,
 };
 
 /* Equal records take almost no space in a file. */

@@ -58,9 +58,9 @@ enum ss_definition {
 	SS_DEFINE_WAIT = 12,
 	SS_DEFINE_PROBE = 13,
 	SS_DEFINE_TRACE = 14, /* its totals */
-	SS_DEFINE_GOROUTINE = 15,
-	SS_DEFINE_TASKS = 16, /* of asyncio: about those of a snapshot */
-	SS_DEFINE_TASK = 17,
+	/* 15 to 17 are skipped: versions before the first release used them */
+	SS_DEFINE_TASK_COVERAGE = 18, /* how far those of a kind are known */
+	SS_DEFINE_TASK = 19,	      /* of a runtime */
 };
 
 /* Flags of a probe. */
@@ -75,11 +75,8 @@ enum {
 
 enum { SS_WAIT_IN_CYCLE = 1 };
 
-/* Flags of a goroutine. */
-enum { SS_GOROUTINE_ON_THREAD = 1, SS_GOROUTINE_CHANGED = 2 };
-
 /* Flags of a task. */
-enum { SS_TASK_AWAITS_ALL = 1 };
+enum { SS_TASK_ON_THREAD = 1, SS_TASK_CHANGED = 2, SS_TASK_AWAITS_ALL = 4 };
 
 enum { SS_MODULE_DELETED = 1 };
 

@@ -489,79 +489,33 @@ static bool add_thread(struct replay *replay, const struct ss_sample *sample)
 {
 	const struct ss_recording *recording = replay->recording;
 	const struct ss_recorded_stack *stack = &recording->stacks.items[sample->stack];
-	struct ss_thread *thread = ss_vector_push(&replay->snapshot->threads);
+	const struct ss_recorded_thread *from = &recording->threads.items[sample->thread];
+	struct ss_task *thread = ss_snapshot_add_task(replay->snapshot, SS_TASK_THREAD);
 
 	if (!thread)
 		return false;
-	*thread = (struct ss_thread){
-		.tid = recording->threads.items[sample->thread].tid,
-		.name = copy_text(replay, recording->threads.items[sample->thread].name),
-		.state = sample->state,
-		.end = stack->end,
-		.reason = copy_text(replay, stack->reason),
-		.consistent = true,
-	};
+	thread->id = (uint64_t)from->tid;
+	thread->tid = from->tid;
+	thread->name = copy_text(replay, from->name);
+	thread->state = sample->state;
+	thread->end = stack->end;
+	thread->reason = copy_text(replay, stack->reason);
+	thread->consistent = true;
 	return add_stack(replay, stack, &thread->stack_id, &thread->frame_count);
 }
 
-/* Many goroutines have the stack of the one before. */
-static bool add_goroutine(struct replay *replay, const struct ss_recorded_goroutine *from,
-			  const struct ss_recorded_goroutine *before)
-{
-	const struct ss_recording *recording = replay->recording;
-	const struct ss_recorded_stack *stack = &recording->stacks.items[from->stack];
-	struct ss_goroutine *slot = ss_vector_push(&replay->snapshot->goroutines);
-
-	if (!slot)
-		return false;
-	*slot = (struct ss_goroutine){
-		.id = from->id,
-		.status = from->status,
-		.wait_reason = copy_text(replay, from->wait_reason),
-		.waiting_ns = from->waiting_ns,
-		.tid = from->thread == UINT32_MAX ?
-			       0 :
-			       recording->threads.items[from->thread].tid,
-		.on_thread = from->on_thread,
-		.changed = from->changed,
-		.end = stack->end,
-		.reason = copy_text(replay, stack->reason),
-		.runtime = copy_text(replay, from->runtime),
-	};
-	if (before && before->stack == from->stack) {
-		slot->stack_id = slot[-1].stack_id;
-		slot->frame_count = slot[-1].frame_count;
-		return true;
-	}
-	return add_stack(replay, stack, &slot->stack_id, &slot->frame_count);
-}
-
-static bool add_goroutines(struct replay *replay, uint64_t tick, size_t process)
-{
-	const struct ss_recorded_goroutine *before = NULL;
-
-	for (size_t i = 0; i < replay->recording->goroutines.count; i++) {
-		const struct ss_recorded_goroutine *goroutine =
-			&replay->recording->goroutines.items[i];
-		if (goroutine->tick != tick || goroutine->process != process)
-			continue;
-		if (!add_goroutine(replay, goroutine, before))
-			return false;
-		before = goroutine;
-	}
-	return true;
-}
-
-/* The tasks of the snapshot, which refer to each other by their order. */
+/* The tasks of a kind in the snapshot, which refer to each other by their order. */
 struct tasks {
 	SS_VECTOR(const struct ss_kept_task *) items;
 };
 
 /* Numbers in a file may be those of no task. */
 static bool set_awaited(struct replay *replay, const struct tasks *tasks,
-			const struct ss_kept_task *from, struct ss_async_task *ret)
+			const struct ss_kept_task *from, struct ss_task *ret)
 {
-	size_t *awaited = ss_snapshot_alloc(replay->snapshot, from->awaited_count + 1,
+	if (from->awaited_count == 0)
+		return true;
+	size_t *awaited = ss_snapshot_alloc(replay->snapshot, from->awaited_count,
 					    sizeof(*awaited));
 
 	if (!awaited)
@@ -575,31 +529,43 @@ static bool set_awaited(struct replay *replay, const struct tasks *tasks,
 	return true;
 }
 
-static bool add_task(struct replay *replay, const struct tasks *tasks,
-		     const struct ss_kept_task *from)
+/* Many tasks have the stack of the one before. */
+static bool add_task(struct replay *replay, const struct tasks *tasks, size_t index)
 {
+	const struct ss_kept_task *kept = tasks->items.items[index];
+	const struct ss_recorded_task *from = &kept->pub;
 	const struct ss_recording *recording = replay->recording;
-	const struct ss_recorded_stack *stack = &recording->stacks.items[from->pub.stack];
-	struct ss_async_task *slot = ss_vector_push(&replay->snapshot->async_tasks);
+	const struct ss_recorded_stack *stack = &recording->stacks.items[from->stack];
+	struct ss_task *slot = ss_snapshot_add_task(replay->snapshot, from->kind);
 
 	if (!slot)
 		return false;
-	*slot = (struct ss_async_task){
-		.name = copy_text(replay, from->pub.name),
-		.status = from->pub.status,
-		.awaited_type = copy_text(replay, from->pub.awaited_type),
-		.awaits_all = from->pub.awaits_all,
-		.tid = from->pub.thread == UINT32_MAX ?
-			       0 :
-			       recording->threads.items[from->pub.thread].tid,
-		.address = from->pub.address,
-	};
-	return slot->name && set_awaited(replay, tasks, from, slot) &&
-	       add_stack(replay, stack, &slot->stack_id, &slot->frame_count);
+	slot->id = from->id;
+	slot->name = copy_text(replay, from->name);
+	slot->status = from->status;
+	slot->wait_reason = copy_text(replay, from->wait_reason);
+	slot->waiting_ns = from->waiting_ns;
+	if (from->thread != UINT32_MAX)
+		slot->tid = recording->threads.items[from->thread].tid;
+	slot->on_thread = from->on_thread;
+	slot->changed = from->changed;
+	slot->runtime = copy_text(replay, from->runtime);
+	slot->awaits_all = from->awaits_all;
+	slot->end = stack->end;
+	slot->reason = copy_text(replay, stack->reason);
+	if (!slot->name || !set_awaited(replay, tasks, kept, slot))
+		return false;
+	if (index > 0 && tasks->items.items[index - 1]->pub.stack == from->stack) {
+		slot->stack_id = slot[-1].stack_id;
+		slot->frame_count = slot[-1].frame_count;
+		return true;
+	}
+	return add_stack(replay, stack, &slot->stack_id, &slot->frame_count);
 }
 
 /* What is no cycle in a file is none. */
-static bool set_cycles(struct replay *replay, const struct tasks *tasks)
+static bool set_cycles(struct replay *replay, const struct tasks *tasks,
+		       enum ss_task_kind kind)
 {
 	const size_t count = tasks->items.count;
 	_cleanup_free_ size_t *next = calloc(count + 1, sizeof(*next));
@@ -614,7 +580,7 @@ static bool set_cycles(struct replay *replay, const struct tasks *tasks)
 	if (!ss_graph_init(&graph, next, count))
 		return false;
 	for (size_t i = 0; i < count; i++) {
-		struct ss_async_task *task = &replay->snapshot->async_tasks.items[i];
+		struct ss_task *task = &replay->snapshot->tasks[kind].items[i];
 		task->in_cycle = graph.cyclic[i];
 		task->cycle_next = graph.cyclic[i] ? next[i] : 0;
 	}
@@ -622,25 +588,31 @@ static bool set_cycles(struct replay *replay, const struct tasks *tasks)
 	return true;
 }
 
-static bool add_tasks(struct replay *replay, uint64_t tick, size_t process)
+static void set_coverage(struct replay *replay, uint64_t tick, size_t process)
 {
 	const struct ss_recording *recording = replay->recording;
-	struct ss_snapshot *snapshot = replay->snapshot;
+
+	for (size_t i = 0; i < recording->coverage.count; i++) {
+		const struct ss_recorded_coverage *from = &recording->coverage.items[i];
+		if (from->tick != tick || from->process != process)
+			continue;
+		struct ss_task_coverage *to = &replay->snapshot->coverage[from->kind];
+		*to = from->coverage;
+		to->problem = copy_text(replay, from->coverage.problem);
+	}
+}
+
+static bool add_tasks(struct replay *replay, uint64_t tick, size_t process,
+		      enum ss_task_kind kind)
+{
+	const struct ss_recording *recording = replay->recording;
 	struct tasks tasks = {};
 	bool ok = true;
 
-	for (size_t i = 0; i < recording->task_lists.count; i++) {
-		const struct ss_async_task_list *list = &recording->task_lists.items[i];
-		if (list->tick != tick || list->process != process)
-			continue;
-		snapshot->async_tasks_known = true;
-		snapshot->async_tasks_changed = list->changed;
-		snapshot->async_tasks_unread = list->unread;
-		snapshot->async_tasks_problem = copy_text(replay, list->problem);
-	}
 	for (size_t i = 0; i < recording->tasks.count && ok; i++) {
 		const struct ss_kept_task *task = &recording->tasks.items[i];
-		if (task->pub.tick != tick || task->pub.process != process)
+		if (task->pub.tick != tick || task->pub.process != process ||
+		    task->pub.kind != kind)
 			continue;
 		const struct ss_kept_task **slot = ss_vector_push(&tasks.items);
 		ok = slot != NULL;
@@ -648,8 +620,8 @@ static bool add_tasks(struct replay *replay, uint64_t tick, size_t process)
 			*slot = task;
 	}
 	for (size_t i = 0; i < tasks.items.count && ok; i++)
-		ok = add_task(replay, &tasks, tasks.items.items[i]);
-	ok = ok && set_cycles(replay, &tasks);
+		ok = add_task(replay, &tasks, i);
+	ok = ok && set_cycles(replay, &tasks, kind);
 	ss_vector_free(&tasks.items);
 	return ok;
 }
@@ -720,8 +692,10 @@ struct ss_error *ss_recording_snapshot(struct ss_recording *recording, uint64_t 
 				    "the recording can no longer be read");
 	describe(&replay, &recording->processes.items[process]);
 	if (!add_modules(&replay) || !add_threads(&replay, tick, process) ||
-	    !add_goroutines(&replay, tick, process) || !add_tasks(&replay, tick, process))
+	    !add_tasks(&replay, tick, process, SS_TASK_GOROUTINE) ||
+	    !add_tasks(&replay, tick, process, SS_TASK_ASYNCIO))
 		return ss_error_no_memory();
+	set_coverage(&replay, tick, process);
 	*ret = take_ptr(snapshot);
 	return NULL;
 }

@@ -122,8 +122,9 @@ static const char **find_reasons(const struct ss_snapshot *snapshot)
 {
 	const char **reasons = calloc(snapshot->stacks.count + 1, sizeof(*reasons));
 
-	for (size_t i = snapshot->threads.count; reasons && i > 0; i--) {
-		const struct ss_thread *thread = &snapshot->threads.items[i - 1];
+	for (size_t i = snapshot->tasks[SS_TASK_THREAD].count; reasons && i > 0; i--) {
+		const struct ss_task *thread =
+			&snapshot->tasks[SS_TASK_THREAD].items[i - 1];
 		if (thread->reason)
 			reasons[thread->stack_id] = thread->reason;
 	}
@@ -165,7 +166,7 @@ static bool add_stacks(struct series *series)
 }
 
 /* The system call that a thread waits in. */
-static uint32_t call_of(struct series *series, const struct ss_thread *thread)
+static uint32_t call_of(struct series *series, const struct ss_task *thread)
 {
 	const struct ss_thread_facts *facts =
 		series->snapshot->facts ?
@@ -179,7 +180,7 @@ static uint32_t call_of(struct series *series, const struct ss_thread *thread)
 }
 
 /* The handle of a thread, which is written once. SS_ID_NONE without memory. */
-static uint32_t thread_handle(struct series *series, const struct ss_thread *thread)
+static uint32_t thread_handle(struct series *series, const struct ss_task *thread)
 {
 	bool added = false;
 	uint32_t id =
@@ -217,8 +218,8 @@ static bool add_samples(struct series *series)
 	const struct ss_snapshot *snapshot = series->snapshot;
 
 	series->samples.count = 0;
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_thread *thread = &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		struct ss_sample_record *sample = ss_vector_push(&series->samples);
 		if (!sample)
 			return false;
@@ -238,13 +239,13 @@ static bool add_samples(struct series *series)
 /* The thread of the same process that another one waits for, or SIZE_MAX. */
 static size_t owner_of(const struct ss_snapshot *snapshot, size_t thread)
 {
-	const struct ss_wait *wait = snapshot->threads.items[thread].wait;
-	const struct ss_thread *owner =
+	const struct ss_wait *wait = snapshot->tasks[SS_TASK_THREAD].items[thread].wait;
+	const struct ss_task *owner =
 		wait && wait->owner_tid && !wait->owner_pid ?
 			ss_snapshot_find_thread(snapshot, wait->owner_tid) :
 			NULL;
 
-	return owner ? (size_t)(owner - snapshot->threads.items) : SIZE_MAX;
+	return owner ? (size_t)(owner - snapshot->tasks[SS_TASK_THREAD].items) : SIZE_MAX;
 }
 
 static bool is_in_cycle(const struct ss_snapshot *snapshot, size_t thread)
@@ -264,8 +265,9 @@ static void add_waits(struct series *series)
 {
 	const struct ss_snapshot *snapshot = series->snapshot;
 
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_wait *wait = snapshot->threads.items[i].wait;
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_wait *wait =
+			snapshot->tasks[SS_TASK_THREAD].items[i].wait;
 		size_t owner = owner_of(snapshot, i);
 		if (!wait)
 			continue;
@@ -284,46 +286,30 @@ static void add_waits(struct series *series)
 static uint32_t sampled_thread(const struct series *series, pid_t tid)
 {
 	const struct ss_snapshot *snapshot = series->snapshot;
-	const struct ss_thread *thread = tid ? ss_snapshot_find_thread(snapshot, tid) :
-					       NULL;
+	const struct ss_task *thread = tid ? ss_snapshot_find_thread(snapshot, tid) :
+					     NULL;
 
-	return thread ? series->samples.items[thread - snapshot->threads.items].thread :
+	return thread ? series->samples
+				.items[thread - snapshot->tasks[SS_TASK_THREAD].items]
+				.thread :
 			SS_ID_NONE;
 }
 
-static void add_goroutines(struct series *series)
+static void add_tasks(struct series *series, enum ss_task_kind kind)
 {
 	const struct ss_snapshot *snapshot = series->snapshot;
-
-	for (size_t i = 0; i < snapshot->goroutines.count; i++) {
-		const struct ss_goroutine *goroutine = &snapshot->goroutines.items[i];
-		const struct ss_written_goroutine written = {
-			.tick = series->tick,
-			.process = series->process,
-			.thread = sampled_thread(series, goroutine->tid),
-			.stack = series->stacks.items[goroutine->stack_id],
-			.goroutine = goroutine,
-		};
-		ss_writer_goroutine(series->writer, &written);
-	}
-}
-
-static void add_tasks(struct series *series)
-{
-	const struct ss_snapshot *snapshot = series->snapshot;
-	const struct ss_written_tasks about = {
+	const struct ss_written_coverage coverage = {
 		.tick = series->tick,
 		.process = series->process,
-		.changed = snapshot->async_tasks_changed,
-		.unread = snapshot->async_tasks_unread,
-		.problem = snapshot->async_tasks_problem,
+		.kind = kind,
+		.coverage = &snapshot->coverage[kind],
 	};
 
-	if (!snapshot->async_tasks_known)
+	if (!snapshot->coverage[kind].known)
 		return;
-	ss_writer_tasks(series->writer, &about);
-	for (size_t i = 0; i < snapshot->async_tasks.count; i++) {
-		const struct ss_async_task *task = &snapshot->async_tasks.items[i];
+	ss_writer_coverage(series->writer, &coverage);
+	for (size_t i = 0; i < snapshot->tasks[kind].count; i++) {
+		const struct ss_task *task = &snapshot->tasks[kind].items[i];
 		const struct ss_written_task written = {
 			.tick = series->tick,
 			.process = series->process,
@@ -346,8 +332,8 @@ static struct ss_error *write_tick(struct series *series)
 	series->stacks.count = 0;
 	if (!add_modules(series) || !add_stacks(series) || !add_samples(series))
 		return ss_error_no_memory();
-	add_goroutines(series);
-	add_tasks(series);
+	for (enum ss_task_kind kind = SS_TASK_GOROUTINE; kind < SS_TASK_KINDS; kind++)
+		add_tasks(series, kind);
 	return ss_writer_tick(series->writer, &tick, series->samples.items,
 			      series->samples.count);
 }

@@ -497,15 +497,10 @@ void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait
 	ss_definer_wait(&writer->definer, wait);
 }
 
-void ss_writer_goroutine(struct ss_writer *writer,
-			 const struct ss_written_goroutine *goroutine)
+void ss_writer_coverage(struct ss_writer *writer,
+			const struct ss_written_coverage *coverage)
 {
-	ss_definer_goroutine(&writer->definer, goroutine);
-}
-
-void ss_writer_tasks(struct ss_writer *writer, const struct ss_written_tasks *tasks)
-{
-	ss_definer_tasks(&writer->definer, tasks);
+	ss_definer_coverage(&writer->definer, coverage);
 }
 
 void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *task)

@@ -135,37 +135,24 @@ struct ss_written_wait {
 };
 void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait);
 
-/* A goroutine of a Go program in the tick that is written next. process, thread: handles;
-   SS_ID_NONE: it is on no thread. stack: its number. */
-struct ss_written_goroutine {
+/* How far the tasks of a kind are known in the tick that is written next. They follow. */
+struct ss_written_coverage {
 	uint64_t tick;
 	uint32_t process;
-	uint32_t thread;
-	uint32_t stack;
-	const struct ss_goroutine *goroutine;
+	enum ss_task_kind kind;
+	const struct ss_task_coverage *coverage;
 };
-void ss_writer_goroutine(struct ss_writer *writer,
-			 const struct ss_written_goroutine *goroutine);
+void ss_writer_coverage(struct ss_writer *writer,
+			const struct ss_written_coverage *coverage);
 
-/* Tasks of asyncio that the snapshot of the tick that is written next does not have. Its tasks
-   follow. */
-struct ss_written_tasks {
-	uint64_t tick;
-	uint32_t process;
-	size_t changed;
-	size_t unread;
-	const char *problem; /* or NULL */
-};
-void ss_writer_tasks(struct ss_writer *writer, const struct ss_written_tasks *tasks);
-
-/* A task of asyncio in that tick. process, thread: handles; SS_ID_NONE: of its event loop it is not
-   known. stack: its number. */
+/* A task of a runtime in that tick. process, thread: handles; SS_ID_NONE: it is on no thread, or that
+   is not known. stack: its number. */
 struct ss_written_task {
 	uint64_t tick;
 	uint32_t process;
 	uint32_t thread;
 	uint32_t stack;
-	const struct ss_async_task *task;
+	const struct ss_task *task;
 };
 void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *task);
 

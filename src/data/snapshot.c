@@ -19,53 +19,27 @@
 #include "data/gather_plan.h"
 #include "data/places.h"
 
-const char *ss_async_task_status_name(enum ss_async_task_status status)
+const char *ss_task_kind_name(enum ss_task_kind kind)
 {
 	static const char *const names[] = {
-		[SS_ASYNC_TASK_READY] = "ready",
-		[SS_ASYNC_TASK_WAITING] = "waiting",
-		[SS_ASYNC_TASK_RUNNING] = "running",
+		[SS_TASK_THREAD] = "thread",
+		[SS_TASK_GOROUTINE] = "goroutine",
+		[SS_TASK_ASYNCIO] = "asyncio-task",
+	};
+
+	return (size_t)kind < SS_ARRAY_SIZE(names) ? names[kind] : "unknown";
+}
+
+const char *ss_task_status_name(enum ss_task_status status)
+{
+	static const char *const names[] = {
+		[SS_STATUS_UNKNOWN] = "unknown",     [SS_STATUS_RUNNABLE] = "runnable",
+		[SS_STATUS_RUNNING] = "running",     [SS_STATUS_SYSCALL] = "syscall",
+		[SS_STATUS_WAITING] = "waiting",     [SS_STATUS_PREEMPTED] = "preempted",
+		[SS_STATUS_COPYSTACK] = "copystack",
 	};
 
 	return (size_t)status < SS_ARRAY_SIZE(names) ? names[status] : "unknown";
-}
-
-size_t ss_snapshot_async_task_count(const struct ss_snapshot *snapshot)
-{
-	return snapshot->async_tasks.count;
-}
-
-const struct ss_async_task *ss_snapshot_async_task(const struct ss_snapshot *snapshot,
-						   size_t index)
-{
-	return &snapshot->async_tasks.items[index];
-}
-
-const struct ss_frame *ss_snapshot_async_task_frame(const struct ss_snapshot *snapshot,
-						    const struct ss_async_task *task,
-						    size_t index)
-{
-	return &snapshot->stacks.items[task->stack_id].frames[index];
-}
-
-size_t ss_snapshot_async_tasks_changed(const struct ss_snapshot *snapshot)
-{
-	return snapshot->async_tasks_changed;
-}
-
-size_t ss_snapshot_async_tasks_unread(const struct ss_snapshot *snapshot)
-{
-	return snapshot->async_tasks_unread;
-}
-
-bool ss_snapshot_async_tasks_known(const struct ss_snapshot *snapshot)
-{
-	return snapshot->async_tasks_known;
-}
-
-const char *ss_snapshot_async_tasks_problem(const struct ss_snapshot *snapshot)
-{
-	return snapshot->async_tasks_problem;
 }
 
 static const char *const end_names[] = {
@@ -170,48 +144,6 @@ bool ss_frame_is_of_library(const struct ss_frame *frame)
 	}
 }
 
-const char *ss_goroutine_status_name(enum ss_goroutine_status status)
-{
-	static const char *const names[] = {
-		[SS_GOROUTINE_RUNNABLE] = "runnable",
-		[SS_GOROUTINE_RUNNING] = "running",
-		[SS_GOROUTINE_SYSCALL] = "syscall",
-		[SS_GOROUTINE_WAITING] = "waiting",
-		[SS_GOROUTINE_PREEMPTED] = "preempted",
-		[SS_GOROUTINE_COPYSTACK] = "copystack",
-	};
-
-	return (size_t)status < SS_ARRAY_SIZE(names) ? names[status] : "unknown";
-}
-
-size_t ss_snapshot_goroutine_count(const struct ss_snapshot *snapshot)
-{
-	return snapshot->goroutines.count;
-}
-
-const struct ss_goroutine *ss_snapshot_goroutine(const struct ss_snapshot *snapshot,
-						 size_t index)
-{
-	return &snapshot->goroutines.items[index];
-}
-
-const struct ss_frame *ss_snapshot_goroutine_frame(const struct ss_snapshot *snapshot,
-						   const struct ss_goroutine *goroutine,
-						   size_t index)
-{
-	return &snapshot->stacks.items[goroutine->stack_id].frames[index];
-}
-
-size_t ss_snapshot_goroutines_unread(const struct ss_snapshot *snapshot)
-{
-	return snapshot->goroutines_unread;
-}
-
-const char *ss_snapshot_goroutine_problem(const struct ss_snapshot *snapshot)
-{
-	return snapshot->goroutine_problem;
-}
-
 /*
  * A snapshot of places that come from elsewhere: each is the stack of a thread, with one frame.
  */
@@ -288,7 +220,7 @@ static struct ss_error *find_module(struct ss_snapshot *snapshot,
 
 static bool add(struct ss_snapshot *snapshot, const struct ss_place *place, size_t module)
 {
-	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+	struct ss_task *thread = ss_snapshot_add_task(snapshot, SS_TASK_THREAD);
 	struct ss_stack *stack = thread ? ss_vector_push(&snapshot->stacks) : NULL;
 	struct ss_frame *frame = stack ? calloc(1, sizeof(*frame)) : NULL;
 
@@ -304,12 +236,8 @@ static bool add(struct ss_snapshot *snapshot, const struct ss_place *place, size
 		.lookup_offset = place->offset,
 	};
 	*stack = (struct ss_stack){ .frames = frame, .count = 1 };
-	*thread = (struct ss_thread){
-		.name = "",
-		.state = '?',
-		.frame_count = 1,
-		.stack_id = (uint32_t)snapshot->stacks.count - 1,
-	};
+	thread->frame_count = 1;
+	thread->stack_id = (uint32_t)snapshot->stacks.count - 1;
 	return true;
 }
 
@@ -355,7 +283,8 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	for (size_t i = 0; i < snapshot->stacks.count; i++)
 		free(snapshot->stacks.items[i].frames);
 	ss_vector_free(&snapshot->stacks);
-	ss_vector_free(&snapshot->threads);
+	for (size_t i = 0; i < SS_TASK_KINDS; i++)
+		ss_vector_free(&snapshot->tasks[i]);
 	ss_hash_deinit(&snapshot->stack_ids);
 	for (size_t i = 0; i < snapshot->modules.count; i++)
 		ss_module_unref(snapshot->modules.items[i]);
@@ -377,13 +306,20 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 	ss_vector_free(&snapshot->blockers);
 	ss_vector_free(&snapshot->application_locks);
 	ss_vector_free(&snapshot->cycles);
-	ss_vector_free(&snapshot->goroutines);
-	ss_vector_free(&snapshot->async_tasks);
 	for (size_t i = 0; i < snapshot->others.count; i++)
 		ss_snapshot_free(snapshot->others.items[i]);
 	ss_vector_free(&snapshot->others);
 	ss_intern_free(snapshot->strings);
 	free(snapshot);
+}
+
+struct ss_task *ss_snapshot_add_task(struct ss_snapshot *snapshot, enum ss_task_kind kind)
+{
+	struct ss_task *task = ss_vector_push(&snapshot->tasks[kind]);
+
+	if (task)
+		*task = (struct ss_task){ .kind = kind, .name = "", .state = '?' };
+	return task;
 }
 
 void *ss_snapshot_alloc(struct ss_snapshot *snapshot, size_t count, size_t size)
@@ -406,14 +342,15 @@ const struct ss_snapshot *ss_snapshot_related(const struct ss_snapshot *snapshot
 	return index <= first->others.count ? first->others.items[index - 1] : NULL;
 }
 
-const struct ss_thread *ss_snapshot_find_thread(const struct ss_snapshot *snapshot,
-						pid_t tid)
+const struct ss_task *ss_snapshot_find_thread(const struct ss_snapshot *snapshot,
+					      pid_t tid)
 {
-	size_t low = ss_lower_bound(snapshot->threads.count, i,
-				    snapshot->threads.items[i].tid < tid);
+	size_t low = ss_lower_bound(snapshot->tasks[SS_TASK_THREAD].count, i,
+				    snapshot->tasks[SS_TASK_THREAD].items[i].tid < tid);
 
-	return low < snapshot->threads.count && snapshot->threads.items[low].tid == tid ?
-		       &snapshot->threads.items[low] :
+	return low < snapshot->tasks[SS_TASK_THREAD].count &&
+			       snapshot->tasks[SS_TASK_THREAD].items[low].tid == tid ?
+		       &snapshot->tasks[SS_TASK_THREAD].items[low] :
 		       NULL;
 }
 
@@ -529,18 +466,11 @@ const struct ss_lock_place *ss_snapshot_find_place(const struct ss_snapshot *sna
 
 void ss_snapshot_recount(struct ss_snapshot *snapshot)
 {
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		struct ss_thread *thread = &snapshot->threads.items[i];
-		thread->frame_count = snapshot->stacks.items[thread->stack_id].count;
-	}
-	for (size_t i = 0; i < snapshot->goroutines.count; i++) {
-		struct ss_goroutine *goroutine = &snapshot->goroutines.items[i];
-		goroutine->frame_count =
-			snapshot->stacks.items[goroutine->stack_id].count;
-	}
-	for (size_t i = 0; i < snapshot->async_tasks.count; i++) {
-		struct ss_async_task *task = &snapshot->async_tasks.items[i];
-		task->frame_count = snapshot->stacks.items[task->stack_id].count;
+	for (size_t kind = 0; kind < SS_TASK_KINDS; kind++) {
+		for (size_t i = 0; i < snapshot->tasks[kind].count; i++) {
+			struct ss_task *task = &snapshot->tasks[kind].items[i];
+			task->frame_count = snapshot->stacks.items[task->stack_id].count;
+		}
 	}
 }
 
@@ -549,15 +479,21 @@ const struct ss_process *ss_snapshot_process(const struct ss_snapshot *snapshot)
 	return &snapshot->process;
 }
 
-size_t ss_snapshot_thread_count(const struct ss_snapshot *snapshot)
+size_t ss_snapshot_task_count(const struct ss_snapshot *snapshot, enum ss_task_kind kind)
 {
-	return snapshot->threads.count;
+	return snapshot->tasks[kind].count;
 }
 
-const struct ss_thread *ss_snapshot_thread(const struct ss_snapshot *snapshot,
-					   size_t index)
+const struct ss_task *ss_snapshot_task(const struct ss_snapshot *snapshot,
+				       enum ss_task_kind kind, size_t index)
 {
-	return &snapshot->threads.items[index];
+	return &snapshot->tasks[kind].items[index];
+}
+
+const struct ss_task_coverage *
+ss_snapshot_task_coverage(const struct ss_snapshot *snapshot, enum ss_task_kind kind)
+{
+	return &snapshot->coverage[kind];
 }
 
 size_t ss_snapshot_module_count(const struct ss_snapshot *snapshot)
@@ -591,8 +527,8 @@ static bool helps_again(const struct ss_snapshot *snapshot,
 		return true;
 	if (!snapshot->runtime_plan_many)
 		return false;
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_thread *thread = &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		if (thread->native_reason && thread->stopped_ns == 0)
 			return true;
 	}
@@ -645,9 +581,9 @@ ss_snapshot_application_lock(const struct ss_snapshot *snapshot, size_t index)
 }
 
 const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapshot,
-					 const struct ss_thread *thread, size_t index)
+					 const struct ss_task *task, size_t index)
 {
-	return &snapshot->stacks.items[thread->stack_id].frames[index];
+	return &snapshot->stacks.items[task->stack_id].frames[index];
 }
 
 bool ss_snapshot_crash_register(const struct ss_snapshot *snapshot, size_t index,
@@ -741,8 +677,7 @@ static bool counts(const struct ss_frame *frame)
 	return !frame->replaced && !(frame->inlined && frame->kind == SS_FRAME_NATIVE);
 }
 
-static bool is_overflow(const struct ss_snapshot *snapshot,
-			const struct ss_thread *thread)
+static bool is_overflow(const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
 	const struct ss_crash *crash = &snapshot->process.crash;
 
@@ -750,7 +685,7 @@ static bool is_overflow(const struct ss_snapshot *snapshot,
 }
 
 struct ss_error *ss_snapshot_signature(const struct ss_snapshot *snapshot,
-				       const struct ss_thread *thread,
+				       const struct ss_task *thread,
 				       char ret[SS_SIGNATURE_SIZE])
 {
 	bool overflow = is_overflow(snapshot, thread);

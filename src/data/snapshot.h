@@ -75,8 +75,9 @@ struct ss_snapshot {
 	struct ss_process process;
 	/* all strings that pub structs point to, except those of modules */
 	struct ss_intern *strings;
-	SS_VECTOR(struct ss_thread) threads; /* stack_id indexes stacks */
-	struct ss_regs crash_regs;	     /* of the thread process.crash.tid */
+	SS_VECTOR(struct ss_task) tasks[SS_TASK_KINDS];	 /* stack_id indexes stacks */
+	struct ss_task_coverage coverage[SS_TASK_KINDS]; /* problem in strings */
+	struct ss_regs crash_regs; /* of the thread process.crash.tid */
 	SS_VECTOR(struct ss_stack) stacks;
 	struct ss_hash stack_ids;		    /* indexes into stacks */
 	SS_VECTOR(struct ss_module_impl *) modules; /* one reference each */
@@ -87,8 +88,8 @@ struct ss_snapshot {
 	struct ss_facts *facts; /* for diagnose/; one reference; or NULL */
 	SS_VECTOR(struct ss_lock_reference) references;
 	SS_VECTOR(struct ss_lock_place) places; /* ascending by address, each once */
-	struct ss_wait *waits;			/* owned; what threads[].wait point to */
-	struct ss_descriptor *descriptors;	/* owned; one for each of facts->fds */
+	struct ss_wait *waits;		   /* owned; what the waits of threads point to */
+	struct ss_descriptor *descriptors; /* owned; one for each of facts->fds */
 	size_t descriptor_count;
 	SS_VECTOR(void *) blocks;		    /* of ss_snapshot_alloc() */
 	SS_VECTOR(struct ss_runtime_info) runtimes; /* strings in strings */
@@ -104,15 +105,12 @@ struct ss_snapshot {
 	SS_VECTOR(struct ss_snapshot *) others;
 	const struct ss_snapshot *first; /* NULL unless this is a related process */
 	SS_VECTOR(struct ss_cycle) cycles;
-	SS_VECTOR(struct ss_goroutine) goroutines;
-	size_t goroutines_unread;
-	const char *goroutine_problem; /* in strings; or NULL */
-	SS_VECTOR(struct ss_async_task) async_tasks;
-	size_t async_tasks_changed;
-	size_t async_tasks_unread;
-	bool async_tasks_known;
-	const char *async_tasks_problem; /* in strings; or NULL */
 };
+
+/* A new task of that kind, which does nothing that is known; its id and tid are not set. NULL without
+   memory. */
+struct ss_task *ss_snapshot_add_task(struct ss_snapshot *snapshot,
+				     enum ss_task_kind kind);
 
 /* An empty snapshot, or NULL without memory. Freed by ss_snapshot_free(). */
 struct ss_snapshot *ss_snapshot_new(void);

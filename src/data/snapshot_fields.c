@@ -145,25 +145,50 @@ const struct ss_schema ss_recorded_wait_schema = {
 	.none = &no_wait,
 };
 
-static const struct ss_field thread_fields[] = {
-	SS_FIELD(1, UNSIGNED, ss_thread, tid, INT32_MAX),
-	SS_FIELD(2, TEXT, ss_thread, name, 0),
-	SS_FIELD(3, UNSIGNED, ss_thread, state, INT8_MAX),
-	SS_FIELD(4, UNSIGNED, ss_thread, stopped_ns, 0),
-	SS_FIELD(5, UNSIGNED, ss_thread, end, SS_END_RUNNABLE),
-	SS_FIELD(6, TEXT, ss_thread, reason, 0),
-	SS_FIELD_INDEX(7, UNSIGNED, ss_thread, stack_id, SS_TABLE_STACKS),
-	SS_FIELD(8, UNSIGNED, ss_thread, consistent, 1),
-	SS_FIELD(9, UNSIGNED, ss_thread, thread_pointer, 0),
-	SS_FIELD(10, UNSIGNED, ss_thread, inner_tid, INT32_MAX),
-	SS_FIELD(11, UNSIGNED, ss_thread, missing, 0),
-	SS_FIELD_NESTED(12, POINTER, ss_thread, wait, &ss_wait_schema, 0),
-	SS_FIELD(13, TEXT, ss_thread, wchan, 0),
-	SS_FIELD(14, TEXT, ss_thread, kernel_stack, 0),
-	SS_FIELD(15, TEXT, ss_thread, native_reason, 0),
+/* The table says of which kind a task is. */
+static const struct ss_field task_fields[] = {
+	SS_FIELD(1, UNSIGNED, ss_task, tid, INT32_MAX),
+	SS_FIELD(2, TEXT, ss_task, name, 0),
+	SS_FIELD(3, UNSIGNED, ss_task, state, INT8_MAX),
+	SS_FIELD(4, UNSIGNED, ss_task, stopped_ns, 0),
+	SS_FIELD(5, UNSIGNED, ss_task, end, SS_END_RUNNABLE),
+	SS_FIELD(6, TEXT, ss_task, reason, 0),
+	SS_FIELD_INDEX(7, UNSIGNED, ss_task, stack_id, SS_TABLE_STACKS),
+	SS_FIELD(8, UNSIGNED, ss_task, consistent, 1),
+	SS_FIELD(9, UNSIGNED, ss_task, thread_pointer, 0),
+	SS_FIELD(10, UNSIGNED, ss_task, inner_tid, INT32_MAX),
+	SS_FIELD(11, UNSIGNED, ss_task, missing, 0),
+	SS_FIELD_NESTED(12, POINTER, ss_task, wait, &ss_wait_schema, 0),
+	SS_FIELD(13, TEXT, ss_task, wchan, 0),
+	SS_FIELD(14, TEXT, ss_task, kernel_stack, 0),
+	SS_FIELD(15, TEXT, ss_task, native_reason, 0),
+	SS_FIELD(16, UNSIGNED, ss_task, id, 0),
+	SS_FIELD(17, UNSIGNED, ss_task, status, SS_STATUS_COPYSTACK),
+	SS_FIELD(18, TEXT, ss_task, wait_reason, 0),
+	SS_FIELD(20, UNSIGNED, ss_task, waiting_ns, 0),
+	SS_FIELD(21, UNSIGNED, ss_task, on_thread, 1),
+	SS_FIELD(22, UNSIGNED, ss_task, changed, 1),
+	SS_FIELD(23, TEXT, ss_task, lock_function, 0),
+	SS_FIELD(24, UNSIGNED, ss_task, blocked, 1),
+	SS_FIELD(25, UNSIGNED, ss_task, run_mark, 0),
+	SS_FIELD(26, TEXT, ss_task, runtime, 0),
+	SS_FIELD_OF(30, INDEXES, ss_task, awaited, awaited_count, NULL, SS_TABLE_ASYNCIO,
+		    0),
+	SS_FIELD(31, UNSIGNED, ss_task, awaits_all, 1),
+	SS_FIELD(32, UNSIGNED, ss_task, in_cycle, 1),
+	SS_FIELD_INDEX(33, UNSIGNED, ss_task, cycle_next, SS_TABLE_ASYNCIO),
 };
-static const struct ss_thread no_thread = { .name = "", .state = '?' };
-static const struct ss_schema thread = SS_SCHEMA(thread_fields, ss_thread, &no_thread);
+static const struct ss_task no_task = { .name = "", .state = '?' };
+static const struct ss_schema task = SS_SCHEMA(task_fields, ss_task, &no_task);
+
+static const struct ss_field coverage_fields[] = {
+	SS_FIELD(1, UNSIGNED, ss_task_coverage, known, 1),
+	SS_FIELD(2, UNSIGNED, ss_task_coverage, changed, UINT32_MAX),
+	SS_FIELD(3, UNSIGNED, ss_task_coverage, unread, UINT32_MAX),
+	SS_FIELD(4, TEXT, ss_task_coverage, problem, 0),
+};
+static const struct ss_schema coverage =
+	SS_SCHEMA(coverage_fields, ss_task_coverage, NULL);
 
 static const struct ss_field frame_fields[] = {
 	SS_FIELD(1, UNSIGNED, ss_frame, pc, 0),
@@ -297,41 +322,6 @@ static const struct ss_application_lock no_application_lock = { .function = "" }
 static const struct ss_schema application_lock =
 	SS_SCHEMA(application_lock_fields, ss_application_lock, &no_application_lock);
 
-static const struct ss_field goroutine_fields[] = {
-	SS_FIELD(1, UNSIGNED, ss_goroutine, id, 0),
-	SS_FIELD(2, UNSIGNED, ss_goroutine, status, SS_GOROUTINE_COPYSTACK),
-	SS_FIELD(3, TEXT, ss_goroutine, wait_reason, 0),
-	SS_FIELD(4, UNSIGNED, ss_goroutine, waiting_ns, 0),
-	SS_FIELD(5, UNSIGNED, ss_goroutine, tid, INT32_MAX),
-	SS_FIELD(6, UNSIGNED, ss_goroutine, on_thread, 1),
-	SS_FIELD(7, UNSIGNED, ss_goroutine, changed, 1),
-	SS_FIELD_INDEX(8, UNSIGNED, ss_goroutine, stack_id, SS_TABLE_STACKS),
-	SS_FIELD(9, UNSIGNED, ss_goroutine, end, SS_END_RUNNABLE),
-	SS_FIELD(10, TEXT, ss_goroutine, reason, 0),
-	SS_FIELD(11, TEXT, ss_goroutine, lock_function, 0),
-	SS_FIELD(12, UNSIGNED, ss_goroutine, blocked, 1),
-	SS_FIELD(13, UNSIGNED, ss_goroutine, run_mark, 0),
-	SS_FIELD(14, TEXT, ss_goroutine, runtime, 0),
-};
-static const struct ss_schema goroutine = SS_SCHEMA(goroutine_fields, ss_goroutine, NULL);
-
-static const struct ss_field async_task_fields[] = {
-	SS_FIELD(1, TEXT, ss_async_task, name, 0),
-	SS_FIELD(2, UNSIGNED, ss_async_task, status, SS_ASYNC_TASK_RUNNING),
-	SS_FIELD(3, TEXT, ss_async_task, awaited_type, 0),
-	SS_FIELD_OF(4, INDEXES, ss_async_task, awaited, awaited_count, NULL,
-		    SS_TABLE_TASKS, 0),
-	SS_FIELD(5, UNSIGNED, ss_async_task, awaits_all, 1),
-	SS_FIELD(6, UNSIGNED, ss_async_task, tid, INT32_MAX),
-	SS_FIELD_INDEX(7, UNSIGNED, ss_async_task, stack_id, SS_TABLE_STACKS),
-	SS_FIELD(8, UNSIGNED, ss_async_task, in_cycle, 1),
-	SS_FIELD_INDEX(9, UNSIGNED, ss_async_task, cycle_next, SS_TABLE_TASKS),
-	SS_FIELD(10, UNSIGNED, ss_async_task, address, 0),
-};
-static const struct ss_async_task no_task = { .name = "" };
-static const struct ss_schema async_task =
-	SS_SCHEMA(async_task_fields, ss_async_task, &no_task);
-
 static const struct ss_field thread_number_fields[] = {
 	SS_FIELD(1, UNSIGNED, ss_thread_number, process, 0),
 	SS_FIELD(2, UNSIGNED, ss_thread_number, thread, 0),
@@ -358,19 +348,17 @@ static const struct ss_field snapshot_fields[] = {
 	VECTOR(4, modules, module),
 	VECTOR(5, stacks, stack),
 	VECTOR(6, descriptors, descriptor),
-	VECTOR(7, threads, thread),
+	VECTOR(7, tasks[SS_TASK_THREAD], task),
 	VECTOR(8, runtimes, runtime),
 	VECTOR(9, deadlocks, deadlock),
 	VECTOR(10, blockers, blocker),
 	VECTOR(11, application_locks, application_lock),
-	VECTOR(12, goroutines, goroutine),
-	SS_FIELD(13, UNSIGNED, ss_snapshot_fields, goroutines_unread, UINT32_MAX),
-	SS_FIELD(14, TEXT, ss_snapshot_fields, goroutine_problem, 0),
-	VECTOR(15, async_tasks, async_task),
-	SS_FIELD(16, UNSIGNED, ss_snapshot_fields, async_tasks_changed, UINT32_MAX),
-	SS_FIELD(17, UNSIGNED, ss_snapshot_fields, async_tasks_unread, UINT32_MAX),
-	SS_FIELD(18, UNSIGNED, ss_snapshot_fields, async_tasks_known, 1),
-	SS_FIELD(19, TEXT, ss_snapshot_fields, async_tasks_problem, 0),
+	VECTOR(12, tasks[SS_TASK_GOROUTINE], task),
+	SS_FIELD_NESTED(13, STRUCT, ss_snapshot_fields, coverage[SS_TASK_GOROUTINE],
+			&coverage, 0),
+	VECTOR(15, tasks[SS_TASK_ASYNCIO], task),
+	SS_FIELD_NESTED(16, STRUCT, ss_snapshot_fields, coverage[SS_TASK_ASYNCIO],
+			&coverage, 0),
 	VECTOR(20, chains, thread_numbers),
 	VECTOR(21, cycles, thread_numbers),
 };

@@ -13,11 +13,11 @@ enum ss_snapshot_table {
 	SS_TABLE_STACKS,
 	SS_TABLE_DESCRIPTORS,
 	SS_TABLE_THREADS,
-	SS_TABLE_TASKS,
+	SS_TABLE_ASYNCIO,
 };
 
 /* A thread that a wait leads to: indexes for ss_snapshot_related() and
-   ss_snapshot_thread(). */
+   ss_snapshot_task(). */
 struct ss_thread_number {
 	uint32_t process;
 	uint32_t thread;
@@ -38,19 +38,12 @@ struct ss_snapshot_fields {
 	SS_VECTOR(struct ss_module) modules;
 	SS_VECTOR(struct ss_stack) stacks;
 	SS_VECTOR(struct ss_descriptor) descriptors;
-	SS_VECTOR(struct ss_thread) threads;
+	SS_VECTOR(struct ss_task) tasks[SS_TASK_KINDS];
+	struct ss_task_coverage coverage[SS_TASK_KINDS];
 	SS_VECTOR(struct ss_runtime_info) runtimes;
 	SS_VECTOR(struct ss_deadlock) deadlocks;
 	SS_VECTOR(struct ss_blocker) blockers;
 	SS_VECTOR(struct ss_application_lock) application_locks;
-	SS_VECTOR(struct ss_goroutine) goroutines;
-	size_t goroutines_unread;
-	const char *goroutine_problem;
-	SS_VECTOR(struct ss_async_task) async_tasks;
-	size_t async_tasks_changed;
-	size_t async_tasks_unread;
-	bool async_tasks_known;
-	const char *async_tasks_problem;
 	SS_VECTOR(struct ss_thread_numbers) chains;
 	SS_VECTOR(struct ss_thread_numbers) cycles;
 };

@@ -75,7 +75,8 @@ static bool number_threads(const struct ss_snapshot *snapshot,
 			break;
 		numbers[ret->count++] = (struct ss_thread_number){
 			.process = (uint32_t)process,
-			.thread = (uint32_t)(refs[i].thread - other->threads.items),
+			.thread = (uint32_t)(refs[i].thread -
+					     other->tasks[SS_TASK_THREAD].items),
 		};
 	}
 	return numbers != NULL;
@@ -84,8 +85,9 @@ static bool number_threads(const struct ss_snapshot *snapshot,
 static bool number_all(const struct ss_snapshot *snapshot,
 		       struct ss_snapshot_fields *fields)
 {
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_wait *wait = snapshot->threads.items[i].wait;
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_wait *wait =
+			snapshot->tasks[SS_TASK_THREAD].items[i].wait;
 		if (!wait || wait->chain_length == 0)
 			continue;
 		struct ss_thread_numbers *chain = ss_vector_push(&fields->chains);
@@ -136,12 +138,6 @@ static bool encode(struct sender *sender, struct ss_buffer *out)
 		.crash_regs = snapshot->crash_regs,
 		.descriptors = { .items = snapshot->descriptors,
 				 .count = snapshot->descriptor_count },
-		.goroutines_unread = snapshot->goroutines_unread,
-		.goroutine_problem = snapshot->goroutine_problem,
-		.async_tasks_changed = snapshot->async_tasks_changed,
-		.async_tasks_unread = snapshot->async_tasks_unread,
-		.async_tasks_known = snapshot->async_tasks_known,
-		.async_tasks_problem = snapshot->async_tasks_problem,
 	};
 
 	for (size_t i = 0; i < snapshot->modules.count; i++) {
@@ -151,13 +147,14 @@ static bool encode(struct sender *sender, struct ss_buffer *out)
 		*module = snapshot->modules.items[i]->pub;
 	}
 	SHARE(&fields, snapshot, stacks);
-	SHARE(&fields, snapshot, threads);
 	SHARE(&fields, snapshot, runtimes);
 	SHARE(&fields, snapshot, deadlocks);
 	SHARE(&fields, snapshot, blockers);
 	SHARE(&fields, snapshot, application_locks);
-	SHARE(&fields, snapshot, goroutines);
-	SHARE(&fields, snapshot, async_tasks);
+	for (size_t i = 0; i < SS_TASK_KINDS; i++) {
+		SHARE(&fields, snapshot, tasks[i]);
+		fields.coverage[i] = snapshot->coverage[i];
+	}
 	if (!number_all(snapshot, &fields))
 		return false;
 	ss_schema_write(&writer, &ss_snapshot_schema, &fields);
@@ -261,9 +258,9 @@ static uint64_t count_table(void *data, unsigned table)
 	case SS_TABLE_STACKS:
 		return fields->stacks.capacity;
 	case SS_TABLE_THREADS:
-		return fields->threads.capacity;
-	case SS_TABLE_TASKS:
-		return fields->async_tasks.capacity;
+		return fields->tasks[SS_TASK_THREAD].capacity;
+	case SS_TABLE_ASYNCIO:
+		return fields->tasks[SS_TASK_ASYNCIO].capacity;
 	default:
 		return 0;
 	}
@@ -281,23 +278,20 @@ static void take_fields(struct ss_snapshot *snapshot,
 			const struct ss_snapshot_fields *fields)
 {
 	TAKE(snapshot, fields, stacks);
-	TAKE(snapshot, fields, threads);
 	TAKE(snapshot, fields, runtimes);
 	TAKE(snapshot, fields, deadlocks);
 	TAKE(snapshot, fields, blockers);
 	TAKE(snapshot, fields, application_locks);
-	TAKE(snapshot, fields, goroutines);
-	TAKE(snapshot, fields, async_tasks);
+	for (size_t i = 0; i < SS_TASK_KINDS; i++) {
+		TAKE(snapshot, fields, tasks[i]);
+		snapshot->coverage[i] = fields->coverage[i];
+		for (size_t k = 0; k < snapshot->tasks[i].count; k++)
+			snapshot->tasks[i].items[k].kind = (enum ss_task_kind)i;
+	}
 	snapshot->descriptors = fields->descriptors.items;
 	snapshot->descriptor_count = fields->descriptors.count;
 	snapshot->process = fields->process;
 	snapshot->crash_regs = fields->crash_regs;
-	snapshot->goroutines_unread = fields->goroutines_unread;
-	snapshot->goroutine_problem = fields->goroutine_problem;
-	snapshot->async_tasks_changed = fields->async_tasks_changed;
-	snapshot->async_tasks_unread = fields->async_tasks_unread;
-	snapshot->async_tasks_known = fields->async_tasks_known;
-	snapshot->async_tasks_problem = fields->async_tasks_problem;
 }
 
 static bool add_module(struct ss_snapshot *snapshot, const struct ss_module *from)
@@ -340,8 +334,7 @@ static void link_frames(struct ss_snapshot *snapshot)
 /* The frames of an owner that a wait refers to; those that it does not have are dropped. */
 static void check_owner_frames(const struct ss_snapshot *snapshot, struct ss_wait *wait)
 {
-	const struct ss_thread *owner =
-		ss_snapshot_find_thread(snapshot, wait->owner_tid);
+	const struct ss_task *owner = ss_snapshot_find_thread(snapshot, wait->owner_tid);
 
 	for (size_t i = 0; i < wait->owner_frame_count; i++) {
 		if (!owner || wait->owner_frames[i].frame >= owner->frame_count)
@@ -352,22 +345,26 @@ static void check_owner_frames(const struct ss_snapshot *snapshot, struct ss_wai
 /* What other code relies on, and tables do not say. */
 static bool is_consistent(const struct ss_snapshot *snapshot)
 {
-	if (snapshot->stacks.count == 0 && snapshot->threads.count +
-							   snapshot->goroutines.count +
-							   snapshot->async_tasks.count >
-						   0)
+	size_t tasks = 0;
+
+	for (size_t i = 0; i < SS_TASK_KINDS; i++)
+		tasks += snapshot->tasks[i].count;
+	if (snapshot->stacks.count == 0 && tasks > 0)
 		return false;
 	for (size_t i = 0; i < snapshot->deadlocks.count; i++) {
 		const struct ss_deadlock *deadlock = &snapshot->deadlocks.items[i];
 		if (deadlock->count == 0)
 			return false;
 		for (size_t j = 0; j < deadlock->count; j++) {
-			if (!snapshot->threads.items[deadlock->threads[j]].wait)
+			if (!snapshot->tasks[SS_TASK_THREAD]
+				     .items[deadlock->threads[j]]
+				     .wait)
 				return false;
 		}
 	}
 	for (size_t i = 0; i < snapshot->blockers.count; i++) {
-		if (snapshot->blockers.items[i].thread >= snapshot->threads.count)
+		if (snapshot->blockers.items[i].thread >=
+		    snapshot->tasks[SS_TASK_THREAD].count)
 			return false;
 	}
 	return true;
@@ -406,10 +403,12 @@ static struct ss_error *decode(struct receiver *receiver, const uint8_t *bytes,
 		return invalid();
 	link_frames(snapshot);
 	ss_snapshot_recount(snapshot);
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		if (snapshot->threads.items[i].wait)
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		if (snapshot->tasks[SS_TASK_THREAD].items[i].wait)
 			check_owner_frames(
-				snapshot, ss_drop_const(snapshot->threads.items[i].wait));
+				snapshot,
+				ss_drop_const(
+					snapshot->tasks[SS_TASK_THREAD].items[i].wait));
 	}
 	return NULL;
 }
@@ -424,10 +423,12 @@ static const struct ss_thread_ref *find_threads(struct ss_snapshot *snapshot,
 	for (size_t i = 0; refs && i < from->count; i++) {
 		const struct ss_snapshot *other =
 			ss_snapshot_related(snapshot, from->numbers[i].process);
-		if (!other || from->numbers[i].thread >= other->threads.count)
+		if (!other ||
+		    from->numbers[i].thread >= other->tasks[SS_TASK_THREAD].count)
 			return NULL;
 		refs[i].snapshot = other;
-		refs[i].thread = &other->threads.items[from->numbers[i].thread];
+		refs[i].thread =
+			&other->tasks[SS_TASK_THREAD].items[from->numbers[i].thread];
 	}
 	return refs;
 }
@@ -438,10 +439,10 @@ static bool link_threads(struct ss_snapshot *snapshot,
 	for (size_t i = 0; i < fields->chains.count; i++) {
 		const struct ss_thread_numbers *chain = &fields->chains.items[i];
 		const struct ss_thread_ref *refs = find_threads(snapshot, chain);
-		if (!refs || chain->thread >= snapshot->threads.count)
+		if (!refs || chain->thread >= snapshot->tasks[SS_TASK_THREAD].count)
 			return false;
-		struct ss_wait *wait =
-			ss_drop_const(snapshot->threads.items[chain->thread].wait);
+		struct ss_wait *wait = ss_drop_const(
+			snapshot->tasks[SS_TASK_THREAD].items[chain->thread].wait);
 		if (!wait)
 			return false;
 		wait->chain = refs;

@@ -17,7 +17,7 @@
 /* The target of a wait. */
 struct ss_chain_link {
 	const struct ss_snapshot *snapshot; /* NULL: not known */
-	const struct ss_thread *thread;	    /* NULL: any thread of that process */
+	const struct ss_task *thread;	    /* NULL: any thread of that process */
 	bool ambiguous;			    /* others may end the wait as well */
 };
 
@@ -71,7 +71,7 @@ static pid_t find_pid(const struct ss_snapshot *snapshot, const struct ss_wait *
 
 /* Returns the target of a thread's wait, in its own process or a related one. */
 static struct ss_chain_link chain_follow(const struct ss_snapshot *snapshot,
-					 const struct ss_thread *thread)
+					 const struct ss_task *thread)
 {
 	struct ss_chain_link to = {};
 	const struct ss_wait *wait = thread->wait;
@@ -82,15 +82,15 @@ static struct ss_chain_link chain_follow(const struct ss_snapshot *snapshot,
 	to.snapshot = pid ? find_process(snapshot, pid) : NULL;
 	if (to.snapshot && wait->owner_tid)
 		to.thread = ss_snapshot_find_thread(to.snapshot, wait->owner_tid);
-	else if (to.snapshot && to.snapshot->threads.count == 1 &&
+	else if (to.snapshot && to.snapshot->tasks[SS_TASK_THREAD].count == 1 &&
 		 to.snapshot->process.threads_unseen == 0)
-		to.thread = &to.snapshot->threads.items[0];
+		to.thread = &to.snapshot->tasks[SS_TASK_THREAD].items[0];
 	return to;
 }
 
 /* The part of the chain of waits that goes through other processes. */
-static size_t list_chain(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread, struct ss_thread_ref *ret)
+static size_t list_chain(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 struct ss_thread_ref *ret)
 {
 	struct ss_chain_link link = chain_follow(snapshot, thread);
 	size_t length = 0;
@@ -106,7 +106,8 @@ static bool set_chain(struct ss_snapshot *snapshot, size_t index)
 {
 	struct ss_thread_ref found[LENGTH_MAX];
 	struct ss_wait *wait = &snapshot->waits[index];
-	size_t length = list_chain(snapshot, &snapshot->threads.items[index], found);
+	size_t length = list_chain(snapshot,
+				   &snapshot->tasks[SS_TASK_THREAD].items[index], found);
 
 	if (length == 0)
 		return true;
@@ -121,8 +122,10 @@ static bool set_chain(struct ss_snapshot *snapshot, size_t index)
 
 bool ss_chains_find(struct ss_snapshot *snapshot)
 {
-	for (size_t i = 0; i < snapshot->threads.count && snapshot->others.count; i++) {
-		if (snapshot->threads.items[i].wait && !set_chain(snapshot, i))
+	for (size_t i = 0;
+	     i < snapshot->tasks[SS_TASK_THREAD].count && snapshot->others.count; i++) {
+		if (snapshot->tasks[SS_TASK_THREAD].items[i].wait &&
+		    !set_chain(snapshot, i))
 			return false;
 	}
 	return true;
@@ -207,14 +210,15 @@ static void search_deinit(struct search *search)
 
 static size_t find_thread(const struct ss_snapshot *snapshot, pid_t tid)
 {
-	const struct ss_thread *thread = ss_snapshot_find_thread(snapshot, tid);
+	const struct ss_task *thread = ss_snapshot_find_thread(snapshot, tid);
 
-	return thread ? (size_t)(thread - snapshot->threads.items) : SS_GRAPH_NONE;
+	return thread ? (size_t)(thread - snapshot->tasks[SS_TASK_THREAD].items) :
+			SS_GRAPH_NONE;
 }
 
 static size_t owner_of(const struct ss_snapshot *snapshot, size_t thread)
 {
-	const struct ss_wait *wait = snapshot->threads.items[thread].wait;
+	const struct ss_wait *wait = snapshot->tasks[SS_TASK_THREAD].items[thread].wait;
 
 	return wait && wait->owner_tid && !wait->owner_pid ?
 		       find_thread(snapshot, wait->owner_tid) :
@@ -246,12 +250,12 @@ static void link_threads(struct search *search)
 {
 	struct ss_snapshot *snapshot = search->snapshot;
 
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		search->facts[i] = ss_facts_find_thread(snapshot->facts,
-							snapshot->threads.items[i].tid);
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		search->facts[i] = ss_facts_find_thread(
+			snapshot->facts, snapshot->tasks[SS_TASK_THREAD].items[i].tid);
 		search->next[i] = owner_of(snapshot, i);
 	}
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
 		size_t owner = search->next[i];
 		if (owner != SS_GRAPH_NONE &&
 		    owner_of(snapshot, owner) != SS_GRAPH_NONE &&
@@ -274,7 +278,8 @@ static bool add_deadlock(struct search *search, size_t first)
 	deadlock->threads = members;
 	deadlock->count = count;
 	for (size_t i = 0; i < count; i++)
-		deadlock->timed |= snapshot->threads.items[members[i]].wait->timed;
+		deadlock->timed |=
+			snapshot->tasks[SS_TASK_THREAD].items[members[i]].wait->timed;
 	for (size_t i = 0; i < search->graph.count; i++)
 		deadlock->behind += search->graph.end[i] == first &&
 				    !search->graph.cyclic[i];
@@ -342,7 +347,8 @@ static bool add_blockers(struct search *search)
 		size_t end = search->graph.end[i];
 		if (end == i || search->graph.cyclic[end])
 			continue;
-		const struct ss_wait *wait = snapshot->threads.items[i].wait;
+		const struct ss_wait *wait =
+			snapshot->tasks[SS_TASK_THREAD].items[i].wait;
 		bool joins = wait->kind == SS_WAIT_JOIN;
 		links[count++] =
 			(struct link){ .end = end, .lock = joins ? 0 : wait->address };
@@ -363,7 +369,7 @@ static bool add_blockers(struct search *search)
 
 bool ss_deadlock_find(struct ss_snapshot *snapshot)
 {
-	size_t count = snapshot->threads.count;
+	size_t count = snapshot->tasks[SS_TASK_THREAD].count;
 	__attribute__((cleanup(search_deinit))) struct search search = {
 		.snapshot = snapshot,
 		.facts = calloc(count + 1, sizeof(const struct ss_thread_facts *)),
@@ -398,7 +404,7 @@ static size_t count_threads(const struct ss_snapshot *snapshot)
 	size_t count = 0;
 
 	for (size_t i = 0; (process = ss_snapshot_related(snapshot, i)) != NULL; i++)
-		count += process->threads.count;
+		count += process->tasks[SS_TASK_THREAD].count;
 	return count;
 }
 
@@ -411,8 +417,9 @@ static size_t node_of(const struct ss_snapshot *snapshot,
 
 	for (size_t i = 0; (process = ss_snapshot_related(snapshot, i)) != NULL; i++) {
 		if (process == link->snapshot)
-			return before + (size_t)(link->thread - process->threads.items);
-		before += process->threads.count;
+			return before + (size_t)(link->thread -
+						 process->tasks[SS_TASK_THREAD].items);
+		before += process->tasks[SS_TASK_THREAD].count;
 	}
 	return SS_GRAPH_NONE;
 }
@@ -434,8 +441,10 @@ static void link_processes(struct process_search *search)
 
 	for (size_t i = 0; (process = ss_snapshot_related(search->snapshot, i)) != NULL;
 	     i++) {
-		for (size_t t = 0; t < process->threads.count; t++, node++) {
-			const struct ss_thread *thread = &process->threads.items[t];
+		for (size_t t = 0; t < process->tasks[SS_TASK_THREAD].count;
+		     t++, node++) {
+			const struct ss_task *thread =
+				&process->tasks[SS_TASK_THREAD].items[t];
 			const struct ss_chain_link to = chain_follow(process, thread);
 			search->members[node] = (struct ss_thread_ref){ process, thread };
 			search->next[node] =
@@ -517,15 +526,15 @@ static void deinit(struct edges *edges)
 	free(edges->left);
 }
 
-static size_t count_awaited(const struct ss_async_task *task)
+static size_t count_awaited(const struct ss_task *task)
 {
 	return task->awaits_all ? task->awaited_count : 0;
 }
 
 static bool init(struct edges *edges, const struct ss_snapshot *snapshot)
 {
-	const struct ss_async_task *tasks = snapshot->async_tasks.items;
-	const size_t count = snapshot->async_tasks.count;
+	const struct ss_task *tasks = snapshot->tasks[SS_TASK_ASYNCIO].items;
+	const size_t count = snapshot->tasks[SS_TASK_ASYNCIO].count;
 	size_t total = 0;
 
 	for (size_t i = 0; i < count; i++)
@@ -574,7 +583,7 @@ static bool remove_ends(struct edges *edges)
 }
 
 /* One task that is left, of those for which a task waits. */
-static size_t find_next(const struct edges *edges, const struct ss_async_task *task)
+static size_t find_next(const struct edges *edges, const struct ss_task *task)
 {
 	for (size_t i = 0; i < task->awaited_count; i++) {
 		if (edges->left[task->awaited[i]] > 0)
@@ -592,12 +601,13 @@ static bool mark(struct ss_snapshot *snapshot, const struct edges *edges)
 		return false;
 	for (size_t i = 0; i < edges->count; i++)
 		next[i] = edges->left[i] > 0 ?
-				  find_next(edges, &snapshot->async_tasks.items[i]) :
+				  find_next(edges,
+					    &snapshot->tasks[SS_TASK_ASYNCIO].items[i]) :
 				  SS_GRAPH_NONE;
 	if (!ss_graph_init(&graph, next, edges->count))
 		return false;
 	for (size_t i = 0; i < edges->count; i++) {
-		struct ss_async_task *task = &snapshot->async_tasks.items[i];
+		struct ss_task *task = &snapshot->tasks[SS_TASK_ASYNCIO].items[i];
 		task->in_cycle = graph.cyclic[i];
 		task->cycle_next = graph.cyclic[i] ? next[i] : 0;
 	}
@@ -609,7 +619,7 @@ bool ss_task_cycles_find(struct ss_snapshot *snapshot)
 {
 	struct edges edges;
 
-	if (snapshot->async_tasks.count == 0)
+	if (snapshot->tasks[SS_TASK_ASYNCIO].count == 0)
 		return true;
 	bool ok = init(&edges, snapshot) && remove_ends(&edges) && mark(snapshot, &edges);
 	deinit(&edges);

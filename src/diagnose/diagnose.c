@@ -554,7 +554,7 @@ static void process_fill_file_lock(struct ss_diagnosis *d)
  * What a thread blocked in a system call waits for. The table in data/call.c assigns a
  * kind to each call; the table below has one entry for each kind.
  *
- * To add a system call: give it a name in arch/syscall.h and a line in the table of
+ * To add a system call: give it a name in arch/arch.h and a line in the table of
  * data/call.c. To add a kind of wait: add it to enum ss_wait_kind, its name to
  * diagnose/names.c, its function to the table below, its words to report/wait_text.c,
  * and to stacksnap-json(5). A wait that only the stack reveals (of a lock, a runtime, an
@@ -662,7 +662,7 @@ static void (*const families[])(struct ss_diagnosis *d) = {
 
 /* fs/notify/fanotify/fanotify.c: the function that waits for an answer may be inlined into the
    other one. */
-static bool waits_for_permission(const struct ss_thread *thread)
+static bool waits_for_permission(const struct ss_task *thread)
 {
 	const char *stack = thread->kernel_stack;
 
@@ -742,8 +742,8 @@ static bool diagnose_threads(struct ss_snapshot *snapshot)
 {
 	static const struct ss_thread_facts nothing = { .call.number = -1 };
 
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		struct ss_thread *thread = &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		const struct ss_thread_facts *facts =
 			ss_facts_find_thread(snapshot->facts, thread->tid);
 		struct ss_diagnosis d = { .snapshot = snapshot,
@@ -766,7 +766,8 @@ static bool diagnose_threads(struct ss_snapshot *snapshot)
 
 static bool diagnose(struct ss_snapshot *snapshot, const struct ss_wait_table *table)
 {
-	snapshot->waits = calloc(snapshot->threads.count + 1, sizeof(*snapshot->waits));
+	snapshot->waits = calloc(snapshot->tasks[SS_TASK_THREAD].count + 1,
+				 sizeof(*snapshot->waits));
 	return snapshot->waits && descriptors_init(snapshot) &&
 	       diagnose_threads(snapshot) && ss_purposes_find(snapshot, table);
 }

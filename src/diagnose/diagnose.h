@@ -11,7 +11,7 @@
 
 struct ss_diagnosis {
 	struct ss_snapshot *snapshot;
-	const struct ss_thread *thread;
+	const struct ss_task *thread;
 	const struct ss_thread_facts *facts; /* of the thread; never NULL */
 	struct ss_wait *wait; /* initially of kind OTHER, with fd -1 and so on */
 	bool failed;	      /* out of memory */

@@ -337,16 +337,16 @@ bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
 {
 	size_t stacks = snapshot->stacks.count;
 
-	if (snapshot->goroutines.count == 0)
+	if (snapshot->tasks[SS_TASK_GOROUTINE].count == 0)
 		return true;
 	_cleanup_free_ const char **functions = calloc(stacks + 1, sizeof(const char *));
 	_cleanup_free_ bool *searched = calloc(stacks + 1, sizeof(*searched));
 	if (!functions || !searched)
 		return false;
-	for (size_t i = 0; i < snapshot->goroutines.count; i++) {
-		struct ss_goroutine *goroutine = &snapshot->goroutines.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_GOROUTINE].count; i++) {
+		struct ss_task *goroutine = &snapshot->tasks[SS_TASK_GOROUTINE].items[i];
 		uint32_t id = goroutine->stack_id;
-		if (goroutine->status != SS_GOROUTINE_WAITING)
+		if (goroutine->status != SS_STATUS_WAITING)
 			continue;
 		if (!searched[id])
 			functions[id] = find_function(&snapshot->stacks.items[id], table);
@@ -357,11 +357,11 @@ bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
 }
 
 /* The same goroutine in another snapshot of the process; or NULL. */
-static const struct ss_goroutine *find_goroutine(const struct ss_snapshot *snapshot,
-						 const struct ss_goroutine *wanted)
+static const struct ss_task *find_goroutine(const struct ss_snapshot *snapshot,
+					    const struct ss_task *wanted)
 {
-	const struct ss_goroutine *items = snapshot->goroutines.items;
-	const size_t count = snapshot->goroutines.count;
+	const struct ss_task *items = snapshot->tasks[SS_TASK_GOROUTINE].items;
+	const size_t count = snapshot->tasks[SS_TASK_GOROUTINE].count;
 	size_t at = ss_lower_bound(count, i, items[i].id < wanted->id);
 
 	for (; at < count && items[at].id == wanted->id; at++) {
@@ -388,16 +388,15 @@ static bool has_same_stack(const struct ss_stack *a, const struct ss_stack *b)
 void ss_snapshot_compare_goroutines(struct ss_snapshot *last,
 				    const struct ss_snapshot *first)
 {
-	for (size_t i = 0; i < last->goroutines.count; i++) {
-		struct ss_goroutine *goroutine = &last->goroutines.items[i];
-		const struct ss_goroutine *before =
-			goroutine->lock_function && !goroutine->changed ?
-				find_goroutine(first, goroutine) :
-				NULL;
+	for (size_t i = 0; i < last->tasks[SS_TASK_GOROUTINE].count; i++) {
+		struct ss_task *goroutine = &last->tasks[SS_TASK_GOROUTINE].items[i];
+		const struct ss_task *before = goroutine->lock_function &&
+							       !goroutine->changed ?
+						       find_goroutine(first, goroutine) :
+						       NULL;
 		goroutine->blocked =
 			before && !before->changed &&
-			before->status == SS_GOROUTINE_WAITING &&
-			goroutine->run_mark != 0 &&
+			before->status == SS_STATUS_WAITING && goroutine->run_mark != 0 &&
 			goroutine->run_mark == before->run_mark &&
 			has_same_stack(&last->stacks.items[goroutine->stack_id],
 				       &first->stacks.items[before->stack_id]);
@@ -412,30 +411,30 @@ void ss_snapshot_compare_goroutines(struct ss_snapshot *last,
    above the thread pointer. */
 enum { THREAD_SIZE_MAX = 2304 };
 
-static bool is_alive(const struct ss_thread *thread)
+static bool is_alive(const struct ss_task *thread)
 {
 	return thread->state != 'Z' && thread->state != 'X';
 }
 
 /* Finds a thread by the id in its own pid namespace. */
-static const struct ss_thread *find_inner(const struct ss_snapshot *snapshot, pid_t tid)
+static const struct ss_task *find_inner(const struct ss_snapshot *snapshot, pid_t tid)
 {
-	const struct ss_thread *same = ss_snapshot_find_thread(snapshot, tid);
+	const struct ss_task *same = ss_snapshot_find_thread(snapshot, tid);
 
 	if (same && same->inner_tid == tid)
 		return same;
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		if (snapshot->threads.items[i].inner_tid == tid)
-			return &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		if (snapshot->tasks[SS_TASK_THREAD].items[i].inner_tid == tid)
+			return &snapshot->tasks[SS_TASK_THREAD].items[i];
 	}
 	return NULL;
 }
 
-static const struct ss_thread *find_pointer(const struct ss_snapshot *snapshot,
-					    uint64_t pointer, uint64_t size)
+static const struct ss_task *find_pointer(const struct ss_snapshot *snapshot,
+					  uint64_t pointer, uint64_t size)
 {
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_thread *thread = &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		if (thread->thread_pointer && pointer - thread->thread_pointer < size)
 			return thread;
 	}
@@ -454,12 +453,12 @@ static bool is_foreign(const struct ss_diagnosis *d)
 
 /* glibc waits on the thread's id in struct pthread. Without a thread pointer (the
    thread was not stopped), find the thread by that id alone. */
-static const struct ss_thread *find_joined(const struct ss_snapshot *snapshot,
-					   const struct ss_futex *futex,
-					   const struct ss_wait_function *function,
-					   const struct ss_lock_state *lock)
+static const struct ss_task *find_joined(const struct ss_snapshot *snapshot,
+					 const struct ss_futex *futex,
+					 const struct ss_wait_function *function,
+					 const struct ss_lock_state *lock)
 {
-	const struct ss_thread *joined =
+	const struct ss_task *joined =
 		find_pointer(snapshot, futex->address, THREAD_SIZE_MAX);
 
 	if (function->musl)
@@ -471,30 +470,30 @@ static const struct ss_thread *find_joined(const struct ss_snapshot *snapshot,
 
 /* Finds a thread of the process that shares the lock. Locks contain ids of a pid
    namespace, which must be ours. */
-static const struct ss_thread *find_outside(const struct ss_diagnosis *d, pid_t tid)
+static const struct ss_task *find_outside(const struct ss_diagnosis *d, pid_t tid)
 {
 	const struct ss_snapshot *other;
 
 	for (size_t i = 0; (other = ss_snapshot_related(d->snapshot, i)) != NULL; i++) {
 		if (other == d->snapshot || other->process.pid != d->facts->sharer)
 			continue;
-		const struct ss_thread *thread = ss_snapshot_find_thread(other, tid);
+		const struct ss_task *thread = ss_snapshot_find_thread(other, tid);
 		return thread && thread->inner_tid == tid ? thread : NULL;
 	}
 	return NULL;
 }
 
-static const struct ss_thread *refuse(struct ss_diagnosis *d,
-				      enum ss_owner_unknown reason, pid_t tid)
+static const struct ss_task *refuse(struct ss_diagnosis *d, enum ss_owner_unknown reason,
+				    pid_t tid)
 {
 	d->wait->owner_unknown = reason;
 	d->wait->owner_unknown_tid = tid;
 	return NULL;
 }
 
-static const struct ss_thread *find_named(struct ss_diagnosis *d,
-					  const struct ss_futex *futex,
-					  const struct ss_lock_state *lock)
+static const struct ss_task *find_named(struct ss_diagnosis *d,
+					const struct ss_futex *futex,
+					const struct ss_lock_state *lock)
 {
 	const struct ss_snapshot *snapshot = d->snapshot;
 	bool granted = futex->operation == FUTEX_LOCK_PI ||
@@ -503,7 +502,7 @@ static const struct ss_thread *find_named(struct ss_diagnosis *d,
 
 	if (is_foreign(d))
 		return refuse(d, SS_OWNER_AMBIGUOUS_TID, lock->owner);
-	const struct ss_thread *owner = find_inner(snapshot, lock->owner);
+	const struct ss_task *owner = find_inner(snapshot, lock->owner);
 	if (!owner && shared)
 		owner = find_outside(d, lock->owner);
 	if (!owner && !shared && lock->owner == d->facts->forked_owner) {
@@ -519,11 +518,11 @@ static const struct ss_thread *find_named(struct ss_diagnosis *d,
 	return owner;
 }
 
-static const struct ss_thread *find(struct ss_diagnosis *d, const struct ss_futex *futex,
-				    const struct ss_wait_function *function,
-				    const struct ss_lock_state *lock)
+static const struct ss_task *find(struct ss_diagnosis *d, const struct ss_futex *futex,
+				  const struct ss_wait_function *function,
+				  const struct ss_lock_state *lock)
 {
-	const struct ss_thread *owner = NULL;
+	const struct ss_task *owner = NULL;
 
 	if (function->lock_class == SS_CLASS_JOIN) {
 		owner = find_joined(d->snapshot, futex, function, lock);
@@ -540,14 +539,15 @@ static const struct ss_thread *find(struct ss_diagnosis *d, const struct ss_fute
 
 /* The process of an owner; NULL: the process of this snapshot. */
 static const struct ss_process *other_process(const struct ss_snapshot *snapshot,
-					      const struct ss_thread *owner)
+					      const struct ss_task *owner)
 {
 	const struct ss_snapshot *other;
 
 	for (size_t i = 0; (other = ss_snapshot_related(snapshot, i)) != NULL; i++) {
-		if (other != snapshot && other->threads.count &&
-		    owner >= other->threads.items &&
-		    owner < other->threads.items + other->threads.count)
+		if (other != snapshot && other->tasks[SS_TASK_THREAD].count &&
+		    owner >= other->tasks[SS_TASK_THREAD].items &&
+		    owner < other->tasks[SS_TASK_THREAD].items +
+				    other->tasks[SS_TASK_THREAD].count)
 			return &other->process;
 	}
 	return NULL;
@@ -558,7 +558,7 @@ static void lock_owner_fill(struct ss_diagnosis *d, const struct ss_futex *futex
 			    const struct ss_wait_function *function,
 			    const struct ss_lock_state *lock)
 {
-	const struct ss_thread *owner = find(d, futex, function, lock);
+	const struct ss_task *owner = find(d, futex, function, lock);
 	struct ss_wait *wait = d->wait;
 
 	if (lock->readers)
@@ -612,7 +612,7 @@ static bool contains(const char *const *names, size_t count, const char *name)
 }
 
 /* The plain name of a function of the C library, which is the one that waits; otherwise "". */
-static void name_of(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
+static void name_of(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 		    size_t index, char *ret)
 {
 	const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, index);
@@ -625,7 +625,7 @@ static void name_of(const struct ss_snapshot *snapshot, const struct ss_thread *
 
 /* The index of the signal frame, or of the end. */
 static size_t find_signal(const struct ss_snapshot *snapshot,
-			  const struct ss_thread *thread, size_t count)
+			  const struct ss_task *thread, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (ss_snapshot_frame(snapshot, thread, i)->signal_frame)
@@ -635,8 +635,8 @@ static size_t find_signal(const struct ss_snapshot *snapshot,
 }
 
 /* Which of the locks the handler waits for, in the frames before the signal frame. */
-static size_t find_lock(const struct ss_snapshot *snapshot,
-			const struct ss_thread *thread, size_t signal)
+static size_t find_lock(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			size_t signal)
 {
 	char name[NAME_MAX_SIZE];
 
@@ -653,7 +653,7 @@ static size_t find_lock(const struct ss_snapshot *snapshot,
 /* Sets the owner of the wait if it is the waiting thread itself. */
 static void interrupted_lock_fill(struct ss_diagnosis *d)
 {
-	const struct ss_thread *thread = d->thread;
+	const struct ss_task *thread = d->thread;
 	size_t count = SS_MIN(thread->frame_count, (size_t)FRAMES_MAX);
 	char name[NAME_MAX_SIZE];
 
@@ -727,7 +727,7 @@ static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *fut
 		const struct ss_runtime_lock *lock = &snapshot->runtime_locks.items[i];
 		if (futex->address < lock->start || futex->address >= lock->end)
 			continue;
-		const struct ss_thread *owner =
+		const struct ss_task *owner =
 			ss_snapshot_find_thread(snapshot, lock->owner);
 		/* A thread that waits for a lock does not own it, unless it is in a with
 		   statement of a threading.Lock. */

@@ -108,7 +108,7 @@ static bool is_other_instance(const struct ss_frame *a, const struct ss_frame *b
 }
 
 /* Whether a thread is in the function of that frame, or probably is. */
-static bool is_in(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
+static bool is_in(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 		  const struct ss_frame *function, bool connections)
 {
 	for (size_t i = 0; i < SS_MIN(thread->frame_count, (size_t)FRAMES_MAX); i++) {
@@ -122,8 +122,8 @@ static bool is_in(const struct ss_snapshot *snapshot, const struct ss_thread *th
 }
 
 /* Whether the follower requests its lock in a function that the leader is in. */
-static bool same_function(const struct ss_snapshot *a, const struct ss_thread *follower,
-			  const struct ss_snapshot *b, const struct ss_thread *leader)
+static bool same_function(const struct ss_snapshot *a, const struct ss_task *follower,
+			  const struct ss_snapshot *b, const struct ss_task *leader)
 {
 	bool connections = waits_for_connections(leader->wait);
 	const struct ss_module *waits = NULL;
@@ -166,11 +166,10 @@ static struct ss_thread_ref owner_of(const struct ss_snapshot *snapshot,
 }
 
 /* Some thread that may hold a lock that does not tell its owner. */
-static bool may_exist(const struct ss_snapshot *snapshot,
-		      const struct ss_thread *follower)
+static bool may_exist(const struct ss_snapshot *snapshot, const struct ss_task *follower)
 {
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_thread *thread = &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		if (thread != follower && waits_for_work(thread->wait) &&
 		    same_function(snapshot, follower, snapshot, thread))
 			return true;
@@ -181,7 +180,7 @@ static bool may_exist(const struct ss_snapshot *snapshot,
 /* Whether the thread waits for a lock whose holder waits for work, in the same function. If
    the lock does not record its owner, one of the other threads may be the holder. */
 static bool leader_exists(const struct ss_snapshot *snapshot,
-			  const struct ss_thread *follower)
+			  const struct ss_task *follower)
 {
 	struct ss_thread_ref at = { snapshot, follower };
 
@@ -237,8 +236,8 @@ static const char *intern(struct ss_progress *progress, const char *text)
 
 /* Whether a stack that could not be unwound to its end has the innermost functions of
    another one. */
-static bool is_part(const struct ss_snapshot *a, const struct ss_thread *part,
-		    const struct ss_snapshot *b, const struct ss_thread *whole)
+static bool is_part(const struct ss_snapshot *a, const struct ss_task *part,
+		    const struct ss_snapshot *b, const struct ss_task *whole)
 {
 	for (size_t i = 0; i < part->frame_count; i++) {
 		if (!ss_frame_is_same_function(ss_snapshot_frame(a, part, i),
@@ -251,7 +250,7 @@ static bool is_part(const struct ss_snapshot *a, const struct ss_thread *part,
 /* The innermost of the outermost frames of a thread; where a runtime executes it, the
    innermost one in its language, if there is any. NULL: not known. */
 static const char *innermost(const struct ss_snapshot *snapshot,
-			     const struct ss_thread *thread, size_t common)
+			     const struct ss_task *thread, size_t common)
 {
 	for (size_t i = common; i > 0; i--) {
 		const struct ss_frame *frame = ss_outer_frame(snapshot, thread, i - 1);
@@ -263,7 +262,7 @@ static const char *innermost(const struct ss_snapshot *snapshot,
 
 /* Compares the stacks of one thread in all snapshots: how often the thread was stopped,
    whether its stack was always the same, and which function it never left. */
-static void compare_samples(struct ss_progress *progress, const struct ss_thread *thread,
+static void compare_samples(struct ss_progress *progress, const struct ss_task *thread,
 			    struct ss_thread_progress *ret, unsigned *stops, bool *same)
 {
 	size_t common = thread->frame_count;
@@ -271,7 +270,7 @@ static void compare_samples(struct ss_progress *progress, const struct ss_thread
 	*same = true;
 	for (size_t i = 0; i < progress->snapshot_count; i++) {
 		const struct ss_snapshot *snapshot = progress->snapshots[i];
-		const struct ss_thread *then =
+		const struct ss_task *then =
 			ss_snapshot_find_thread(snapshot, thread->tid);
 		if (!then)
 			continue;
@@ -316,7 +315,7 @@ static enum ss_movement classify(const struct ss_progress *progress,
 	return same ? SS_MOVEMENT_WOKEN : SS_MOVEMENT_MOVES;
 }
 
-static void compare_counters(struct ss_progress *progress, const struct ss_thread *thread,
+static void compare_counters(struct ss_progress *progress, const struct ss_task *thread,
 			     struct ss_thread_progress *ret)
 {
 	const struct ss_thread_activity *before =
@@ -340,17 +339,17 @@ static void compare_counters(struct ss_progress *progress, const struct ss_threa
 	ret->movement = classify(progress, ret, stops, same);
 }
 
-static size_t index_of(const struct ss_progress *progress, const struct ss_thread *thread)
+static size_t index_of(const struct ss_progress *progress, const struct ss_task *thread)
 {
-	return (size_t)(thread - progress->last->threads.items);
+	return (size_t)(thread - progress->last->tasks[SS_TASK_THREAD].items);
 }
 
 /* The thread at the end of the chain of waits, which may be the thread itself. */
-static const struct ss_thread *find_root(const struct ss_progress *progress,
-					 const struct ss_thread *thread)
+static const struct ss_task *find_root(const struct ss_progress *progress,
+				       const struct ss_task *thread)
 {
 	for (int i = 0; i < CHAIN_MAX && thread->wait && thread->wait->owner_tid; i++) {
-		const struct ss_thread *owner =
+		const struct ss_task *owner =
 			ss_snapshot_find_thread(progress->last, thread->wait->owner_tid);
 		if (!owner || thread->wait->owner_pid)
 			break;
@@ -361,7 +360,7 @@ static const struct ss_thread *find_root(const struct ss_progress *progress,
 
 /* The thread woke up about once a second, as a time limit does, and each time resumed
    waiting in the same place: Java monitors wait like this. */
-static bool only_polls(const struct ss_progress *progress, const struct ss_thread *thread,
+static bool only_polls(const struct ss_progress *progress, const struct ss_task *thread,
 		       const struct ss_thread_progress *own)
 {
 	return own->movement == SS_MOVEMENT_WOKEN &&
@@ -371,7 +370,7 @@ static bool only_polls(const struct ss_progress *progress, const struct ss_threa
 
 /* It has not run, or only to ask for the GIL again, every 5 ms. A holder that has not run has
    held the GIL all the time. */
-static bool stands_still(const struct ss_thread *thread,
+static bool stands_still(const struct ss_task *thread,
 			 const struct ss_thread_progress *own)
 {
 	return own->movement == SS_MOVEMENT_NONE ||
@@ -384,7 +383,7 @@ static bool stands_still(const struct ss_thread *thread,
  * of the follower only. It is found for so many stacks at most: each is compared with
  * those of all threads.
  */
-static bool has_leader(const struct ss_progress *progress, const struct ss_thread *thread)
+static bool has_leader(const struct ss_progress *progress, const struct ss_task *thread)
 {
 	enum { NOT_KNOWN, NONE, EXISTS };
 
@@ -400,11 +399,11 @@ static bool has_leader(const struct ss_progress *progress, const struct ss_threa
 
 /* Whether a thread made no progress, blocked on a wait that is not idle, and the thread
    at the end of its chain made none either. */
-static bool is_stuck(const struct ss_progress *progress, const struct ss_thread *thread)
+static bool is_stuck(const struct ss_progress *progress, const struct ss_task *thread)
 {
 	const struct ss_thread_progress *own =
 		&progress->threads[index_of(progress, thread)];
-	const struct ss_thread *root = find_root(progress, thread);
+	const struct ss_task *root = find_root(progress, thread);
 	bool waits = thread->wait && !progress_is_idle_kind(thread->wait->kind);
 	bool stopped = thread->state == 'D' || thread->state == 'T' ||
 		       thread->state == 't';
@@ -419,7 +418,7 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_thread 
 }
 
 /* Whether a thread made no progress, waiting for a lock of the application. */
-static bool is_blocked(const struct ss_progress *progress, const struct ss_thread *thread)
+static bool is_blocked(const struct ss_progress *progress, const struct ss_task *thread)
 {
 	const struct ss_thread_progress *own =
 		&progress->threads[index_of(progress, thread)];
@@ -431,7 +430,7 @@ static bool is_blocked(const struct ss_progress *progress, const struct ss_threa
 }
 
 /* Whether only other threads of the process can end the wait. */
-static bool is_internal(const struct ss_thread *thread)
+static bool is_internal(const struct ss_task *thread)
 {
 	return thread->state == 'Z' ||
 	       (thread->wait && !thread->wait->timed && thread->wait->within_process);
@@ -452,7 +451,7 @@ static bool expects_signal(const struct ss_process *process)
 	return handled != 0;
 }
 
-static bool is_service(const struct ss_thread *thread)
+static bool is_service(const struct ss_task *thread)
 {
 	return thread->wait && thread->wait->purpose == SS_PURPOSE_SERVICE;
 }
@@ -467,8 +466,9 @@ static bool is_closed(const struct ss_progress *progress)
 	size_t services = 0;
 	size_t waiting = 0;
 
-	for (size_t i = 0; i < progress->last->threads.count; i++) {
-		const struct ss_thread *thread = &progress->last->threads.items[i];
+	for (size_t i = 0; i < progress->last->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread =
+			&progress->last->tasks[SS_TASK_THREAD].items[i];
 		if (is_service(thread)) {
 			services++;
 			continue;
@@ -480,14 +480,14 @@ static bool is_closed(const struct ss_progress *progress)
 	}
 	if (services)
 		return waiting > 2;
-	return progress->last->threads.count > 0 &&
+	return progress->last->tasks[SS_TASK_THREAD].count > 0 &&
 	       !expects_signal(&progress->last->process);
 }
 
 /* Whether no thread runs, except for those that wake up and wait again. */
 static bool is_at_rest(const struct ss_progress *progress)
 {
-	for (size_t i = 0; i < progress->last->threads.count; i++) {
+	for (size_t i = 0; i < progress->last->tasks[SS_TASK_THREAD].count; i++) {
 		enum ss_movement movement = progress->threads[i].movement;
 		if (movement != SS_MOVEMENT_NONE && movement != SS_MOVEMENT_WOKEN)
 			return false;
@@ -499,15 +499,16 @@ static bool is_at_rest(const struct ss_progress *progress)
 static bool is_of_libc(const struct ss_progress *progress,
 		       const struct ss_deadlock *deadlock)
 {
-	return progress->last->threads.items[deadlock->threads[0]].wait->lock ==
-	       SS_LOCK_LIBC;
+	return progress->last->tasks[SS_TASK_THREAD]
+		       .items[deadlock->threads[0]]
+		       .wait->lock == SS_LOCK_LIBC;
 }
 
 /* A thread that is not in the deadlock has run. */
 static bool others_run(const struct ss_progress *progress,
 		       const struct ss_deadlock *deadlock)
 {
-	for (size_t i = 0; i < progress->last->threads.count; i++) {
+	for (size_t i = 0; i < progress->last->tasks[SS_TASK_THREAD].count; i++) {
 		enum ss_movement movement = progress->threads[i].movement;
 		if (i != deadlock->threads[0] && movement != SS_MOVEMENT_NONE &&
 		    movement != SS_MOVEMENT_UNKNOWN)
@@ -531,8 +532,8 @@ static bool mark_deadlocks(struct ss_progress *progress)
 		for (size_t j = 0; j < deadlock->count; j++) {
 			size_t index = deadlock->threads[j];
 			const struct ss_thread_progress *own = &progress->threads[index];
-			const struct ss_thread *thread =
-				&progress->last->threads.items[index];
+			const struct ss_task *thread =
+				&progress->last->tasks[SS_TASK_THREAD].items[index];
 			still &= stands_still(thread, own) ||
 				 own->movement == SS_MOVEMENT_UNKNOWN ||
 				 only_polls(progress, thread, own);
@@ -572,16 +573,16 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 
 	bool deadlock = mark_cycles(progress);
 	deadlock |= mark_deadlocks(progress);
-	for (size_t i = 0; i < progress->last->threads.count; i++) {
+	for (size_t i = 0; i < progress->last->tasks[SS_TASK_THREAD].count; i++) {
 		counts[progress->threads[i].movement] = true;
 		stuck |= progress->threads[i].stuck;
 		blocked |= progress->threads[i].blocked;
 	}
-	for (size_t i = 0; i < progress->last->goroutines.count; i++)
-		blocked |= progress->last->goroutines.items[i].blocked;
+	for (size_t i = 0; i < progress->last->tasks[SS_TASK_GOROUTINE].count; i++)
+		blocked |= progress->last->tasks[SS_TASK_GOROUTINE].items[i].blocked;
 	/* A time limit or a cancellation may end a cycle of tasks: it is no proven deadlock. */
-	for (size_t i = 0; i < progress->last->async_tasks.count; i++)
-		blocked |= progress->last->async_tasks.items[i].in_cycle;
+	for (size_t i = 0; i < progress->last->tasks[SS_TASK_ASYNCIO].count; i++)
+		blocked |= progress->last->tasks[SS_TASK_ASYNCIO].items[i].in_cycle;
 	if (deadlock)
 		return SS_VERDICT_DEADLOCK;
 	if (stuck)
@@ -599,15 +600,15 @@ static void classify_threads(struct ss_progress *progress)
 {
 	const struct ss_snapshot *last = progress->last;
 
-	for (size_t i = 0; i < last->threads.count; i++) {
+	for (size_t i = 0; i < last->tasks[SS_TASK_THREAD].count; i++) {
 		progress->threads[i].thread = i;
-		compare_counters(progress, &last->threads.items[i],
+		compare_counters(progress, &last->tasks[SS_TASK_THREAD].items[i],
 				 &progress->threads[i]);
 	}
 	progress->closed = is_closed(progress);
 	progress->at_rest = is_at_rest(progress);
-	for (size_t i = 0; i < last->threads.count; i++) {
-		const struct ss_thread *thread = &last->threads.items[i];
+	for (size_t i = 0; i < last->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &last->tasks[SS_TASK_THREAD].items[i];
 		bool idle = thread->wait && thread->wait->purpose >= SS_PURPOSE_IDLE;
 		progress->threads[i].stuck =
 			!idle && (progress->closed || is_stuck(progress, thread));
@@ -636,8 +637,8 @@ struct ss_error *ss_progress_new(const struct ss_activity *before,
 	progress->last = snapshots[count - 1];
 	progress->elapsed_ns = after->time_ns - before->time_ns;
 	progress->strings = ss_intern_new();
-	progress->threads =
-		calloc(progress->last->threads.count + 1, sizeof(*progress->threads));
+	progress->threads = calloc(progress->last->tasks[SS_TASK_THREAD].count + 1,
+				   sizeof(*progress->threads));
 	progress->leaders = calloc(STACKS_MAX, sizeof(*progress->leaders));
 	if (!progress->strings || !progress->threads || !progress->leaders)
 		return ss_error_no_memory();

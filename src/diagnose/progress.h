@@ -36,7 +36,7 @@ enum ss_verdict {
 const char *ss_verdict_name(enum ss_verdict verdict);
 
 struct ss_thread_progress {
-	size_t thread; /* for ss_snapshot_thread() of the last snapshot */
+	size_t thread; /* index in the last snapshot */
 	enum ss_movement movement;
 	bool stuck;
 	uint64_t run_ns;    /* on a CPU */

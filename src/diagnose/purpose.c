@@ -20,7 +20,7 @@ static bool is_same_file(const struct ss_frame *a, const struct ss_frame *b)
 }
 
 const struct ss_frame *ss_outer_frame(const struct ss_snapshot *snapshot,
-				      const struct ss_thread *thread, size_t from_outside)
+				      const struct ss_task *thread, size_t from_outside)
 {
 	return ss_snapshot_frame(snapshot, thread,
 				 thread->frame_count - 1 - from_outside);
@@ -35,8 +35,8 @@ bool ss_frame_is_same_function(const struct ss_frame *a, const struct ss_frame *
 	return a->symbol == b->symbol && a->pc == b->pc;
 }
 
-size_t ss_outer_frames_common(const struct ss_snapshot *a, const struct ss_thread *x,
-			      const struct ss_snapshot *b, const struct ss_thread *y)
+size_t ss_outer_frames_common(const struct ss_snapshot *a, const struct ss_task *x,
+			      const struct ss_snapshot *b, const struct ss_task *y)
 {
 	size_t count = SS_MIN(x->frame_count, y->frame_count);
 	size_t i = 0;
@@ -61,7 +61,7 @@ static size_t first_of(const struct ss_snapshot *snapshot, size_t thread)
 static void add_frames(const struct ss_snapshot *snapshot, size_t owner, uint64_t futex,
 		       struct ss_wait *wait)
 {
-	const struct ss_thread *thread = &snapshot->threads.items[owner];
+	const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[owner];
 	const struct ss_lock_reference *at =
 		snapshot->references.items + first_of(snapshot, owner);
 	const struct ss_lock_reference *end =
@@ -96,19 +96,21 @@ void ss_owner_frames_find(struct ss_snapshot *snapshot)
 {
 	if (snapshot->references.count == 0)
 		return;
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_thread *thread = &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		const struct ss_thread_facts *facts =
 			ss_facts_find_thread(snapshot->facts, thread->tid);
 		struct ss_futex futex;
 		if (!thread->wait || !facts || thread->wait->owner_tid == 0 ||
 		    thread->wait->owner_pid || !ss_futex_parse(&facts->call, &futex))
 			continue;
-		const struct ss_thread *owner =
+		const struct ss_task *owner =
 			ss_snapshot_find_thread(snapshot, thread->wait->owner_tid);
 		if (owner)
-			add_frames(snapshot, (size_t)(owner - snapshot->threads.items),
-				   futex.address, &snapshot->waits[i]);
+			add_frames(
+				snapshot,
+				(size_t)(owner - snapshot->tasks[SS_TASK_THREAD].items),
+				futex.address, &snapshot->waits[i]);
 	}
 }
 
@@ -145,7 +147,7 @@ static bool is_in_table(const struct ss_frame *frame)
 }
 
 static struct finding find(const struct ss_snapshot *snapshot,
-			   const struct ss_thread *thread,
+			   const struct ss_task *thread,
 			   const struct ss_wait_table *table)
 {
 	struct finding found = { .searched = true };
@@ -235,7 +237,7 @@ struct ss_stack_purpose ss_wait_table_search(const struct ss_wait_table *table,
 
 /* Whether it is a thread that the JDK starts in every program. For the case that the names
    of its methods are not known. */
-static bool is_of_jdk(const struct ss_thread *thread, const struct ss_wait_entry *entry)
+static bool is_of_jdk(const struct ss_task *thread, const struct ss_wait_entry *entry)
 {
 	static const char *const functions[] = { "JVM_MonitorWait", "Unsafe_Park" };
 	static const char *const names[] = { "Finalizer", "Common-Cleaner" };
@@ -259,7 +261,7 @@ static bool set_purpose(struct ss_snapshot *snapshot, size_t index,
 		return true;
 	const char *name;
 	size_t size = ss_wait_table_plain_name(found->symbol, &name);
-	wait->purpose = is_of_jdk(&snapshot->threads.items[index], entry) ?
+	wait->purpose = is_of_jdk(&snapshot->tasks[SS_TASK_THREAD].items[index], entry) ?
 				SS_PURPOSE_SERVICE :
 				entry->purpose;
 	wait->purpose_function = ss_intern_bytes(snapshot->strings, name, size);
@@ -333,7 +335,7 @@ static bool completes(const struct ss_frame *frame, const struct pool_functions 
 }
 
 static struct worker find_worker(const struct ss_snapshot *snapshot,
-				 const struct ss_thread *thread)
+				 const struct ss_task *thread)
 {
 	enum ss_wait_purpose purpose = thread->wait ? thread->wait->purpose :
 						      SS_PURPOSE_UNKNOWN;
@@ -370,7 +372,7 @@ static struct worker find_worker(const struct ss_snapshot *snapshot,
 }
 
 /* Threads of a pool have one name, apart from a number at the end. */
-static size_t pool_name(const struct ss_thread *thread)
+static size_t pool_name(const struct ss_task *thread)
 {
 	size_t size = thread->name ? strlen(thread->name) : 0;
 
@@ -379,7 +381,7 @@ static size_t pool_name(const struct ss_thread *thread)
 	return size;
 }
 
-static bool same_pool(const struct ss_thread *a, const struct ss_thread *b)
+static bool same_pool(const struct ss_task *a, const struct ss_task *b)
 {
 	size_t size = pool_name(a);
 
@@ -392,19 +394,19 @@ static bool mark_pool(struct ss_snapshot *snapshot, struct worker *workers, size
 {
 	static const char words[] =
 		"result of a task; all threads of the pool wait for one";
-	const struct ss_thread *threads = snapshot->threads.items;
+	const struct ss_task *threads = snapshot->tasks[SS_TASK_THREAD].items;
 	const struct pool_functions *of = workers[first].of;
 	size_t members = 0;
 	bool all = true;
 
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
 		bool member = !workers[i].apart &&
 			      same_pool(&threads[first], &threads[i]);
 		members += member;
 		all = all && (!member || workers[i].waits) &&
 		      !(workers[i].busy && workers[i].of == of);
 	}
-	for (size_t i = snapshot->threads.count; i-- > first;) {
+	for (size_t i = snapshot->tasks[SS_TASK_THREAD].count; i-- > first;) {
 		struct ss_wait *wait = &snapshot->waits[i];
 		if (!workers[i].waits || !same_pool(&threads[first], &threads[i]))
 			continue;
@@ -422,13 +424,14 @@ static bool mark_pool(struct ss_snapshot *snapshot, struct worker *workers, size
 
 static bool find_exhausted_pools(struct ss_snapshot *snapshot)
 {
-	size_t count = snapshot->threads.count;
+	size_t count = snapshot->tasks[SS_TASK_THREAD].count;
 	_cleanup_free_ struct worker *workers = calloc(count + 1, sizeof(*workers));
 
 	if (!workers)
 		return false;
 	for (size_t i = 0; i < count; i++)
-		workers[i] = find_worker(snapshot, &snapshot->threads.items[i]);
+		workers[i] =
+			find_worker(snapshot, &snapshot->tasks[SS_TASK_THREAD].items[i]);
 	for (size_t i = 0; i < count; i++) {
 		if (workers[i].waits && !mark_pool(snapshot, workers, i))
 			return false;
@@ -443,8 +446,8 @@ bool ss_purposes_find(struct ss_snapshot *snapshot, const struct ss_wait_table *
 
 	if (!found)
 		return false;
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_thread *thread = &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		uint32_t stack = thread->stack_id;
 		if (!thread->wait || thread->frame_count == 0 || stack >= stacks)
 			continue;
@@ -458,7 +461,7 @@ bool ss_purposes_find(struct ss_snapshot *snapshot, const struct ss_wait_table *
 
 /* Application locks --------------------------------------------------------- */
 
-static bool waits_for_lock(const struct ss_thread *thread)
+static bool waits_for_lock(const struct ss_task *thread)
 {
 	return thread->wait && thread->wait->purpose == SS_PURPOSE_LOCK;
 }
@@ -471,7 +474,7 @@ static const char *key_of(const struct ss_wait *wait)
 }
 
 /* A thread that does not wait for such a lock, nor for work that it is known to wait for. */
-static bool may_hold(const struct ss_thread *thread)
+static bool may_hold(const struct ss_task *thread)
 {
 	return thread->frame_count > 0 && !waits_for_lock(thread) &&
 	       (!thread->wait || thread->wait->purpose < SS_PURPOSE_IDLE);
@@ -485,8 +488,7 @@ static bool is_of_language(const struct ss_frame *frame)
 }
 
 /* Whether a runtime executes the program: native functions may be the runtime's. */
-static bool has_language(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread)
+static bool has_language(const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
 	for (size_t i = 0; i < thread->frame_count; i++) {
 		if (ss_snapshot_frame(snapshot, thread, i)->kind != SS_FRAME_NATIVE)
@@ -499,8 +501,7 @@ static bool has_language(const struct ss_snapshot *snapshot,
    that has a name and is not of the library in which the threads wait and begin; where a
    runtime executes the waiter, up to a function of the program in its own language. */
 static size_t common_of_program(const struct ss_snapshot *snapshot,
-				const struct ss_thread *waiter,
-				const struct ss_thread *other)
+				const struct ss_task *waiter, const struct ss_task *other)
 {
 	size_t common = ss_outer_frames_common(snapshot, waiter, snapshot, other);
 	const struct ss_module *waits = ss_snapshot_frame(snapshot, waiter, 0)->module;
@@ -517,12 +518,12 @@ static size_t common_of_program(const struct ss_snapshot *snapshot,
 
 /* The waiters of one lock that are compared: one for each stack. */
 static size_t list_waiters(const struct ss_snapshot *snapshot, const char *key,
-			   const struct ss_thread **ret, size_t *waiting)
+			   const struct ss_task **ret, size_t *waiting)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_thread *thread = &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		if (!waits_for_lock(thread) || key_of(thread->wait) != key)
 			continue;
 		++*waiting;
@@ -582,7 +583,7 @@ static void add_suspect(struct suspects *suspects, size_t index, size_t common,
 /* Lists the threads that have the most functions in common with a waiter, and of those that have less
    in common and wait for their clients, those that have the most. */
 static bool find_suspects(struct ss_snapshot *snapshot,
-			  const struct ss_thread *const *waiters, size_t count,
+			  const struct ss_task *const *waiters, size_t count,
 			  struct ss_application_lock *lock)
 {
 	struct suspects all = {};
@@ -592,9 +593,9 @@ static bool find_suspects(struct ss_snapshot *snapshot,
 	clients.items = ss_snapshot_alloc(snapshot, SUSPECTS_MAX, sizeof(*clients.items));
 	if (!all.items || !clients.items)
 		return false;
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_thread *thread = &snapshot->threads.items[i];
-		const struct ss_thread *nearest = NULL;
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
+		const struct ss_task *nearest = NULL;
 		size_t common = 0;
 		for (size_t j = 0; j < count && may_hold(thread); j++) {
 			size_t now = common_of_program(snapshot, waiters[j], thread);
@@ -634,7 +635,7 @@ static bool is_listed(const struct ss_snapshot *snapshot, const char *key)
 
 static bool add_lock(struct ss_snapshot *snapshot, const struct ss_wait *wait)
 {
-	const struct ss_thread *waiters[WAITERS_MAX];
+	const struct ss_task *waiters[WAITERS_MAX];
 	struct ss_application_lock lock = { .function = wait->purpose_function,
 					    .words = wait->purpose_words };
 	size_t count = list_waiters(snapshot, key_of(wait), waiters, &lock.waiting);
@@ -659,8 +660,8 @@ static int compare_locks(const void *a, const void *b)
 
 bool ss_application_locks_find(struct ss_snapshot *snapshot)
 {
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_thread *thread = &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		if (snapshot->application_locks.count < LOCKS_MAX &&
 		    waits_for_lock(thread) &&
 		    !is_listed(snapshot, key_of(thread->wait)) &&

@@ -19,12 +19,11 @@ bool ss_frame_is_same_function(const struct ss_frame *a, const struct ss_frame *
 
 /* The frame with that number, counted from the outermost one, which is 0. */
 const struct ss_frame *ss_outer_frame(const struct ss_snapshot *snapshot,
-				      const struct ss_thread *thread,
-				      size_t from_outside);
+				      const struct ss_task *thread, size_t from_outside);
 
 /* The number of outermost frames of two threads with the same functions. */
-size_t ss_outer_frames_common(const struct ss_snapshot *a, const struct ss_thread *x,
-			      const struct ss_snapshot *b, const struct ss_thread *y);
+size_t ss_outer_frames_common(const struct ss_snapshot *a, const struct ss_task *x,
+			      const struct ss_snapshot *b, const struct ss_task *y);
 
 /*
  * The frames of a lock's owner that refer to the lock.

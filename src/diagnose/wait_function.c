@@ -577,7 +577,7 @@ static bool is_musl(const struct ss_frame *frame)
 
 /* A thread that enters a HotSpot monitor waits on its own condition variable. */
 static bool enters_monitor(const struct ss_snapshot *snapshot,
-			   const struct ss_thread *thread, size_t from)
+			   const struct ss_task *thread, size_t from)
 {
 	for (size_t i = from; i < SS_MIN(thread->frame_count, (size_t)FRAMES_MAX); i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
@@ -591,7 +591,7 @@ static bool enters_monitor(const struct ss_snapshot *snapshot,
 }
 
 struct ss_wait_function ss_wait_function_find(const struct ss_snapshot *snapshot,
-					      const struct ss_thread *thread)
+					      const struct ss_task *thread)
 {
 	struct ss_wait_function found = {};
 

@@ -78,7 +78,7 @@ struct ss_wait_function {
 /* Finds the innermost known function on the stack; within a signal handler if one
    runs. */
 struct ss_wait_function ss_wait_function_find(const struct ss_snapshot *snapshot,
-					      const struct ss_thread *thread);
+					      const struct ss_task *thread);
 
 /* What a function waits for. Not for SS_CLASS_JAVA_MONITOR, which takes several functions. */
 enum ss_lock_class ss_wait_function_class(const char *symbol);

@@ -152,7 +152,7 @@ static struct ss_error *unwind_one(struct work *work, size_t index)
 }
 
 static bool lacks_registers(const struct ss_snapshot *snapshot,
-			    const struct ss_thread *thread)
+			    const struct ss_task *thread)
 {
 	if (thread->stopped_ns > 0 || thread->frame_count == 0 || thread->state == 'D')
 		return false;
@@ -172,8 +172,9 @@ static struct ss_error *list_stacks(const struct interpreter *interpreter,
 				    stack_requests *ret, bool *ret_only_registers)
 {
 	*ret_only_registers = true;
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		bool stop = interpreter->stops > 0 && lacks_registers(snapshot, thread);
 		if (!stop && thread->missing == 0)
 			continue;
@@ -311,7 +312,7 @@ static struct ss_error *check_threads(const struct work *work)
 {
 	const struct ss_snapshot *last = work->snapshots[work->count - 1];
 
-	if (ss_snapshot_thread_count(last) > 0)
+	if (ss_snapshot_task_count(last, SS_TASK_THREAD) > 0)
 		return NULL;
 	return work->loaded ?
 		       ss_error_new(SS_ERROR_INVALID, "the selection matches no thread") :

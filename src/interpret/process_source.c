@@ -345,8 +345,9 @@ const struct ss_error *ss_process_source_refusal(const struct ss_process_source 
    runs. */
 static bool is_whole(const struct ss_snapshot *snapshot)
 {
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		if (thread->native_reason || thread->missing ||
 		    thread->end == SS_END_UNREADABLE)
 			return false;

@@ -39,7 +39,7 @@ static void add_path(struct ss_buffer *buffer, const char *path)
 
 /* gdb shows neither an address of the kernel's signal frames nor, without debug information,
    inlined functions. False: there are too few frames. */
-static bool add_frames(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
+static bool add_frames(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 		       const struct ss_capture *capture, struct ss_buffer *ret)
 {
 	unsigned count = 0;
@@ -70,7 +70,7 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 				       const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
-	const struct ss_thread *thread = ss_signature_thread(snapshot);
+	const struct ss_task *thread = ss_signature_thread(snapshot);
 	const char *program = process->executable ? process->executable : process->name;
 	_cleanup_buffer_ struct ss_buffer frames = {};
 
@@ -120,7 +120,7 @@ static void write_frame(struct ss_json *json, const struct ss_frame *frame)
 }
 
 static void write_thread(struct ss_json *json, const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread)
+			 const struct ss_task *thread)
 {
 	ss_json_open(json, NULL, '{');
 	if (thread == ss_signature_thread(snapshot))
@@ -148,8 +148,9 @@ static struct ss_error *write_satyr_snapshot(const struct ss_snapshot *snapshot,
 	if (process->executable)
 		ss_json_text(&json, "executable", process->executable);
 	ss_json_open(&json, "stacktrace", '[');
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
-		write_thread(&json, snapshot, ss_snapshot_thread(snapshot, i));
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
+		write_thread(&json, snapshot,
+			     ss_snapshot_task(snapshot, SS_TASK_THREAD, i));
 	ss_json_close(&json, ']');
 	ss_json_close(&json, '}');
 	(void)fputc_unlocked('\n', out);

@@ -201,12 +201,14 @@ static void write_frame(const struct ss_frame *frame, FILE *out)
 		(void)fprintf(out, "+0x%" PRIx64, frame->lookup_offset);
 }
 
-const struct ss_thread *ss_signature_thread(const struct ss_snapshot *snapshot)
+const struct ss_task *ss_signature_thread(const struct ss_snapshot *snapshot)
 {
 	const struct ss_crash *crash = &ss_snapshot_process(snapshot)->crash;
 
-	for (size_t i = 0; crash->signal && i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+	for (size_t i = 0;
+	     crash->signal && i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		if (thread->tid == crash->tid)
 			return thread;
 	}
@@ -215,8 +217,7 @@ const struct ss_thread *ss_signature_thread(const struct ss_snapshot *snapshot)
 
 /* Where the cause is: a handler that has reported a signal raises it again, and the function
    that was interrupted is below. If the kernel sent the signal, the cause is right here. */
-static size_t find_first(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread)
+static size_t find_first(const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
 	const struct ss_crash *crash = &ss_snapshot_process(snapshot)->crash;
 	size_t first = 0;
@@ -257,7 +258,7 @@ static int compare_functions(const void *a, const void *b)
  * there is no recursion.
  */
 static bool write_recursion(const struct ss_snapshot *snapshot,
-			    const struct ss_thread *thread, FILE *out)
+			    const struct ss_task *thread, FILE *out)
 {
 	const struct ss_frame *all[INNER_FRAMES] = {};
 	size_t count = 0;
@@ -281,8 +282,8 @@ static bool write_recursion(const struct ss_snapshot *snapshot,
 	return parts > 0;
 }
 
-void ss_signature_write(const struct ss_snapshot *snapshot,
-			const struct ss_thread *thread, FILE *out)
+void ss_signature_write(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			FILE *out)
 {
 	const char *last = NULL;
 	size_t parts = 0;
@@ -363,7 +364,7 @@ static void write_cause(const struct ss_process *process, FILE *out)
 }
 
 static void write_signature(const struct ss_snapshot *snapshot,
-			    const struct ss_thread *thread, FILE *out)
+			    const struct ss_task *thread, FILE *out)
 {
 	_cleanup_free_ char *text = NULL;
 	char exact[SS_SIGNATURE_SIZE];
@@ -386,7 +387,7 @@ void ss_crash_write(const struct ss_snapshot *snapshot, FILE *out)
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
 	const struct ss_crash *crash = &process->crash;
-	const struct ss_thread *thread = ss_signature_thread(snapshot);
+	const struct ss_task *thread = ss_signature_thread(snapshot);
 	char name[32];
 
 	if (crash->signal == 0)

@@ -19,11 +19,11 @@
  */
 
 /* Names are written unescaped. Nothing is written if every frame is left out. */
-void ss_signature_write(const struct ss_snapshot *snapshot,
-			const struct ss_thread *thread, FILE *out);
+void ss_signature_write(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			FILE *out);
 
 /* The thread that a signal ended, or NULL. */
-const struct ss_thread *ss_signature_thread(const struct ss_snapshot *snapshot);
+const struct ss_task *ss_signature_thread(const struct ss_snapshot *snapshot);
 
 /*
  * The words for a signal that ended a process.

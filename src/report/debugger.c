@@ -16,8 +16,7 @@
  * counted. Frames without a symbol have module and offset, which eu-stack omits.
  */
 
-static void write_frames(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread,
+static void write_frames(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 			 const struct ss_format_options *options, FILE *out)
 {
 	unsigned number = 0;
@@ -41,8 +40,9 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	if (!cache)
 		return ss_error_no_memory();
 	(void)fprintf(out, "PID %d - process\n", ss_snapshot_process(snapshot)->pid);
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		(void)fprintf(out, "TID %d:\n", thread->tid);
 		ss_stack_cache_write(cache, thread, out);
 	}
@@ -58,7 +58,7 @@ const struct ss_format ss_format_eu = {
 /* Of a chain of inlined frames gdb shows only the address of the innermost one. A frame
    without a line keeps its address, since it would have too few words. */
 static bool shows_address(const struct ss_snapshot *snapshot,
-			  const struct ss_thread *thread, size_t index)
+			  const struct ss_task *thread, size_t index)
 {
 	const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, index);
 
@@ -98,7 +98,7 @@ static void write_origin(const struct ss_process *process, const struct ss_frame
 }
 
 static void write_gdb_frames(const struct ss_snapshot *snapshot,
-			     const struct ss_thread *thread,
+			     const struct ss_task *thread,
 			     const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
@@ -118,7 +118,7 @@ static void write_gdb_frames(const struct ss_snapshot *snapshot,
 	}
 }
 
-static void write_end(const struct ss_thread *thread, FILE *out)
+static void write_end(const struct ss_task *thread, FILE *out)
 {
 	if (thread->end == SS_END_ROOT)
 		return;
@@ -139,8 +139,9 @@ static struct ss_error *write_gdb_snapshot(const struct ss_snapshot *snapshot,
 
 	if (!cache)
 		return ss_error_no_memory();
-	for (size_t i = ss_snapshot_thread_count(snapshot); i-- > 0;) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+	for (size_t i = ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i-- > 0;) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		(void)fprintf(out, "\nThread %zu (Thread 0x%" PRIx64 " (LWP %d) \"",
 			      i + 1, thread->thread_pointer, thread->tid);
 		ss_escape_write(thread->name, NULL, out);

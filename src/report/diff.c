@@ -62,7 +62,7 @@ static int diff_compare_frames(const struct ss_frame *a, const struct ss_frame *
 /* One thread of either side. */
 struct entry {
 	const struct ss_diff_side *side;
-	const struct ss_thread *thread;
+	const struct ss_task *thread;
 	bool matched;
 };
 
@@ -139,21 +139,22 @@ static void matching_deinit(struct matching *matching)
 
 static struct entry *list(const struct ss_diff_side *side, size_t *ret_count)
 {
-	size_t count = ss_snapshot_thread_count(side->snapshot);
+	size_t count = ss_snapshot_task_count(side->snapshot, SS_TASK_THREAD);
 	struct entry *entries = calloc(count + 1, sizeof(*entries));
 
 	*ret_count = count;
 	for (size_t i = 0; entries && i < count; i++)
-		entries[i] =
-			(struct entry){ .side = side,
-					.thread = ss_snapshot_thread(side->snapshot, i) };
+		entries[i] = (struct entry){ .side = side,
+					     .thread = ss_snapshot_task(
+						     side->snapshot, SS_TASK_THREAD, i) };
 	return entries;
 }
 
 static const struct ss_wait *wait_of(const struct ss_diff_side *side,
-				     const struct ss_thread *thread)
+				     const struct ss_task *thread)
 {
-	size_t index = (size_t)(thread - ss_snapshot_thread(side->snapshot, 0));
+	size_t index =
+		(size_t)(thread - ss_snapshot_task(side->snapshot, SS_TASK_THREAD, 0));
 
 	return side->waits ? side->waits[index] : thread->wait;
 }
@@ -185,8 +186,8 @@ static void add(struct matching *matching, const struct entry *before,
 	if (after && input->progress)
 		change.progress = ss_progress_thread(
 			input->progress,
-			(size_t)(after->thread -
-				 ss_snapshot_thread(after->side->snapshot, 0)));
+			(size_t)(after->thread - ss_snapshot_task(after->side->snapshot,
+								  SS_TASK_THREAD, 0)));
 	matching->diff->counts[change.change]++;
 	matching->diff->items[matching->diff->count++] = change;
 }
@@ -230,8 +231,8 @@ static int compare_changes(const void *a, const void *b)
 {
 	const struct ss_thread_change *x = a;
 	const struct ss_thread_change *y = b;
-	const struct ss_thread *t = x->after ? x->after : x->before;
-	const struct ss_thread *u = y->after ? y->after : y->before;
+	const struct ss_task *t = x->after ? x->after : x->before;
+	const struct ss_task *u = y->after ? y->after : y->before;
 
 	if (x->change != y->change)
 		return x->change < y->change ? -1 : 1;
@@ -285,11 +286,11 @@ void ss_diff_free(struct ss_diff *diff)
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
-typedef const struct ss_async_task *task_pointer;
+typedef const struct ss_task *task_pointer;
 
-static int compare_tasks(const struct ss_async_task *a, const struct ss_async_task *b)
+static int compare_tasks(const struct ss_task *a, const struct ss_task *b)
 {
-	int order = COMPARE(a->address, b->address);
+	int order = COMPARE(a->id, b->id);
 
 	return order ? order : strcmp(a->name, b->name);
 }
@@ -302,11 +303,11 @@ static int by_address(const void *a, const void *b)
 /* NULL without memory. */
 static task_pointer *list_tasks(const struct ss_snapshot *snapshot)
 {
-	const size_t count = ss_snapshot_async_task_count(snapshot);
+	const size_t count = ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO);
 	task_pointer *tasks = calloc(count + 1, sizeof(task_pointer));
 
 	for (size_t i = 0; tasks && i < count; i++)
-		tasks[i] = ss_snapshot_async_task(snapshot, i);
+		tasks[i] = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i);
 	if (tasks)
 		qsort(tasks, count, sizeof(task_pointer), by_address);
 	return tasks;
@@ -327,11 +328,10 @@ static size_t count_task_common(const struct task_matching *matching,
 	size_t common = 0;
 
 	while (common < SS_MIN(before, after) &&
-	       diff_compare_frames(
-		       ss_snapshot_async_task_frame(matching->before, change->before,
-						    before - 1 - common),
-		       ss_snapshot_async_task_frame(matching->after, change->after,
-						    after - 1 - common)) == 0)
+	       diff_compare_frames(ss_snapshot_frame(matching->before, change->before,
+						     before - 1 - common),
+				   ss_snapshot_frame(matching->after, change->after,
+						     after - 1 - common)) == 0)
 		common++;
 	return common;
 }
@@ -349,10 +349,10 @@ static bool is_thread_unchanged(const struct task_matching *matching, pid_t tid)
 static bool is_unchanged(const struct task_matching *matching,
 			 const struct ss_task_change *change)
 {
-	const struct ss_async_task *before = change->before;
-	const struct ss_async_task *after = change->after;
-	const bool was_running = before->status == SS_ASYNC_TASK_RUNNING;
-	const bool is_running = after->status == SS_ASYNC_TASK_RUNNING;
+	const struct ss_task *before = change->before;
+	const struct ss_task *after = change->after;
+	const bool was_running = before->status == SS_STATUS_RUNNING;
+	const bool is_running = after->status == SS_STATUS_RUNNING;
 
 	if (change->common < before->frame_count || change->common < after->frame_count ||
 	    was_running != is_running)
@@ -360,13 +360,12 @@ static bool is_unchanged(const struct task_matching *matching,
 	if (is_running)
 		return before->tid == after->tid &&
 		       is_thread_unchanged(matching, after->tid);
-	return !before->awaited_type || !after->awaited_type ||
-	       strcmp(before->awaited_type, after->awaited_type) == 0;
+	return !before->wait_reason || !after->wait_reason ||
+	       strcmp(before->wait_reason, after->wait_reason) == 0;
 }
 
-static void add_task_change(struct task_matching *matching,
-			    const struct ss_async_task *before,
-			    const struct ss_async_task *after)
+static void add_task_change(struct task_matching *matching, const struct ss_task *before,
+			    const struct ss_task *after)
 {
 	struct ss_task_diff *diff = matching->diff;
 	struct ss_task_change *change = &diff->items[diff->count++];
@@ -384,8 +383,10 @@ static void add_task_change(struct task_matching *matching,
 static void match_tasks(struct task_matching *matching, const task_pointer *before,
 			const task_pointer *after)
 {
-	const size_t before_count = ss_snapshot_async_task_count(matching->before);
-	const size_t after_count = ss_snapshot_async_task_count(matching->after);
+	const size_t before_count =
+		ss_snapshot_task_count(matching->before, SS_TASK_ASYNCIO);
+	const size_t after_count =
+		ss_snapshot_task_count(matching->after, SS_TASK_ASYNCIO);
 	size_t i = 0;
 	size_t k = 0;
 
@@ -415,17 +416,18 @@ static int compare_task_changes(const void *a, const void *b)
 static const char *find_problem(const struct ss_snapshot *before,
 				const struct ss_snapshot *after, bool same_process)
 {
-	const char *problem = ss_snapshot_async_tasks_problem(after);
+	const char *problem = ss_snapshot_task_coverage(after, SS_TASK_ASYNCIO)->problem;
 
 	if (!problem)
-		problem = ss_snapshot_async_tasks_problem(before);
-	const bool known = ss_snapshot_async_tasks_known(before);
-	if (problem || (!known && !ss_snapshot_async_tasks_known(after)))
+		problem = ss_snapshot_task_coverage(before, SS_TASK_ASYNCIO)->problem;
+	const bool known = ss_snapshot_task_coverage(before, SS_TASK_ASYNCIO)->known;
+	if (problem ||
+	    (!known && !ss_snapshot_task_coverage(after, SS_TASK_ASYNCIO)->known))
 		return problem;
 	if (!same_process)
 		return "tasks of asyncio are not compared: the snapshots are of two "
 		       "processes";
-	if (known && ss_snapshot_async_tasks_known(after))
+	if (known && ss_snapshot_task_coverage(after, SS_TASK_ASYNCIO)->known)
 		return NULL;
 	return known ? "tasks of asyncio are not compared: they were not read in the "
 		       "second snapshot" :
@@ -447,9 +449,10 @@ struct ss_task_diff *ss_task_diff_new(const struct ss_diff_input *input,
 
 	if (!diff || !before || !after)
 		return NULL;
-	diff->items = calloc(ss_snapshot_async_task_count(matching.before) +
-				     ss_snapshot_async_task_count(matching.after) + 1,
-			     sizeof(*diff->items));
+	diff->items = calloc(
+		ss_snapshot_task_count(matching.before, SS_TASK_ASYNCIO) +
+			ss_snapshot_task_count(matching.after, SS_TASK_ASYNCIO) + 1,
+		sizeof(*diff->items));
 	if (!diff->items)
 		return NULL;
 	diff->problem =

@@ -36,10 +36,10 @@ const char *ss_change_name(enum ss_change change);
 
 struct ss_thread_change {
 	enum ss_change change;
-	const struct ss_thread *before; /* NULL: new */
-	const struct ss_thread *after;	/* NULL: gone */
-	const struct ss_wait *wait;	/* of after (GONE: of before), or NULL */
-	enum ss_group_class class;	/* by that wait and its state */
+	const struct ss_task *before; /* NULL: new */
+	const struct ss_task *after;  /* NULL: gone */
+	const struct ss_wait *wait;   /* of after (GONE: of before), or NULL */
+	enum ss_group_class class;    /* by that wait and its state */
 	/* The outermost frames that are equal in both; of UNCHANGED all. */
 	size_t common;
 	const struct ss_thread_progress *progress; /* or NULL */
@@ -65,8 +65,8 @@ SS_DEFINE_CLEANUP(struct ss_diff, ss_diff, ss_diff_free)
 
 struct ss_task_change {
 	enum ss_change change;
-	const struct ss_async_task *before; /* NULL: new */
-	const struct ss_async_task *after;  /* NULL: gone */
+	const struct ss_task *before; /* NULL: new */
+	const struct ss_task *after;  /* NULL: gone */
 	/* The outermost frames that are equal in both; of UNCHANGED all */
 	size_t common;
 };

@@ -44,8 +44,8 @@ static void write_wait(const struct ss_wait *wait, FILE *out)
 }
 
 /* The thread of the same process that a thread waits for, or NULL. */
-static const struct ss_thread *find_owner(const struct ss_snapshot *snapshot,
-					  const struct ss_thread *thread)
+static const struct ss_task *find_owner(const struct ss_snapshot *snapshot,
+					const struct ss_task *thread)
 {
 	const struct ss_wait *wait = thread->wait;
 
@@ -54,16 +54,16 @@ static const struct ss_thread *find_owner(const struct ss_snapshot *snapshot,
 		       NULL;
 }
 
-static size_t index_of(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+static size_t index_of(const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
-	return (size_t)(thread - ss_snapshot_thread(snapshot, 0));
+	return (size_t)(thread - ss_snapshot_task(snapshot, SS_TASK_THREAD, 0));
 }
 
 static void mark(const struct ss_snapshot *snapshot, uint8_t *styles)
 {
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *owner =
-			find_owner(snapshot, ss_snapshot_thread(snapshot, i));
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *owner = find_owner(
+			snapshot, ss_snapshot_task(snapshot, SS_TASK_THREAD, i));
 		if (!owner)
 			continue;
 		styles[i] |= STYLE_SHOWN;
@@ -78,7 +78,7 @@ static void mark(const struct ss_snapshot *snapshot, uint8_t *styles)
 		styles[ss_snapshot_blocker(snapshot, i)->thread] |= STYLE_BLOCKER;
 }
 
-static void write_node(const struct ss_thread *thread, uint8_t style, FILE *out)
+static void write_node(const struct ss_task *thread, uint8_t style, FILE *out)
 {
 	(void)fprintf(out, "\tt%d [label=\"%d\\n", thread->tid, thread->tid);
 	write_text(thread->name, out);
@@ -102,7 +102,7 @@ static void write_node(const struct ss_thread *thread, uint8_t style, FILE *out)
 	(void)fputs_unlocked("];\n", out);
 }
 
-static void write_edge(const struct ss_thread *thread, const struct ss_thread *owner,
+static void write_edge(const struct ss_task *thread, const struct ss_task *owner,
 		       bool deadlock, FILE *out)
 {
 	_cleanup_free_ char *lock = ss_wait_text_new_lock(thread->wait);
@@ -117,9 +117,10 @@ static void write_edge(const struct ss_thread *thread, const struct ss_thread *o
 static void write_edges(const struct ss_snapshot *snapshot, const uint8_t *styles,
 			FILE *out)
 {
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
-		const struct ss_thread *owner = find_owner(snapshot, thread);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
+		const struct ss_task *owner = find_owner(snapshot, thread);
 		if (owner)
 			write_edge(thread, owner,
 				   styles[i] & styles[index_of(snapshot, owner)] &
@@ -171,7 +172,8 @@ static void write_application_lock(const struct ss_snapshot *snapshot, size_t nu
 	}
 	for (size_t i = 0; i < lock->suspect_count; i++) {
 		size_t index = lock->suspects[i];
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, index);
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, index);
 		if (!(styles[index] & STYLE_SHOWN))
 			write_node(thread, STYLE_BLOCKER, out);
 		(void)fprintf(out, "\tlock%zu -> t%d [" PROBABLY "];\n", number,
@@ -183,7 +185,7 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 				       const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
-	size_t count = ss_snapshot_thread_count(snapshot);
+	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD);
 	_cleanup_free_ uint8_t *styles = calloc(count + 1, sizeof(*styles));
 
 	(void)options;
@@ -195,7 +197,8 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	(void)fprintf(out, ", pid %d\";\n\tnode [shape=box];\n", process->pid);
 	for (size_t i = 0; i < count; i++) {
 		if (styles[i] & STYLE_SHOWN)
-			write_node(ss_snapshot_thread(snapshot, i), styles[i], out);
+			write_node(ss_snapshot_task(snapshot, SS_TASK_THREAD, i),
+				   styles[i], out);
 	}
 	write_edges(snapshot, styles, out);
 	for (size_t i = 0; i < ss_snapshot_cycle_count(snapshot); i++)

@@ -28,15 +28,15 @@ static void write_names(const char *process, const char *thread, FILE *out)
 /* Snapshots: equal stacks of threads of equal names are one line ------------------------ */
 
 struct thread_line {
-	const struct ss_thread *thread; /* one of those with this stack */
+	const struct ss_task *thread; /* one of those with this stack */
 	size_t count;
 	char *text; /* owned */
 };
 
 static int compare_threads(const void *a, const void *b)
 {
-	const struct ss_thread *t = ((const struct thread_line *)a)->thread;
-	const struct ss_thread *u = ((const struct thread_line *)b)->thread;
+	const struct ss_task *t = ((const struct thread_line *)a)->thread;
+	const struct ss_task *u = ((const struct thread_line *)b)->thread;
 
 	if (t->stack_id != u->stack_id)
 		return t->stack_id < u->stack_id ? -1 : 1;
@@ -70,7 +70,7 @@ static size_t merge(struct thread_line *lines, size_t count,
 }
 
 static void write_thread_line(const struct ss_snapshot *snapshot,
-			      const struct ss_thread *thread,
+			      const struct ss_task *thread,
 			      const struct ss_format_options *options, FILE *out)
 {
 	write_names(ss_snapshot_process(snapshot)->name, thread->name, out);
@@ -84,8 +84,7 @@ static void write_thread_line(const struct ss_snapshot *snapshot,
 	}
 }
 
-static char *stack_text(const struct ss_snapshot *snapshot,
-			const struct ss_thread *thread,
+static char *stack_text(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 			const struct ss_format_options *options)
 {
 	char *text = NULL;
@@ -120,12 +119,12 @@ static struct ss_error *write_thread_lines(struct thread_line *lines, size_t *co
 
 /* Adds lines for groups of goroutines with stacks of their own, as if they were threads. */
 static size_t add_goroutines(const struct ss_goroutine_grouping *goroutines,
-			     struct ss_thread *threads, struct thread_line *lines)
+			     struct ss_task *threads, struct thread_line *lines)
 {
 	for (size_t i = 0; i < goroutines->own_count; i++) {
 		const struct ss_goroutine_group *group = &goroutines->groups[i];
-		const struct ss_goroutine *first = *group->members;
-		threads[i] = (struct ss_thread){
+		const struct ss_task *first = *group->members;
+		threads[i] = (struct ss_task){
 			.name = "goroutine",
 			.stack_id = first->stack_id,
 			.frame_count = first->frame_count,
@@ -140,19 +139,19 @@ static size_t add_goroutines(const struct ss_goroutine_grouping *goroutines,
 static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 				       const struct ss_format_options *options, FILE *out)
 {
-	size_t count = ss_snapshot_thread_count(snapshot);
+	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD);
 	_cleanup_(
 		ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *goroutines =
 		ss_goroutine_grouping_new(snapshot, true);
 	size_t more = goroutines ? goroutines->own_count : 0;
 	_cleanup_free_ struct thread_line *lines =
 		calloc(count + more + 1, sizeof(*lines));
-	_cleanup_free_ struct ss_thread *threads = calloc(more + 1, sizeof(*threads));
+	_cleanup_free_ struct ss_task *threads = calloc(more + 1, sizeof(*threads));
 
 	if (!lines || !threads || !goroutines)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < count; i++) {
-		lines[i].thread = ss_snapshot_thread(snapshot, i);
+		lines[i].thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		lines[i].count = 1;
 	}
 	count += add_goroutines(goroutines, threads, lines + count);

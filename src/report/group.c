@@ -66,7 +66,7 @@ enum ss_group_class ss_group_class_of(char state, const struct ss_wait *wait)
 	return wait ? class_of_wait(wait) : SS_GROUP_OTHER;
 }
 
-static enum ss_group_class class_of_thread(const struct ss_thread *thread)
+static enum ss_group_class class_of_thread(const struct ss_task *thread)
 {
 	return ss_group_class_of(thread->state, thread->wait);
 }
@@ -92,14 +92,14 @@ static void set_class(struct sorting *sorting, size_t index, enum ss_group_class
 		sorting->classes[index] = class;
 }
 
-static size_t index_of(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+static size_t index_of(const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
-	return (size_t)(thread - ss_snapshot_thread(snapshot, 0));
+	return (size_t)(thread - ss_snapshot_task(snapshot, SS_TASK_THREAD, 0));
 }
 
 static void mark_owner(struct sorting *sorting, const struct ss_wait *wait)
 {
-	const struct ss_thread *owner =
+	const struct ss_task *owner =
 		wait && wait->owner_tid && !wait->owner_pid ?
 			ss_snapshot_find_thread(sorting->snapshot, wait->owner_tid) :
 			NULL;
@@ -145,7 +145,7 @@ static void mark_deadlocks(struct sorting *sorting)
 static void mark_crash(struct sorting *sorting)
 {
 	const struct ss_crash *crash = &ss_snapshot_process(sorting->snapshot)->crash;
-	const struct ss_thread *thread =
+	const struct ss_task *thread =
 		crash->signal ? ss_snapshot_find_thread(sorting->snapshot, crash->tid) :
 				NULL;
 
@@ -155,7 +155,8 @@ static void mark_crash(struct sorting *sorting)
 
 static uint64_t lock_of(const struct sorting *sorting, size_t index)
 {
-	const struct ss_wait *wait = ss_snapshot_thread(sorting->snapshot, index)->wait;
+	const struct ss_wait *wait =
+		ss_snapshot_task(sorting->snapshot, SS_TASK_THREAD, index)->wait;
 
 	return sorting->classes[index] == SS_GROUP_BLOCKED && wait ? wait->address : 0;
 }
@@ -213,7 +214,7 @@ static bool has_perf_map_name(const struct ss_frame *frame)
 	return frame->symbol && strcmp(frame->symbol, "Interpreter") != 0; /* HotSpot's */
 }
 
-static bool interprets(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+static bool interprets(const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
 	static const char java[] = "JavaCalls::call_helper(";
 	bool found = false;
@@ -243,10 +244,11 @@ static void mark_interpreters(struct sorting *sorting, const size_t *indexes,
 	const struct ss_snapshot *snapshot = sorting->snapshot;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, indexes[i]);
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, indexes[i]);
 		bool same = i > 0 &&
-			    ss_snapshot_thread(snapshot, indexes[i - 1])->stack_id ==
-				    thread->stack_id;
+			    ss_snapshot_task(snapshot, SS_TASK_THREAD, indexes[i - 1])
+					    ->stack_id == thread->stack_id;
 		sorting->interpreting[indexes[i]] =
 			same ? sorting->interpreting[indexes[i - 1]] :
 			       interprets(snapshot, thread);
@@ -256,7 +258,7 @@ static void mark_interpreters(struct sorting *sorting, const size_t *indexes,
 /* Groups ------------------------------------------------------------------ */
 
 /* Returns 0 for equal stacks. */
-static int compare_stacks(const struct ss_thread *a, const struct ss_thread *b)
+static int compare_stacks(const struct ss_task *a, const struct ss_task *b)
 {
 	if (a->stack_id != b->stack_id)
 		return a->stack_id < b->stack_id ? -1 : 1;
@@ -273,8 +275,9 @@ static int compare_members(const void *a, const void *b, void *data)
 	const struct sorting *sorting = data;
 	size_t i = *(const size_t *)a;
 	size_t k = *(const size_t *)b;
-	int order = compare_stacks(ss_snapshot_thread(sorting->snapshot, i),
-				   ss_snapshot_thread(sorting->snapshot, k));
+	int order =
+		compare_stacks(ss_snapshot_task(sorting->snapshot, SS_TASK_THREAD, i),
+			       ss_snapshot_task(sorting->snapshot, SS_TASK_THREAD, k));
 
 	return order ? order : (i > k) - (i < k);
 }
@@ -300,8 +303,9 @@ static int compare_groups(const void *a, const void *b)
 
 static bool equal(const struct sorting *sorting, size_t index, size_t other)
 {
-	return compare_stacks(ss_snapshot_thread(sorting->snapshot, index),
-			      ss_snapshot_thread(sorting->snapshot, other)) == 0;
+	return compare_stacks(
+		       ss_snapshot_task(sorting->snapshot, SS_TASK_THREAD, index),
+		       ss_snapshot_task(sorting->snapshot, SS_TASK_THREAD, other)) == 0;
 }
 
 static void add_member(struct ss_group *group, const struct sorting *sorting,
@@ -312,7 +316,7 @@ static void add_member(struct ss_group *group, const struct sorting *sorting,
 	if (group->count == 0 || sorting->classes[index] < group->class)
 		group->class = sorting->classes[index];
 	group->waiters = SS_MAX(group->waiters, sorting->waiters[index]);
-	group->has_main |= ss_snapshot_thread(snapshot, index)->tid ==
+	group->has_main |= ss_snapshot_task(snapshot, SS_TASK_THREAD, index)->tid ==
 			   ss_snapshot_process(snapshot)->pid;
 	group->count++;
 }
@@ -374,7 +378,7 @@ static void make_groups(struct ss_grouping *grouping, struct sorting *sorting,
 static bool sorting_init(struct sorting *sorting, const struct ss_snapshot *snapshot,
 			 size_t *indexes)
 {
-	size_t count = ss_snapshot_thread_count(snapshot);
+	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD);
 
 	sorting->snapshot = snapshot;
 	sorting->classes = calloc(count + 1, sizeof(*sorting->classes));
@@ -383,9 +387,10 @@ static bool sorting_init(struct sorting *sorting, const struct ss_snapshot *snap
 	if (!sorting->classes || !sorting->waiters || !sorting->interpreting)
 		return false;
 	for (size_t i = 0; i < count; i++)
-		sorting->classes[i] = class_of_thread(ss_snapshot_thread(snapshot, i));
+		sorting->classes[i] =
+			class_of_thread(ss_snapshot_task(snapshot, SS_TASK_THREAD, i));
 	for (size_t i = 0; i < count; i++)
-		mark_owner(sorting, ss_snapshot_thread(snapshot, i)->wait);
+		mark_owner(sorting, ss_snapshot_task(snapshot, SS_TASK_THREAD, i)->wait);
 	mark_suspects(sorting);
 	mark_deadlocks(sorting);
 	mark_crash(sorting);
@@ -395,7 +400,7 @@ static bool sorting_init(struct sorting *sorting, const struct ss_snapshot *snap
 
 struct ss_grouping *ss_grouping_new(const struct ss_snapshot *snapshot, bool merge)
 {
-	size_t count = ss_snapshot_thread_count(snapshot);
+	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD);
 	__attribute__((cleanup(sorting_deinit))) struct sorting sorting = {};
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		calloc(1, sizeof(*grouping));
@@ -425,8 +430,8 @@ size_t *ss_grouping_numbers(const struct ss_snapshot *snapshot)
 {
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		ss_grouping_new(snapshot, true);
-	size_t *numbers =
-		calloc(ss_snapshot_thread_count(snapshot) + 1, sizeof(*numbers));
+	size_t *numbers = calloc(ss_snapshot_task_count(snapshot, SS_TASK_THREAD) + 1,
+				 sizeof(*numbers));
 
 	for (size_t i = 0; grouping && numbers && i < grouping->count; i++) {
 		for (size_t k = 0; k < grouping->groups[i].count; k++)
@@ -447,15 +452,14 @@ void ss_grouping_free(struct ss_grouping *grouping)
 	free(grouping);
 }
 
-const char *ss_goroutine_words(const struct ss_goroutine *goroutine)
+const char *ss_goroutine_words(const struct ss_task *goroutine)
 {
-	return goroutine->status == SS_GOROUTINE_WAITING && goroutine->wait_reason ?
+	return goroutine->status == SS_STATUS_WAITING && goroutine->wait_reason ?
 		       goroutine->wait_reason :
-		       ss_goroutine_status_name(goroutine->status);
+		       ss_task_status_name(goroutine->status);
 }
 
-int ss_goroutine_compare_runtimes(const struct ss_goroutine *a,
-				  const struct ss_goroutine *b)
+int ss_goroutine_compare_runtimes(const struct ss_task *a, const struct ss_task *b)
 {
 	if (a->runtime == b->runtime)
 		return 0;
@@ -464,12 +468,12 @@ int ss_goroutine_compare_runtimes(const struct ss_goroutine *a,
 
 bool ss_goroutines_of_several(const struct ss_snapshot *snapshot)
 {
-	const size_t count = ss_snapshot_goroutine_count(snapshot);
+	const size_t count = ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE);
 
 	for (size_t i = 1; i < count; i++) {
-		if (ss_goroutine_compare_runtimes(ss_snapshot_goroutine(snapshot, 0),
-						  ss_snapshot_goroutine(snapshot, i)) !=
-		    0)
+		if (ss_goroutine_compare_runtimes(
+			    ss_snapshot_task(snapshot, SS_TASK_GOROUTINE, 0),
+			    ss_snapshot_task(snapshot, SS_TASK_GOROUTINE, i)) != 0)
 			return true;
 	}
 	return false;
@@ -478,7 +482,7 @@ bool ss_goroutines_of_several(const struct ss_snapshot *snapshot)
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 /* Equal for members of one group. */
-static int compare_kinds(const struct ss_goroutine *a, const struct ss_goroutine *b)
+static int compare_kinds(const struct ss_task *a, const struct ss_task *b)
 {
 	int order = COMPARE(a->on_thread, b->on_thread);
 
@@ -501,8 +505,8 @@ static int compare_kinds(const struct ss_goroutine *a, const struct ss_goroutine
 
 static int compare_goroutine_members(const void *a, const void *b)
 {
-	const struct ss_goroutine *x = *(const struct ss_goroutine *const *)a;
-	const struct ss_goroutine *y = *(const struct ss_goroutine *const *)b;
+	const struct ss_task *x = *(const struct ss_task *const *)a;
+	const struct ss_task *y = *(const struct ss_task *const *)b;
 	int order = compare_kinds(x, y);
 
 	return order ? order : COMPARE(x->id, y->id);
@@ -512,8 +516,8 @@ static int compare_goroutine_groups(const void *a, const void *b)
 {
 	const struct ss_goroutine_group *x = a;
 	const struct ss_goroutine_group *y = b;
-	const struct ss_goroutine *first = *x->members;
-	const struct ss_goroutine *other = *y->members;
+	const struct ss_task *first = *x->members;
+	const struct ss_task *other = *y->members;
 	int order = COMPARE(first->on_thread, other->on_thread);
 
 	if (order == 0 && first->on_thread)
@@ -529,7 +533,7 @@ static void make_goroutine_groups(struct ss_goroutine_grouping *grouping, size_t
 				  bool merge)
 {
 	for (size_t i = 0; i < count; i++) {
-		const struct ss_goroutine *member = grouping->members[i];
+		const struct ss_task *member = grouping->members[i];
 		struct ss_goroutine_group *last =
 			grouping->count ? &grouping->groups[grouping->count - 1] : NULL;
 		if (merge && last && compare_kinds(*last->members, member) == 0) {
@@ -549,20 +553,20 @@ static void make_goroutine_groups(struct ss_goroutine_grouping *grouping, size_t
 struct ss_goroutine_grouping *
 ss_goroutine_grouping_new(const struct ss_snapshot *snapshot, bool merge)
 {
-	size_t count = ss_snapshot_goroutine_count(snapshot);
+	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE);
 	_cleanup_(ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *grouping =
 		calloc(1, sizeof(*grouping));
 
 	if (!grouping)
 		return NULL;
-	grouping->members = calloc(count + 1, sizeof(const struct ss_goroutine *));
+	grouping->members = calloc(count + 1, sizeof(const struct ss_task *));
 	grouping->groups = calloc(count + 1, sizeof(*grouping->groups));
 	if (!grouping->members || !grouping->groups)
 		return NULL;
 	grouping->several = ss_goroutines_of_several(snapshot);
 	for (size_t i = 0; i < count; i++)
-		grouping->members[i] = ss_snapshot_goroutine(snapshot, i);
-	qsort(grouping->members, count, sizeof(const struct ss_goroutine *),
+		grouping->members[i] = ss_snapshot_task(snapshot, SS_TASK_GOROUTINE, i);
+	qsort(grouping->members, count, sizeof(const struct ss_task *),
 	      compare_goroutine_members);
 	make_goroutine_groups(grouping, count, merge);
 	return take_ptr(grouping);
@@ -577,7 +581,7 @@ void ss_goroutine_grouping_free(struct ss_goroutine_grouping *grouping)
 	free(grouping);
 }
 
-const struct ss_goroutine *
+const struct ss_task *
 ss_goroutine_grouping_find(const struct ss_goroutine_grouping *grouping, pid_t tid)
 {
 	const struct ss_goroutine_group *groups = grouping->groups + grouping->own_count;
@@ -588,11 +592,10 @@ ss_goroutine_grouping_find(const struct ss_goroutine_grouping *grouping, pid_t t
 								 NULL;
 }
 
-static int compare_task_kinds(const struct ss_async_task *a,
-			      const struct ss_async_task *b)
+static int compare_task_kinds(const struct ss_task *a, const struct ss_task *b)
 {
-	const char *x = a->awaited_type ? a->awaited_type : "";
-	const char *y = b->awaited_type ? b->awaited_type : "";
+	const char *x = a->wait_reason ? a->wait_reason : "";
+	const char *y = b->wait_reason ? b->wait_reason : "";
 	int order = COMPARE(a->status, b->status);
 
 	if (order == 0)
@@ -607,8 +610,8 @@ static int compare_task_kinds(const struct ss_async_task *a,
 /* They are in an array that is ascending by name. */
 static int compare_task_members(const void *a, const void *b)
 {
-	const struct ss_async_task *x = *(const struct ss_async_task *const *)a;
-	const struct ss_async_task *y = *(const struct ss_async_task *const *)b;
+	const struct ss_task *x = *(const struct ss_task *const *)a;
+	const struct ss_task *y = *(const struct ss_task *const *)b;
 	int order = compare_task_kinds(x, y);
 
 	return order ? order : COMPARE(x, y);
@@ -625,7 +628,7 @@ static int compare_task_groups(const void *a, const void *b)
 
 static void make_task_groups(struct ss_task_grouping *grouping, size_t count, bool merge)
 {
-	const struct ss_async_task **members = grouping->members;
+	const struct ss_task **members = grouping->members;
 
 	for (size_t i = 0; i < count; i++) {
 		struct ss_task_group *last =
@@ -642,19 +645,19 @@ static void make_task_groups(struct ss_task_grouping *grouping, size_t count, bo
 struct ss_task_grouping *ss_task_grouping_new(const struct ss_snapshot *snapshot,
 					      bool merge)
 {
-	const size_t count = ss_snapshot_async_task_count(snapshot);
+	const size_t count = ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO);
 	_cleanup_(ss_task_grouping_cleanup) struct ss_task_grouping *grouping =
 		calloc(1, sizeof(*grouping));
 
 	if (!grouping)
 		return NULL;
-	grouping->members = calloc(count + 1, sizeof(const struct ss_async_task *));
+	grouping->members = calloc(count + 1, sizeof(const struct ss_task *));
 	grouping->groups = calloc(count + 1, sizeof(*grouping->groups));
 	if (!grouping->members || !grouping->groups)
 		return NULL;
 	for (size_t i = 0; i < count; i++)
-		grouping->members[i] = ss_snapshot_async_task(snapshot, i);
-	qsort(grouping->members, count, sizeof(const struct ss_async_task *),
+		grouping->members[i] = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i);
+	qsort(grouping->members, count, sizeof(const struct ss_task *),
 	      compare_task_members);
 	make_task_groups(grouping, count, merge);
 	qsort(grouping->groups, grouping->count, sizeof(*grouping->groups),

@@ -68,7 +68,7 @@ SS_DEFINE_CLEANUP(struct ss_grouping, ss_grouping, ss_grouping_free)
 
 /* The first one stands for all as to status, wait_reason, stack and on_thread. */
 struct ss_goroutine_group {
-	const struct ss_goroutine *const *members; /* ascending by id */
+	const struct ss_task *const *members; /* ascending by id */
 	size_t count;
 };
 
@@ -77,8 +77,8 @@ struct ss_goroutine_grouping {
 	   last, ascending by tid, each on its own. */
 	struct ss_goroutine_group *groups;
 	size_t count;
-	size_t own_count; /* of groups that have a stack of their own */
-	const struct ss_goroutine **members; /* owned; the groups point into it */
+	size_t own_count;		/* of groups that have a stack of their own */
+	const struct ss_task **members; /* owned; the groups point into it */
 	bool several; /* they are of several runtimes of Go, each with ids of its own */
 };
 
@@ -88,18 +88,17 @@ ss_goroutine_grouping_new(const struct ss_snapshot *snapshot, bool merge);
 void ss_goroutine_grouping_free(struct ss_goroutine_grouping *grouping);
 
 /* The goroutine whose stack is that of the thread, or NULL. */
-const struct ss_goroutine *
+const struct ss_task *
 ss_goroutine_grouping_find(const struct ss_goroutine_grouping *grouping, pid_t tid);
 
 /* By the runtime of Go that runs them. */
-int ss_goroutine_compare_runtimes(const struct ss_goroutine *a,
-				  const struct ss_goroutine *b);
+int ss_goroutine_compare_runtimes(const struct ss_task *a, const struct ss_task *b);
 
 /* Whether a snapshot has goroutines of several runtimes. */
 bool ss_goroutines_of_several(const struct ss_snapshot *snapshot);
 
 /* "chan receive", or its status: the words of Go. */
-const char *ss_goroutine_words(const struct ss_goroutine *goroutine);
+const char *ss_goroutine_words(const struct ss_task *goroutine);
 
 SS_DEFINE_CLEANUP(struct ss_goroutine_grouping, ss_goroutine_grouping,
 		  ss_goroutine_grouping_free)
@@ -110,14 +109,14 @@ SS_DEFINE_CLEANUP(struct ss_goroutine_grouping, ss_goroutine_grouping,
 
 /* One that waits for other tasks is on its own: what it waits for tells it apart. */
 struct ss_task_group {
-	const struct ss_async_task *const *members; /* ascending by name; at least one */
+	const struct ss_task *const *members; /* ascending by name; at least one */
 	size_t count;
 };
 
 struct ss_task_grouping {
 	struct ss_task_group *groups; /* the largest first, then by their first member */
 	size_t count;
-	const struct ss_async_task **members; /* owned; the groups point into it */
+	const struct ss_task **members; /* owned; the groups point into it */
 };
 
 /* merge: or each task is a group. NULL without memory. */

@@ -73,7 +73,7 @@ void ss_json_process(struct ss_json *json, const struct ss_process *process);
 
 /* Writes where the program waits, in its own language; null: it does not, or has none. */
 void ss_json_waits_in(struct ss_json *json, const struct ss_snapshot *snapshot,
-		      const struct ss_thread *thread);
+		      const struct ss_task *thread);
 
 /* Writes the members about tasks of asyncio. */
 void ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot);
@@ -103,7 +103,7 @@ void ss_json_task_counts(struct ss_json *json, const struct ss_snapshot *snapsho
 void ss_json_goroutine_count(struct ss_json *json, const struct ss_snapshot *snapshot);
 
 /* Writes the members that identify a thread, and its state. */
-void ss_json_thread(struct ss_json *json, const struct ss_thread *thread);
+void ss_json_thread(struct ss_json *json, const struct ss_task *thread);
 
 /* Writes a frame that names its module: for documents with frames of several snapshots, which
    number their modules differently. */

@@ -19,7 +19,8 @@ static void write_captures(struct ss_json *json, const struct ss_snapshots *snap
 		ss_json_unsigned(json, "stopped_ns", process->stopped_ns);
 		ss_json_unsigned(json, "threads_stopped", process->threads_stopped);
 		ss_json_bool(json, "consistent", process->consistent);
-		ss_json_unsigned(json, "threads", ss_snapshot_thread_count(snapshot));
+		ss_json_unsigned(json, "threads",
+				 ss_snapshot_task_count(snapshot, SS_TASK_THREAD));
 		ss_json_unsigned(json, "threads_unseen", process->threads_unseen);
 		ss_json_goroutine_count(json, snapshot);
 		ss_json_task_counts(json, snapshot);
@@ -77,8 +78,8 @@ void ss_json_plain_frame(struct ss_json *json, const struct ss_frame *frame)
 static void write_stack(struct ss_json *json, const struct ss_snapshot *snapshot,
 			const struct ss_merged_stack *stack)
 {
-	const struct ss_thread *thread =
-		ss_snapshot_thread(snapshot, *stack->group->members);
+	const struct ss_task *thread =
+		ss_snapshot_task(snapshot, SS_TASK_THREAD, *stack->group->members);
 
 	ss_json_open(json, NULL, '{');
 	ss_json_unsigned(json, "snapshots", stack->snapshots);
@@ -100,7 +101,7 @@ static void write_goroutine_group(struct ss_json *json,
 				  const struct ss_merged_goroutine *group, bool changes)
 {
 	const struct ss_snapshot *last = snapshots->items[group->presence.last];
-	const struct ss_goroutine *first = group->members.items[0];
+	const struct ss_task *first = group->members.items[0];
 	uint64_t longest = 0;
 
 	for (size_t i = 0; i < group->members.count; i++)
@@ -117,25 +118,25 @@ static void write_goroutine_group(struct ss_json *json,
 		ss_json_unsigned(json, NULL, group->members.items[i]->id);
 	ss_json_close(json, ']');
 	ss_json_text(json, "runtime", first->runtime);
-	ss_json_text(json, "status", ss_goroutine_status_name(first->status));
+	ss_json_text(json, "status", ss_task_status_name(first->status));
 	ss_json_text(json, "wait_reason", first->wait_reason);
 	ss_json_signed_if(json, "waiting_ns", longest, (int64_t)longest);
 	ss_json_bool(json, "on_thread", first->on_thread);
 	ss_json_text(json, "end", ss_end_name(first->end));
 	ss_json_open(json, "frames", '[');
 	for (size_t i = 0; i < first->frame_count; i++)
-		ss_json_plain_frame(json, ss_snapshot_goroutine_frame(last, first, i));
+		ss_json_plain_frame(json, ss_snapshot_frame(last, first, i));
 	ss_json_close(json, ']');
 	ss_json_close(json, '}');
 }
 
 void ss_json_goroutine_count(struct ss_json *json, const struct ss_snapshot *snapshot)
 {
-	size_t count = ss_snapshot_goroutine_count(snapshot);
+	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE);
 
 	ss_json_signed_if(json, "goroutines", count, (int64_t)count);
 	ss_json_unsigned(json, "goroutines_unread",
-			 ss_snapshot_goroutines_unread(snapshot));
+			 ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE)->unread);
 }
 
 bool ss_json_merged_goroutines(struct ss_json *json, const struct ss_snapshots *snapshots,
@@ -197,15 +198,17 @@ struct ss_error *ss_json_write_series(const struct ss_snapshots *snapshots,
 
 void ss_json_task_counts(struct ss_json *json, const struct ss_snapshot *snapshot)
 {
-	ss_json_unsigned(json, "tasks", ss_snapshot_async_task_count(snapshot));
+	ss_json_unsigned(json, "tasks",
+			 ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO));
 	ss_json_unsigned(json, "tasks_changed",
-			 ss_snapshot_async_tasks_changed(snapshot));
-	ss_json_unsigned(json, "tasks_unread", ss_snapshot_async_tasks_unread(snapshot));
+			 ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->changed);
+	ss_json_unsigned(json, "tasks_unread",
+			 ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->unread);
 }
 
 static void write_task_frames(struct ss_json *json, const char *key,
 			      const struct ss_snapshot *snapshot,
-			      const struct ss_async_task *task)
+			      const struct ss_task *task)
 {
 	if (!task) {
 		ss_json_null(json, key);
@@ -213,22 +216,22 @@ static void write_task_frames(struct ss_json *json, const char *key,
 	}
 	ss_json_open(json, key, '[');
 	for (size_t i = 0; i < task->frame_count; i++)
-		ss_json_plain_frame(json,
-				    ss_snapshot_async_task_frame(snapshot, task, i));
+		ss_json_plain_frame(json, ss_snapshot_frame(snapshot, task, i));
 	ss_json_close(json, ']');
 }
 
 /* What the task does, but its frames. */
 static void write_state(struct ss_json *json, const struct ss_snapshot *snapshot,
-			const struct ss_async_task *task)
+			const struct ss_task *task)
 {
-	ss_json_text(json, "status", ss_async_task_status_name(task->status));
+	ss_json_text(json, "status", ss_task_status_name(task->status));
 	ss_json_signed_if(json, "loop_tid", task->tid, task->tid);
-	ss_json_text(json, "awaited_type", task->awaited_type);
+	ss_json_text(json, "wait_reason", task->wait_reason);
 	ss_json_open(json, "awaited_names", '[');
 	for (size_t i = 0; i < task->awaited_count; i++)
 		ss_json_text(json, NULL,
-			     ss_snapshot_async_task(snapshot, task->awaited[i])->name);
+			     ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, task->awaited[i])
+				     ->name);
 	ss_json_close(json, ']');
 }
 
@@ -267,17 +270,17 @@ bool ss_json_merged_tasks(struct ss_json *json, const struct ss_snapshots *snaps
 static void write_task_change(struct ss_json *json, const struct ss_diff_input *input,
 			      const struct ss_task_change *change)
 {
-	const struct ss_async_task *before = change->before;
-	const struct ss_async_task *after = change->after;
-	const struct ss_async_task *task = after ? after : before;
+	const struct ss_task *before = change->before;
+	const struct ss_task *after = change->after;
+	const struct ss_task *task = after ? after : before;
 
 	ss_json_open(json, NULL, '{');
 	ss_json_text(json, "change", ss_change_name(change->change));
 	/* cppcheck-suppress ctunullpointer; a change has one of them at least */
 	ss_json_text(json, "name", task->name);
-	ss_json_hex(json, "address", task->address);
+	ss_json_hex(json, "address", task->id);
 	ss_json_text(json, "status_before",
-		     before ? ss_async_task_status_name(before->status) : NULL);
+		     before ? ss_task_status_name(before->status) : NULL);
 	write_state(json, after ? input->after.snapshot : input->before.snapshot, task);
 	ss_json_unsigned(json, "common_frames", change->common);
 	write_task_frames(json, "frames_before", input->before.snapshot, before);
@@ -321,7 +324,7 @@ static void write_side(struct ss_json *json, const char *key,
 }
 
 static void write_frames(struct ss_json *json, const char *key,
-			 const struct ss_diff_side *side, const struct ss_thread *thread)
+			 const struct ss_diff_side *side, const struct ss_task *thread)
 {
 	if (!thread) {
 		ss_json_null(json, key);
@@ -351,8 +354,8 @@ static void write_progress(struct ss_json *json,
 static void write_change(struct ss_json *json, const struct ss_diff_input *input,
 			 const struct ss_thread_change *change)
 {
-	const struct ss_thread *before = change->before;
-	const struct ss_thread *after = change->after;
+	const struct ss_task *before = change->before;
+	const struct ss_task *after = change->after;
 
 	ss_json_open(json, NULL, '{');
 	ss_json_text(json, "change", ss_change_name(change->change));
@@ -407,7 +410,7 @@ struct ss_error *ss_json_write_diff(const struct ss_diff_input *input,
  */
 
 static void write_thread(struct ss_json *json, const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread,
+			 const struct ss_task *thread,
 			 const struct ss_thread_progress *progress)
 {
 	ss_json_open(json, NULL, '{');
@@ -444,8 +447,9 @@ struct ss_error *ss_json_write_hang(const struct ss_snapshot *snapshot,
 	ss_json_unsigned(&json, "elapsed_ns", ss_progress_elapsed_ns(progress));
 	ss_json_bool(&json, "closed", ss_progress_is_closed(progress));
 	ss_json_open(&json, "threads", '[');
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
-		write_thread(&json, snapshot, ss_snapshot_thread(snapshot, i),
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
+		write_thread(&json, snapshot,
+			     ss_snapshot_task(snapshot, SS_TASK_THREAD, i),
 			     ss_progress_thread(progress, i));
 	ss_json_close(&json, ']');
 	bool whole = ss_json_goroutines(&json, snapshot, true);

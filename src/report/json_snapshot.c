@@ -54,8 +54,7 @@ static void write_frame(struct ss_json *json, const struct ss_frame *frame)
 	ss_json_close(json, '}');
 }
 
-static void write_frames(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread,
+static void write_frames(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 			 const struct ss_format_options *options, FILE *out)
 {
 	struct ss_json json = { .out = out };
@@ -82,7 +81,7 @@ static void write_lines(struct ss_json *json, const char *key, const char *text)
 }
 
 void ss_json_waits_in(struct ss_json *json, const struct ss_snapshot *snapshot,
-		      const struct ss_thread *thread)
+		      const struct ss_task *thread)
 {
 	size_t program = 0;
 	size_t called = ss_text_find_wait(snapshot, thread, &program);
@@ -111,8 +110,8 @@ static bool has_room(struct ss_json *json)
 }
 
 /* Equal stacks are written once if there is a limit. */
-static void write_stack(struct ss_json *json, const struct ss_thread *thread,
-			bool is_crash, struct ss_stack_cache *cache)
+static void write_stack(struct ss_json *json, const struct ss_task *thread, bool is_crash,
+			struct ss_stack_cache *cache)
 {
 	if (json->max_size && !is_crash && ss_stack_cache_has_written(cache, thread)) {
 		ss_json_null(json, "frames");
@@ -124,7 +123,7 @@ static void write_stack(struct ss_json *json, const struct ss_thread *thread,
 }
 
 static void write_thread(struct ss_json *json, const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread, struct ss_stack_cache *cache)
+			 const struct ss_task *thread, struct ss_stack_cache *cache)
 {
 	const struct ss_crash *crash = &ss_snapshot_process(snapshot)->crash;
 	bool is_crash = crash->signal && crash->tid == thread->tid;
@@ -151,7 +150,7 @@ static void write_goroutine_group(struct ss_json *json,
 				  const struct ss_snapshot *snapshot,
 				  const struct ss_goroutine_group *group)
 {
-	const struct ss_goroutine *first = *group->members;
+	const struct ss_task *first = *group->members;
 	uint64_t longest = 0;
 
 	for (size_t i = 0; i < group->count; i++)
@@ -163,7 +162,7 @@ static void write_goroutine_group(struct ss_json *json,
 		ss_json_unsigned(json, NULL, group->members[i]->id);
 	ss_json_close(json, ']');
 	ss_json_text(json, "runtime", first->runtime);
-	ss_json_text(json, "status", ss_goroutine_status_name(first->status));
+	ss_json_text(json, "status", ss_task_status_name(first->status));
 	ss_json_text(json, "wait_reason", first->wait_reason);
 	ss_json_signed_if(json, "waiting_ns", longest, (int64_t)longest);
 	ss_json_signed_if(json, "tid", first->tid && group->count == 1, first->tid);
@@ -175,7 +174,7 @@ static void write_goroutine_group(struct ss_json *json,
 	ss_json_unsigned(json, "stack_id", first->stack_id);
 	ss_json_open(json, "frames", '[');
 	for (size_t i = 0; i < first->frame_count; i++)
-		write_frame(json, ss_snapshot_goroutine_frame(snapshot, first, i));
+		write_frame(json, ss_snapshot_frame(snapshot, first, i));
 	ss_json_close(json, ']');
 	ss_json_close(json, '}');
 }
@@ -189,7 +188,7 @@ bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot
 
 	if (!grouping)
 		return false;
-	if (ss_snapshot_goroutine_count(snapshot) == 0) {
+	if (ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE) == 0) {
 		ss_json_null(json, "goroutines");
 	} else {
 		ss_json_open(json, "goroutines", '[');
@@ -202,20 +201,21 @@ bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot
 		ss_json_close(json, ']');
 	}
 	ss_json_unsigned(json, "goroutines_unread",
-			 ss_snapshot_goroutines_unread(snapshot));
-	ss_json_text(json, "goroutine_problem", ss_snapshot_goroutine_problem(snapshot));
+			 ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE)->unread);
+	ss_json_text(json, "goroutine_problem",
+		     ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE)->problem);
 	return true;
 }
 
 static void write_task(struct ss_json *json, const struct ss_snapshot *snapshot,
-		       const struct ss_async_task *task)
+		       const struct ss_task *task)
 {
 	ss_json_open(json, NULL, '{');
 	ss_json_text(json, "name", task->name);
-	ss_json_hex(json, "address", task->address);
-	ss_json_text(json, "status", ss_async_task_status_name(task->status));
+	ss_json_hex(json, "address", task->id);
+	ss_json_text(json, "status", ss_task_status_name(task->status));
 	ss_json_signed_if(json, "loop_tid", task->tid, task->tid);
-	ss_json_text(json, "awaited_type", task->awaited_type);
+	ss_json_text(json, "wait_reason", task->wait_reason);
 	ss_json_open(json, "awaited_tasks", '[');
 	for (size_t i = 0; i < task->awaited_count; i++)
 		ss_json_unsigned(json, NULL, task->awaited[i]);
@@ -225,7 +225,7 @@ static void write_task(struct ss_json *json, const struct ss_snapshot *snapshot,
 	ss_json_unsigned(json, "stack_id", task->stack_id);
 	ss_json_open(json, "frames", '[');
 	for (size_t i = 0; i < task->frame_count; i++)
-		write_frame(json, ss_snapshot_async_task_frame(snapshot, task, i));
+		write_frame(json, ss_snapshot_frame(snapshot, task, i));
 	ss_json_close(json, ']');
 	ss_json_close(json, '}');
 }
@@ -233,18 +233,21 @@ static void write_task(struct ss_json *json, const struct ss_snapshot *snapshot,
 void ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot)
 {
 	ss_json_open(json, "tasks", '[');
-	for (size_t i = 0; i < ss_snapshot_async_task_count(snapshot); i++) {
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO); i++) {
 		if (has_room(json))
-			write_task(json, snapshot, ss_snapshot_async_task(snapshot, i));
+			write_task(json, snapshot,
+				   ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i));
 	}
 	ss_json_close(json, ']');
 	ss_json_unsigned(json, "tasks_changed",
-			 ss_snapshot_async_tasks_changed(snapshot));
-	ss_json_unsigned(json, "tasks_unread", ss_snapshot_async_tasks_unread(snapshot));
-	ss_json_text(json, "tasks_problem", ss_snapshot_async_tasks_problem(snapshot));
+			 ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->changed);
+	ss_json_unsigned(json, "tasks_unread",
+			 ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->unread);
+	ss_json_text(json, "tasks_problem",
+		     ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->problem);
 }
 
-void ss_json_thread(struct ss_json *json, const struct ss_thread *thread)
+void ss_json_thread(struct ss_json *json, const struct ss_task *thread)
 {
 	ss_json_signed(json, "tid", thread->tid);
 	ss_json_signed_if(json, "inner_tid", thread->inner_tid, thread->inner_tid);
@@ -267,7 +270,7 @@ void ss_json_process(struct ss_json *json, const struct ss_process *process)
 
 static void write_signature(struct ss_json *json, const struct ss_snapshot *snapshot)
 {
-	const struct ss_thread *thread = ss_signature_thread(snapshot);
+	const struct ss_task *thread = ss_signature_thread(snapshot);
 	char exact[SS_SIGNATURE_SIZE] = "";
 	_cleanup_free_ char *readable = NULL;
 	size_t size = 0;
@@ -359,8 +362,9 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 		write_module(&json, ss_snapshot_module(snapshot, i));
 	ss_json_close(&json, ']');
 	ss_json_open(&json, "threads", '[');
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
-		write_thread(&json, snapshot, ss_snapshot_thread(snapshot, i), cache);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
+		write_thread(&json, snapshot,
+			     ss_snapshot_task(snapshot, SS_TASK_THREAD, i), cache);
 	ss_json_close(&json, ']');
 	bool whole = ss_json_goroutines(&json, snapshot, false);
 	ss_json_tasks(&json, snapshot);

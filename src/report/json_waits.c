@@ -358,8 +358,10 @@ static void write_deadlock(struct ss_json *json, const struct ss_snapshot *snaps
 	ss_json_open(json, NULL, '{');
 	ss_json_open(json, "tids", '[');
 	for (size_t i = 0; i < deadlock->count; i++)
-		ss_json_signed(json, NULL,
-			       ss_snapshot_thread(snapshot, deadlock->threads[i])->tid);
+		ss_json_signed(
+			json, NULL,
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, deadlock->threads[i])
+				->tid);
 	ss_json_close(json, ']');
 	ss_json_unsigned(json, "behind", deadlock->behind);
 	ss_json_bool(json, "timed", deadlock->timed);
@@ -380,7 +382,8 @@ static void write_blocker(struct ss_json *json, const struct ss_snapshot *snapsh
 			  const struct ss_blocker *blocker)
 {
 	ss_json_open(json, NULL, '{');
-	ss_json_signed(json, "tid", ss_snapshot_thread(snapshot, blocker->thread)->tid);
+	ss_json_signed(json, "tid",
+		       ss_snapshot_task(snapshot, SS_TASK_THREAD, blocker->thread)->tid);
 	ss_json_unsigned(json, "waiting", blocker->waiting);
 	ss_json_unsigned(json, "locks", blocker->locks);
 	ss_json_close(json, '}');
@@ -396,16 +399,19 @@ static void write_application_lock(struct ss_json *json,
 	ss_json_unsigned(json, "waiting", lock->waiting);
 	ss_json_open(json, "suspects", '[');
 	for (size_t i = 0; i < lock->suspect_count; i++)
-		ss_json_signed(json, NULL,
-			       ss_snapshot_thread(snapshot, lock->suspects[i])->tid);
+		ss_json_signed(
+			json, NULL,
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, lock->suspects[i])
+				->tid);
 	ss_json_close(json, ']');
 	ss_json_unsigned(json, "suspects_total", lock->suspects_total);
 	ss_json_text(json, "common_function", lock->common_function);
 	ss_json_open(json, "client_suspects", '[');
 	for (size_t i = 0; i < lock->client_suspect_count; i++)
-		ss_json_signed(
-			json, NULL,
-			ss_snapshot_thread(snapshot, lock->client_suspects[i])->tid);
+		ss_json_signed(json, NULL,
+			       ss_snapshot_task(snapshot, SS_TASK_THREAD,
+						lock->client_suspects[i])
+				       ->tid);
 	ss_json_close(json, ']');
 	ss_json_unsigned(json, "client_suspects_total", lock->client_suspects_total);
 	ss_json_text(json, "client_function", lock->client_function);

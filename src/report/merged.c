@@ -128,7 +128,8 @@ static void write_key(struct ss_buffer *key, const struct ss_snapshots *snapshot
 		      size_t index, const struct ss_group *group)
 {
 	const struct ss_snapshot *snapshot = snapshots->items[index];
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, *group->members);
+	const struct ss_task *thread =
+		ss_snapshot_task(snapshot, SS_TASK_THREAD, *group->members);
 	pid_t tid = group->interprets ? thread->tid : 0;
 
 	key->size = 0;
@@ -140,7 +141,7 @@ static void write_key(struct ss_buffer *key, const struct ss_snapshots *snapshot
 }
 
 /* False without memory. */
-static bool add_thread(struct work *work, uint32_t stack, const struct ss_thread *thread)
+static bool add_thread(struct work *work, uint32_t stack, const struct ss_task *thread)
 {
 	const struct membership membership = { .stack = stack, .tid = thread->tid };
 	struct ss_merged_stack *item = &work->items.items[stack];
@@ -185,7 +186,8 @@ static bool add_group(struct work *work, size_t index, const struct ss_group *gr
 	item->group = group;
 	for (size_t i = 0; i < group->count; i++) {
 		if (!add_thread(work, id,
-				ss_snapshot_thread(snapshot, group->members[i])))
+				ss_snapshot_task(snapshot, SS_TASK_THREAD,
+						 group->members[i])))
 			return false;
 	}
 	return true;
@@ -277,9 +279,9 @@ void ss_merged_tasks_free(struct ss_merged_tasks *merged)
 }
 
 static void write_task_key(struct task_work *work, const struct ss_snapshot *snapshot,
-			   const struct ss_async_task *task)
+			   const struct ss_task *task)
 {
-	const char *type = task->awaited_type ? task->awaited_type : "";
+	const char *type = task->wait_reason ? task->wait_reason : "";
 	const bool awaits = task->awaited_count > 0;
 
 	work->key.size = 0;
@@ -288,8 +290,7 @@ static void write_task_key(struct task_work *work, const struct ss_snapshot *sna
 	ss_buffer_add(&work->key, &awaits, sizeof(awaits));
 	ss_buffer_add(&work->key, type, strlen(type) + 1);
 	for (size_t i = 0; i < task->frame_count; i++)
-		merged_add_frame(&work->key,
-				 ss_snapshot_async_task_frame(snapshot, task, i), false);
+		merged_add_frame(&work->key, ss_snapshot_frame(snapshot, task, i), false);
 }
 
 /* Tasks in the same places. Others may have the same coroutines, in other places. */
@@ -308,7 +309,7 @@ static bool add_task_group(struct task_work *work, size_t index,
 	if (presence_see(&item->presence, index))
 		item->members.count = 0;
 	for (size_t i = 0; i < group->count; i++) {
-		const struct ss_async_task **slot = ss_vector_push(&item->members);
+		const struct ss_task **slot = ss_vector_push(&item->members);
 		if (!slot)
 			return false;
 		*slot = group->members[i];
@@ -319,7 +320,8 @@ static bool add_task_group(struct task_work *work, size_t index,
 static bool add_task_snapshot(struct task_work *work, size_t index)
 {
 	const struct ss_snapshot *snapshot = work->snapshots->items[index];
-	const char *problem = ss_snapshot_async_tasks_problem(snapshot);
+	const char *problem =
+		ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->problem;
 	struct ss_merged_tasks *merged = work->merged;
 	_cleanup_(ss_task_grouping_cleanup) struct ss_task_grouping *grouping =
 		ss_task_grouping_new(snapshot, true);
@@ -328,8 +330,11 @@ static bool add_task_snapshot(struct task_work *work, size_t index)
 		return false;
 	merged->problem = problem ? problem : merged->problem;
 	merged->changed =
-		SS_MAX(merged->changed, ss_snapshot_async_tasks_changed(snapshot));
-	merged->unread = SS_MAX(merged->unread, ss_snapshot_async_tasks_unread(snapshot));
+		SS_MAX(merged->changed,
+		       ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->changed);
+	merged->unread =
+		SS_MAX(merged->unread,
+		       ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->unread);
 	for (size_t i = 0; i < grouping->count; i++) {
 		if (!add_task_group(work, index, &grouping->groups[i]))
 			return false;
@@ -344,8 +349,8 @@ static bool add_task_snapshot(struct task_work *work, size_t index)
 /* Tasks of a snapshot are in an array that is ascending by name. */
 static int compare_members(const void *a, const void *b)
 {
-	const struct ss_async_task *x = *(const struct ss_async_task *const *)a;
-	const struct ss_async_task *y = *(const struct ss_async_task *const *)b;
+	const struct ss_task *x = *(const struct ss_task *const *)a;
+	const struct ss_task *y = *(const struct ss_task *const *)b;
 
 	return (x > y) - (x < y);
 }
@@ -427,7 +432,7 @@ void ss_merged_goroutines_free(struct ss_merged_goroutines *merged)
 
 static void write_goroutine_key(struct goroutine_work *work,
 				const struct ss_snapshot *snapshot,
-				const struct ss_goroutine *goroutine)
+				const struct ss_task *goroutine)
 {
 	const char *words = ss_goroutine_words(goroutine);
 	const char *runtime =
@@ -439,8 +444,7 @@ static void write_goroutine_key(struct goroutine_work *work,
 	ss_buffer_add(&work->key, words, strlen(words) + 1);
 	ss_buffer_add(&work->key, runtime, strlen(runtime) + 1);
 	for (size_t i = 0; i < goroutine->frame_count; i++)
-		merged_add_frame(&work->key,
-				 ss_snapshot_goroutine_frame(snapshot, goroutine, i),
+		merged_add_frame(&work->key, ss_snapshot_frame(snapshot, goroutine, i),
 				 false);
 }
 
@@ -448,7 +452,7 @@ static bool add_members(struct ss_merged_goroutine *item, bool first,
 			const struct ss_goroutine_group *group)
 {
 	for (size_t i = 0; i < group->count; i++) {
-		const struct ss_goroutine **slot = ss_vector_push(&item->members);
+		const struct ss_task **slot = ss_vector_push(&item->members);
 		uint64_t *id = first ? ss_vector_push(&item->first) : NULL;
 		if (!slot || (first && !id))
 			return false;
@@ -487,8 +491,8 @@ static int compare_ids(const void *a, const void *b)
 
 static int compare_goroutine_members(const void *a, const void *b)
 {
-	const struct ss_goroutine *x = *(const struct ss_goroutine *const *)a;
-	const struct ss_goroutine *y = *(const struct ss_goroutine *const *)b;
+	const struct ss_task *x = *(const struct ss_task *const *)a;
+	const struct ss_task *y = *(const struct ss_task *const *)b;
 
 	return (x->id > y->id) - (x->id < y->id);
 }
@@ -513,11 +517,12 @@ static void count_members(struct goroutine_work *work, size_t index)
 static bool add_goroutine_snapshot(struct goroutine_work *work, size_t index)
 {
 	const struct ss_snapshot *snapshot = work->snapshots->items[index];
-	const char *problem = ss_snapshot_goroutine_problem(snapshot);
+	const char *problem =
+		ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE)->problem;
 	struct ss_merged_goroutines *merged = work->merged;
 
 	merged->problem = problem ? problem : merged->problem;
-	if (ss_snapshot_goroutine_count(snapshot) == 0)
+	if (ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE) == 0)
 		return true;
 	_cleanup_(ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *grouping =
 		ss_goroutine_grouping_new(snapshot, true);
@@ -527,7 +532,9 @@ static bool add_goroutine_snapshot(struct goroutine_work *work, size_t index)
 	if (merged->read++ == 0)
 		merged->first_read = index;
 	merged->last_read = index;
-	merged->unread = SS_MAX(merged->unread, ss_snapshot_goroutines_unread(snapshot));
+	merged->unread =
+		SS_MAX(merged->unread,
+		       ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE)->unread);
 	for (size_t i = 0; i < grouping->count; i++) {
 		if (!add_goroutine_group(work, index, &grouping->groups[i]))
 			return false;
@@ -554,8 +561,8 @@ static int compare_goroutines(const void *a, const void *b)
 {
 	const struct ss_merged_goroutine *x = a;
 	const struct ss_merged_goroutine *y = b;
-	const struct ss_goroutine *first = x->members.items[0];
-	const struct ss_goroutine *second = y->members.items[0];
+	const struct ss_task *first = x->members.items[0];
+	const struct ss_task *second = y->members.items[0];
 
 	if (first->on_thread != second->on_thread)
 		return first->on_thread ? 1 : -1;

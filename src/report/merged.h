@@ -31,7 +31,7 @@ void ss_presence_write_times(struct ss_json *json, const struct ss_presence *pre
 void ss_presence_write_counts(struct ss_json *json, const struct ss_presence *presence);
 
 struct ss_merged_thread {
-	const struct ss_thread
+	const struct ss_task
 		*thread;  /* as in the last snapshot in which it has the stack */
 	size_t snapshots; /* in which it has the stack */
 };
@@ -75,7 +75,7 @@ SS_DEFINE_CLEANUP(struct ss_merged, ss_merged, ss_merged_free)
    for threads. */
 struct ss_merged_task {
 	struct ss_presence presence;
-	SS_VECTOR(const struct ss_async_task *) members; /* those of the last snapshot */
+	SS_VECTOR(const struct ss_task *) members; /* those of the last snapshot */
 };
 
 struct ss_merged_tasks {
@@ -102,7 +102,7 @@ SS_DEFINE_CLEANUP(struct ss_merged_tasks, ss_merged_tasks, ss_merged_tasks_free)
 struct ss_merged_goroutine {
 	struct ss_presence presence; /* in the snapshots that were read */
 	/* Those of the last snapshot, ascending by id */
-	SS_VECTOR(const struct ss_goroutine *) members;
+	SS_VECTOR(const struct ss_task *) members;
 	SS_VECTOR(uint64_t) first; /* the ids in the first snapshot, ascending */
 	size_t same; /* how many goroutines are in the first and the last one */
 };

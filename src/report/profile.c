@@ -161,8 +161,8 @@ void ss_profile_free(struct ss_profile *profile)
 	ss_idtable_deinit(&profile->frames);
 	ss_idtable_deinit(&profile->calls);
 	ss_idtable_deinit(&profile->nodes);
-	ss_idtable_deinit(&profile->goroutines);
-	ss_vector_free(&profile->goroutine_threads);
+	ss_idtable_deinit(&profile->tasks);
+	ss_vector_free(&profile->task_threads);
 	ss_intern_free(profile->strings);
 	free(profile);
 }

@@ -245,10 +245,9 @@ struct ss_profile {
 	struct ss_idtable frames;      /* of struct ss_profile_frame */
 	struct ss_idtable calls;       /* of struct ss_profile_call */
 	struct ss_idtable nodes;       /* of struct ss_profile_node */
-	struct ss_idtable
-		goroutines; /* threads that are goroutines or tasks, by their keys */
-	size_t task_count;  /* of these that are tasks */
-	SS_VECTOR(uint32_t) goroutine_threads; /* by number of these */
+	struct ss_idtable tasks; /* threads that are tasks of runtimes, by their keys */
+	size_t task_counts[SS_TASK_KINDS];
+	SS_VECTOR(uint32_t) task_threads; /* by number of these */
 	uint64_t samples;
 	uint64_t bytes; /* of the files of all recordings */
 };

@@ -9,7 +9,7 @@
 #include "stacksnap/record.h"
 
 /* Each is a thread of the profile, and takes memory as one. */
-enum { GOROUTINES_MAX = 200000 };
+enum { TASKS_MAX = 200000 };
 
 struct key {
 	uint64_t id;
@@ -19,77 +19,74 @@ struct key {
 	uint64_t process;
 };
 
-bool ss_profile_goroutine_init(struct ss_profile_goroutine *goroutine,
-			       struct ss_profile *profile,
-			       const struct ss_recorded_goroutine *from)
+/* "goroutine (chan receive)", "task (waiting for Future)" */
+static const char *new_name(struct ss_profile *profile,
+			    const struct ss_recorded_task *from)
 {
-	bool waits = from->status == SS_GOROUTINE_WAITING;
-	const char *words = waits && from->wait_reason ?
-				    from->wait_reason :
-				    ss_goroutine_status_name(from->status);
-	char name[128];
-
-	(void)snprintf(name, sizeof(name), "goroutine (%s)", words);
-	goroutine->id = from->id;
-	goroutine->tid = from->id <= INT32_MAX ? (pid_t)from->id : 0;
-	goroutine->state = from->status == SS_GOROUTINE_RUNNABLE ||
-					   from->status == SS_GOROUTINE_RUNNING ?
-				   'R' :
-				   'S';
-	goroutine->name = ss_profile_text(profile, name);
-	goroutine->runtime = from->runtime ? ss_profile_text(profile, from->runtime) :
-					     NULL;
-	return goroutine->name && (goroutine->runtime || !from->runtime);
-}
-
-bool ss_profile_task_init(struct ss_profile_goroutine *task, struct ss_profile *profile,
-			  const struct ss_recorded_task *from)
-{
-	const char *status = ss_async_task_status_name(from->status);
+	const char *status = ss_task_status_name(from->status);
 	char name[192];
 
-	if (from->awaited_type)
+	if (from->kind == SS_TASK_GOROUTINE)
+		(void)snprintf(name, sizeof(name), "goroutine (%s)",
+			       from->status == SS_STATUS_WAITING && from->wait_reason ?
+				       from->wait_reason :
+				       status);
+	else if (from->wait_reason)
 		(void)snprintf(name, sizeof(name), "task (%s for %s)", status,
-			       from->awaited_type);
+			       from->wait_reason);
 	else
 		(void)snprintf(name, sizeof(name), "task (%s)", status);
-	task->id = from->address;
-	task->state = from->status == SS_ASYNC_TASK_WAITING ? 'S' : 'R';
-	task->name = ss_profile_text(profile, name);
-	task->task = ss_profile_text(profile, from->name);
-	return task->name && task->task;
+	return ss_profile_text(profile, name);
 }
 
-bool ss_profile_goroutines_thread(struct ss_profile *profile,
-				  const struct ss_profile_goroutine *goroutine,
-				  uint32_t *ret)
+bool ss_profile_task_init(struct ss_profile_task *task, struct ss_profile *profile,
+			  const struct ss_recorded_task *from)
 {
-	const struct key key = { .id = goroutine->id,
-				 .name = (uint64_t)(uintptr_t)goroutine->name,
-				 .runtime = (uint64_t)(uintptr_t)goroutine->runtime,
-				 .task = (uint64_t)(uintptr_t)goroutine->task,
-				 .process = goroutine->process };
-	uint32_t id = ss_idtable_find(&profile->goroutines, &key, sizeof(key));
+	const bool numbered = from->kind == SS_TASK_GOROUTINE;
+
+	task->kind = from->kind;
+	task->id = from->id;
+	task->tid = numbered && from->id <= INT32_MAX ? (pid_t)from->id : 0;
+	task->state = from->status == SS_STATUS_RUNNABLE ||
+				      from->status == SS_STATUS_RUNNING ?
+			      'R' :
+			      'S';
+	task->name = new_name(profile, from);
+	task->task = numbered ? NULL : ss_profile_text(profile, from->name);
+	task->runtime = from->runtime ? ss_profile_text(profile, from->runtime) : NULL;
+	return task->name && (task->task || numbered) &&
+	       (task->runtime || !from->runtime);
+}
+
+bool ss_profile_tasks_thread(struct ss_profile *profile,
+			     const struct ss_profile_task *task, uint32_t *ret)
+{
+	const struct key key = { .id = task->id,
+				 .name = (uint64_t)(uintptr_t)task->name,
+				 .runtime = (uint64_t)(uintptr_t)task->runtime,
+				 .task = (uint64_t)(uintptr_t)task->task,
+				 .process = task->process };
+	uint32_t id = ss_idtable_find(&profile->tasks, &key, sizeof(key));
 
 	*ret = SS_ID_NONE;
 	if (id != SS_ID_NONE) {
-		*ret = profile->goroutine_threads.items[id];
+		*ret = profile->task_threads.items[id];
 		return true;
 	}
-	if (profile->goroutines.count >= GOROUTINES_MAX)
+	if (profile->tasks.count >= TASKS_MAX)
 		return true;
-	uint32_t *slot = ss_vector_push(&profile->goroutine_threads);
+	uint32_t *slot = ss_vector_push(&profile->task_threads);
 	struct ss_profile_thread *thread = slot ? ss_vector_push(&profile->threads) :
 						  NULL;
 	if (!thread ||
-	    ss_idtable_add(&profile->goroutines, &key, sizeof(key), NULL) == SS_ID_NONE)
+	    ss_idtable_add(&profile->tasks, &key, sizeof(key), NULL) == SS_ID_NONE)
 		return false;
-	thread->process = goroutine->process;
-	thread->tid = goroutine->tid;
-	thread->name = goroutine->name;
-	thread->goroutine = goroutine->task ? 0 : goroutine->id;
-	thread->task = goroutine->task;
-	profile->task_count += goroutine->task != NULL;
+	thread->process = task->process;
+	thread->tid = task->tid;
+	thread->name = task->name;
+	thread->goroutine = task->task ? 0 : task->id;
+	thread->task = task->task;
+	profile->task_counts[task->kind]++;
 	*ret = *slot = (uint32_t)profile->threads.count - 1;
 	return true;
 }

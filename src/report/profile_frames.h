@@ -11,34 +11,29 @@
 #include "stacksnap/record.h"
 
 /*
- * The goroutines and tasks of asyncio of recorded snapshots, as threads of a profile.
+ * The tasks of recorded snapshots that are on no thread, as threads of a profile.
  */
 
-/* What tells a goroutine or a task from others. One that does something else in a later snapshot is
-   another one. */
-struct ss_profile_goroutine {
-	uint64_t id;	     /* of a task: its address */
+/* What tells a task from others. One that does something else in a later snapshot is another one. */
+struct ss_profile_task {
+	enum ss_task_kind kind;
+	uint64_t id;	     /* as in struct ss_task */
 	const char *name;    /* "goroutine (chan receive)", of the profile */
-	const char *task;    /* what a task is called, likewise; or NULL */
-	const char *runtime; /* as in struct ss_goroutine, likewise; or NULL */
-	pid_t tid;	     /* its id; 0: that is too large */
+	const char *task;    /* what a task of asyncio is called, likewise; or NULL */
+	const char *runtime; /* as in struct ss_task, likewise; or NULL */
+	pid_t tid;	     /* the id of a goroutine; 0: that is too large */
 	uint32_t process;
 	char state;
 };
 
 /* Sets all but the process. False without memory. */
-bool ss_profile_goroutine_init(struct ss_profile_goroutine *goroutine,
-			       struct ss_profile *profile,
-			       const struct ss_recorded_goroutine *from);
-
-bool ss_profile_task_init(struct ss_profile_goroutine *task, struct ss_profile *profile,
+bool ss_profile_task_init(struct ss_profile_task *task, struct ss_profile *profile,
 			  const struct ss_recorded_task *from);
 
-/* The thread of a goroutine, which is added if it is new; SS_ID_NONE: there are too many. False
-   without memory. */
-bool ss_profile_goroutines_thread(struct ss_profile *profile,
-				  const struct ss_profile_goroutine *goroutine,
-				  uint32_t *ret);
+/* The thread of a task, which is added if it is new; SS_ID_NONE: there are too many. False without
+   memory. */
+bool ss_profile_tasks_thread(struct ss_profile *profile,
+			     const struct ss_profile_task *task, uint32_t *ret);
 
 struct ss_load_frames {
 	struct ss_profile *profile;

@@ -694,17 +694,24 @@ static size_t tick_of(const struct load *load, uint64_t tick)
 	return (size_t)(load->base_tick + at);
 }
 
-static bool is_goroutine_selected(struct load *load, uint64_t tick, uint32_t stack,
-				  const struct ss_profile_goroutine *goroutine)
+/* Whether its frames, or all but one, are those of a thread. */
+static bool is_on_thread(const struct ss_recorded_task *task)
+{
+	return task->on_thread ||
+	       (task->kind == SS_TASK_ASYNCIO && task->status == SS_STATUS_RUNNING);
+}
+
+static bool is_task_selected(struct load *load, const struct ss_recorded_task *from,
+			     const struct ss_profile_task *task)
 {
 	const struct ss_load_options *options = load->options;
 
-	if (tick_of(load, tick) == SIZE_MAX ||
-	    (options->states && !strchr(options->states, goroutine->state)) ||
+	if (tick_of(load, from->tick) == SIZE_MAX ||
+	    (options->states && !strchr(options->states, task->state)) ||
 	    (options->selects_thread &&
-	     !options->selects_thread(options->data, goroutine->tid, goroutine->name)))
+	     !options->selects_thread(options->data, task->tid, task->name)))
 		return false;
-	return ss_load_frames_wants(&load->frames, stack);
+	return ss_load_frames_wants(&load->frames, from->stack);
 }
 
 /* Whether a run begins after the last one of its thread: a recording may claim anything. */
@@ -718,23 +725,25 @@ static bool is_later(const struct load *load, uint32_t thread,
 	return !last || run->tick >= (uint64_t)last->tick + last->count;
 }
 
-/* Each goroutine or task on no thread is a thread of its own in the profile. *left counts those that
-   are too many. */
-static bool add_goroutine(struct load *load, uint64_t tick, uint32_t stack,
-			  const struct ss_profile_goroutine *goroutine, size_t *left)
+/* A task on no thread is a thread of its own in the profile. *left counts those that are too many. */
+static bool add_task(struct load *load, const struct ss_recorded_task *from, size_t *left)
 {
+	struct ss_profile_task task = { .process = process_of(load, from->process) };
 	uint32_t thread = SS_ID_NONE;
 
-	if (!is_goroutine_selected(load, tick, stack, goroutine))
+	if (task.process == SS_ID_NONE ||
+	    !ss_profile_task_init(&task, load->profile, from))
+		return false;
+	if (is_on_thread(from) || !is_task_selected(load, from, &task))
 		return true;
 	struct ss_profile_run run = {
-		.tick = (uint32_t)tick_of(load, tick),
+		.tick = (uint32_t)tick_of(load, from->tick),
 		.count = 1,
-		.state = goroutine->state,
+		.state = task.state,
 		.wait = SS_ID_NONE,
-		.call = ss_load_frames_call(&load->frames, stack),
+		.call = ss_load_frames_call(&load->frames, from->stack),
 	};
-	if (!ss_profile_goroutines_thread(load->profile, goroutine, &thread))
+	if (!ss_profile_tasks_thread(load->profile, &task, &thread))
 		return false;
 	bool counts = thread != SS_ID_NONE && is_later(load, thread, &run);
 	*left += !counts;
@@ -742,48 +751,26 @@ static bool add_goroutine(struct load *load, uint64_t tick, uint32_t stack,
 	       (!counts || ss_profile_sample(load->profile, thread, &run));
 }
 
-static bool add_goroutines(struct load *load)
-{
-	size_t left = 0;
-
-	for (size_t i = 0; i < ss_recording_goroutine_count(load->recording); i++) {
-		const struct ss_recorded_goroutine *from =
-			ss_recording_goroutine(load->recording, i);
-		struct ss_profile_goroutine goroutine = {
-			.process = process_of(load, from->process),
-		};
-		if (goroutine.process == SS_ID_NONE ||
-		    !ss_profile_goroutine_init(&goroutine, load->profile, from))
-			return false;
-		if (!from->on_thread &&
-		    !add_goroutine(load, from->tick, from->stack, &goroutine, &left))
-			return false;
-	}
-	return left == 0 ||
-	       ss_profile_note(load->profile, "%s: %zu more goroutines are not counted",
-			       current(load)->file, left);
-}
-
 static bool add_tasks(struct load *load)
 {
-	size_t left = 0;
+	static const char *const names[] = {
+		[SS_TASK_GOROUTINE] = "goroutines", [SS_TASK_ASYNCIO] = "tasks"
+	};
+	size_t left[SS_TASK_KINDS] = {};
+	bool ok = true;
 
-	for (size_t i = 0; i < ss_recording_task_count(load->recording); i++) {
+	for (size_t i = 0; i < ss_recording_task_count(load->recording) && ok; i++) {
 		const struct ss_recorded_task *from =
 			ss_recording_task(load->recording, i);
-		struct ss_profile_goroutine task = {
-			.process = process_of(load, from->process),
-		};
-		if (task.process == SS_ID_NONE ||
-		    !ss_profile_task_init(&task, load->profile, from))
-			return false;
-		if (from->status != SS_ASYNC_TASK_RUNNING &&
-		    !add_goroutine(load, from->tick, from->stack, &task, &left))
-			return false;
+		ok = add_task(load, from, &left[from->kind]);
 	}
-	return left == 0 ||
-	       ss_profile_note(load->profile, "%s: %zu more tasks are not counted",
-			       current(load)->file, left);
+	for (size_t i = 0; i < SS_TASK_KINDS && ok; i++) {
+		if (left[i])
+			ok = ss_profile_note(load->profile,
+					     "%s: %zu more %s are not counted",
+					     current(load)->file, left[i], names[i]);
+	}
+	return ok;
 }
 
 /* Of a selection of stacks or states it is not known what belongs to it. */
@@ -870,8 +857,8 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 		whole = add_sample(&load, &sample);
 	set_missed(&load);
 	whole = (whole || load.truncated) && ss_load_waits_finish(&load.waits) &&
-		add_goroutines(&load) && add_tasks(&load) && add_waits(&load) &&
-		add_trace(&load) && add_unsampled(&load) && add_notes(&load);
+		add_tasks(&load) && add_waits(&load) && add_trace(&load) &&
+		add_unsampled(&load) && add_notes(&load);
 	ss_series_deinit(&series);
 	return whole ? NULL : ss_error_no_memory();
 }

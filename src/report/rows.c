@@ -134,7 +134,7 @@ static void write_source(struct ss_json *json, const struct ss_frame *frame)
 /* first is the innermost of the calls at one place, last the function itself: what is
    inlined into it comes before it. */
 static void write_frame(struct rows *rows, const struct ss_snapshot *snapshot,
-			const struct ss_thread *thread, size_t first, size_t last,
+			const struct ss_task *thread, size_t first, size_t last,
 			const char *id)
 {
 	struct ss_json json = { .out = rows->out };
@@ -163,7 +163,7 @@ static void write_frame(struct rows *rows, const struct ss_snapshot *snapshot,
 /* The ids of the frames, outermost first, each followed by a newline. Writes those frames that
    were not written yet. */
 static void make_stack(struct rows *rows, const struct ss_snapshot *snapshot,
-		       const struct ss_thread *thread, struct ss_buffer *ret)
+		       const struct ss_task *thread, struct ss_buffer *ret)
 {
 	_cleanup_buffer_ struct ss_buffer id = {};
 
@@ -221,7 +221,7 @@ static void finish_stack(struct rows *rows, struct ss_buffer *text,
 }
 
 static void add_stack(struct rows *rows, const struct ss_snapshot *snapshot,
-		      const struct ss_thread *thread, char ret[static HASH_SIZE])
+		      const struct ss_task *thread, char ret[static HASH_SIZE])
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 
@@ -232,12 +232,13 @@ static void add_stack(struct rows *rows, const struct ss_snapshot *snapshot,
 /* Threads ----------------------------------------------------------------- */
 
 static bool is_in_deadlock(const struct ss_snapshot *snapshot,
-			   const struct ss_thread *thread)
+			   const struct ss_task *thread)
 {
 	for (size_t i = 0; i < ss_snapshot_deadlock_count(snapshot); i++) {
 		const struct ss_deadlock *deadlock = ss_snapshot_deadlock(snapshot, i);
 		for (size_t j = 0; j < deadlock->count; j++) {
-			if (ss_snapshot_thread(snapshot, deadlock->threads[j]) == thread)
+			if (ss_snapshot_task(snapshot, SS_TASK_THREAD,
+					     deadlock->threads[j]) == thread)
 				return true;
 		}
 	}
@@ -269,7 +270,7 @@ static pid_t owner_of(const struct ss_wait *wait, pid_t pid)
 }
 
 static void write_wait(struct ss_json *json, const struct rows *rows,
-		       const struct ss_thread *thread)
+		       const struct ss_task *thread)
 {
 	const struct ss_wait *wait = thread->wait;
 	_cleanup_free_ char *text = wait ? ss_wait_text_new(wait) : NULL;
@@ -284,7 +285,7 @@ static void write_wait(struct ss_json *json, const struct rows *rows,
 }
 
 static void write_thread(struct rows *rows, const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread, bool stuck)
+			 const struct ss_task *thread, bool stuck)
 {
 	struct ss_json json = { .out = rows->out };
 	const char state[] = { thread->state, '\0' };
@@ -352,10 +353,12 @@ static struct ss_error *write_all(const struct ss_snapshot *snapshot,
 
 	rows.id = new_id(rows.options, rows.process->pid, rows.process->time_ns);
 	rows.failed = !rows.id;
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot) && !rows.failed; i++) {
+	for (size_t i = 0;
+	     i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD) && !rows.failed; i++) {
 		const struct ss_thread_progress *moved =
 			progress ? ss_progress_thread(progress, i) : NULL;
-		write_thread(&rows, snapshot, ss_snapshot_thread(snapshot, i),
+		write_thread(&rows, snapshot,
+			     ss_snapshot_task(snapshot, SS_TASK_THREAD, i),
 			     moved && (moved->stuck || moved->blocked));
 	}
 	if (rows.failed)
@@ -600,7 +603,7 @@ static void write_recorded_thread(struct thread_rows *t, const struct thread_row
 	const struct ss_profile_thread *recorded =
 		&t->profile->threads.items[row->thread];
 	const struct rows *rows = &t->rows;
-	const struct ss_thread thread = { .wait = find_wait(t, recorded, count) };
+	const struct ss_task thread = { .wait = find_wait(t, recorded, count) };
 	const char state[] = { (char)row->state, '\0' };
 	struct ss_json json = { .out = rows->out };
 
@@ -745,7 +748,7 @@ void ss_rows_write_failure(const struct ss_row_options *options, const char *hos
 bool ss_rows_write_names(const struct ss_snapshot *snapshot, size_t index, const char *id,
 			 FILE *out)
 {
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, index);
+	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, index);
 	size_t last = thread->frame_count - 1;
 	struct rows rows = { .out = out };
 

@@ -26,8 +26,8 @@ static size_t stack_count(const struct ss_snapshot *snapshot)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		size_t id = ss_snapshot_thread(snapshot, i)->stack_id;
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		size_t id = ss_snapshot_task(snapshot, SS_TASK_THREAD, i)->stack_id;
 		count = SS_MAX(count, id + 1);
 	}
 	return count;
@@ -50,8 +50,9 @@ struct ss_stack_cache *ss_stack_cache_new(const struct ss_snapshot *snapshot,
 	if (!cache->entries)
 		return NULL;
 	cache->count = count;
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++)
-		cache->entries[ss_snapshot_thread(snapshot, i)->stack_id].threads++;
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
+		cache->entries[ss_snapshot_task(snapshot, SS_TASK_THREAD, i)->stack_id]
+			.threads++;
 	return take_ptr(cache);
 }
 
@@ -67,7 +68,7 @@ void ss_stack_cache_free(struct ss_stack_cache *cache)
 
 /* Without memory a stack is not cached. */
 static void keep(struct ss_stack_cache *cache, struct entry *entry,
-		 const struct ss_thread *thread)
+		 const struct ss_task *thread)
 {
 	char *bytes = NULL;
 	size_t size = 0;
@@ -86,7 +87,7 @@ static void keep(struct ss_stack_cache *cache, struct entry *entry,
 	cache->bytes += size;
 }
 
-void ss_stack_cache_write(struct ss_stack_cache *cache, const struct ss_thread *thread,
+void ss_stack_cache_write(struct ss_stack_cache *cache, const struct ss_task *thread,
 			  FILE *out)
 {
 	struct entry *entry = &cache->entries[thread->stack_id];
@@ -101,7 +102,7 @@ void ss_stack_cache_write(struct ss_stack_cache *cache, const struct ss_thread *
 }
 
 bool ss_stack_cache_has_written(const struct ss_stack_cache *cache,
-				const struct ss_thread *thread)
+				const struct ss_task *thread)
 {
 	return cache->entries[thread->stack_id].written;
 }

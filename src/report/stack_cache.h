@@ -14,7 +14,7 @@ struct ss_stack_cache;
 
 /* Writes the frames of a thread; the same bytes for all threads with this stack_id. */
 typedef void ss_stack_writer(const struct ss_snapshot *snapshot,
-			     const struct ss_thread *thread,
+			     const struct ss_task *thread,
 			     const struct ss_format_options *options, FILE *out);
 
 /* The snapshot and options must outlive the cache. Returns NULL without memory. */
@@ -24,12 +24,12 @@ struct ss_stack_cache *ss_stack_cache_new(const struct ss_snapshot *snapshot,
 void ss_stack_cache_free(struct ss_stack_cache *cache);
 
 /* Writes the frames of a thread, from the cache if possible. */
-void ss_stack_cache_write(struct ss_stack_cache *cache, const struct ss_thread *thread,
+void ss_stack_cache_write(struct ss_stack_cache *cache, const struct ss_task *thread,
 			  FILE *out);
 
 /* Whether the frames of this thread, or equal ones, were written. */
 bool ss_stack_cache_has_written(const struct ss_stack_cache *cache,
-				const struct ss_thread *thread);
+				const struct ss_task *thread);
 
 SS_DEFINE_CLEANUP(struct ss_stack_cache, ss_stack_cache, ss_stack_cache_free)
 

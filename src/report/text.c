@@ -64,8 +64,9 @@ static size_t count_torn(const struct ss_snapshot *snapshot)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		count += !thread->consistent && thread->frame_count > 0;
 	}
 	return count;
@@ -97,7 +98,7 @@ static void write_atomicity(const struct ss_snapshot *snapshot, FILE *out)
 static void write_capture(const struct ss_snapshot *snapshot, FILE *out)
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
-	size_t count = ss_snapshot_thread_count(snapshot);
+	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD);
 
 	ss_quantity_write_things(count, "thread", out);
 	if (process->mode == SS_MODE_CORE) {
@@ -171,7 +172,8 @@ void ss_text_write_advice(const struct ss_format_options *options, FILE *out)
 static void write_place(const struct ss_snapshot *snapshot, const struct ss_group *group,
 			const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, *group->members);
+	const struct ss_task *thread =
+		ss_snapshot_task(snapshot, SS_TASK_THREAD, *group->members);
 	size_t program = 0;
 	size_t called = ss_text_find_wait(snapshot, thread, &program);
 
@@ -201,9 +203,10 @@ static struct ss_error *write_group(const struct ss_snapshot *snapshot,
 				     "interpreted program are not known\n",
 				     out);
 	else
-		ss_text_write_frames(snapshot,
-				     ss_snapshot_thread(snapshot, *group->members),
-				     options, out);
+		ss_text_write_frames(
+			snapshot,
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, *group->members),
+			options, out);
 	return error;
 }
 
@@ -239,7 +242,8 @@ static void write_folded(const struct ss_snapshot *snapshot,
 			continue;
 		groups += !group->like_previous;
 		threads += group->count;
-		if (ss_snapshot_thread(snapshot, *group->members)->end != SS_END_ROOT)
+		if (ss_snapshot_task(snapshot, SS_TASK_THREAD, *group->members)->end !=
+		    SS_END_ROOT)
 			incomplete += group->count;
 	}
 	(void)fputc_unlocked('\n', out);
@@ -460,7 +464,8 @@ struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 	if (!waits)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < group->count; i++)
-		waits[i] = ss_snapshot_thread(snapshot, group->members[i])->wait;
+		waits[i] = ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[i])
+				   ->wait;
 	return ss_text_write_waits_of(waits, group->count, "  ", options, out);
 }
 
@@ -478,7 +483,7 @@ static void write_name(const char *name, FILE *out)
 static void write_thread(const struct ss_snapshot *snapshot, size_t index,
 			 const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, index);
+	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, index);
 
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
 	(void)fprintf(out, "%d (", thread->tid);
@@ -491,7 +496,8 @@ static void write_only_suspect(const struct ss_snapshot *snapshot,
 			       const struct ss_application_lock *lock,
 			       const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, lock->suspects[0]);
+	const struct ss_task *thread =
+		ss_snapshot_task(snapshot, SS_TASK_THREAD, lock->suspects[0]);
 
 	write_thread(snapshot, lock->suspects[0], options, out);
 	(void)fputs_unlocked(", the only other thread in ", out);

@@ -29,7 +29,7 @@ struct ss_error *ss_text_write_threads(const struct ss_snapshot *snapshot,
 				       FILE *out);
 
 /* Writes ": worker-* 4711-4722" and the end of the line. Sorts the threads. */
-void ss_text_write_thread_list(const struct ss_thread **threads, size_t count,
+void ss_text_write_thread_list(const struct ss_task **threads, size_t count,
 			       const struct ss_format_options *options, FILE *out);
 
 /* Writes a line for each distinct wait of the threads; nothing if none is known. */
@@ -106,25 +106,24 @@ void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
    function of the language's library that it called, and in ret_program that of the
    function that called it; the same index if there is no such call. frame_count if the
    thread has only native frames. */
-size_t ss_text_find_call(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread, size_t *ret_program);
+size_t ss_text_find_call(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 size_t *ret_program);
 
 /* The same for the call in which a thread waits; frame_count also if it waits in none: it is stopped,
    or in a page fault. */
-size_t ss_text_find_wait(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread, size_t *ret_program);
+size_t ss_text_find_wait(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 size_t *ret_program);
 
 /* Writes the two innermost frames of the program itself, without those of the library
    that waits; in the language of the program if a runtime executes it, with the function
    of the language's library that it called. */
-void ss_text_write_where(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread,
+void ss_text_write_where(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 			 const struct ss_format_options *options, FILE *out);
 
 /* The stack of a thread, or of anything that is described like one. */
 struct ss_text_place {
 	const struct ss_snapshot *snapshot;
-	const struct ss_thread *thread;
+	const struct ss_task *thread;
 };
 
 /* Writes the frames that only one of two stacks has, and the innermost one of both. common: how
@@ -147,7 +146,7 @@ void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *o
 
 /* Writes the frames of a thread, and why they end if they are incomplete. */
 void ss_text_write_frames(const struct ss_snapshot *snapshot,
-			  const struct ss_thread *thread,
+			  const struct ss_task *thread,
 			  const struct ss_format_options *options, FILE *out);
 
 #endif

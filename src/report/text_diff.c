@@ -196,7 +196,7 @@ static void write_move(const struct report *report, const struct ss_thread_chang
 
 static void write_was(const struct ss_thread_change *change, FILE *out)
 {
-	const struct ss_thread *thread = change->after ? change->after : change->before;
+	const struct ss_task *thread = change->after ? change->after : change->before;
 
 	if (change->before && change->before->state != thread->state)
 		(void)fprintf(out, ", was %s", ss_state_name(change->before->state));
@@ -205,7 +205,7 @@ static void write_was(const struct ss_thread_change *change, FILE *out)
 static void write_place(const struct report *report,
 			const struct ss_thread_change *change)
 {
-	const struct ss_thread *thread = change->after ? change->after : change->before;
+	const struct ss_task *thread = change->after ? change->after : change->before;
 	const struct ss_diff_side *side = change->after ? &report->input->after :
 							  &report->input->before;
 
@@ -221,7 +221,7 @@ static void write_place(const struct report *report,
 static void write_thread(const struct report *report,
 			 const struct ss_thread_change *change)
 {
-	const struct ss_thread *thread = change->after ? change->after : change->before;
+	const struct ss_task *thread = change->after ? change->after : change->before;
 	FILE *out = report->out;
 
 	(void)fprintf(out, "  %d (", thread->tid);
@@ -267,8 +267,8 @@ static struct ss_error *write_bundle(const struct report *report,
 				     const struct ss_bundle *bundle)
 {
 	const struct ss_thread_change *first = &report->diff->items[bundle->items[0]];
-	_cleanup_free_ const struct ss_thread **threads =
-		calloc(bundle->count, sizeof(const struct ss_thread *));
+	_cleanup_free_ const struct ss_task **threads =
+		calloc(bundle->count, sizeof(const struct ss_task *));
 	_cleanup_free_ const struct ss_wait **waits =
 		calloc(bundle->count, sizeof(const struct ss_wait *));
 	struct ss_error *error = NULL;
@@ -297,9 +297,11 @@ static struct ss_error *write_bundle(const struct report *report,
 }
 
 static uint64_t group_of(const size_t *groups, const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread)
+			 const struct ss_task *thread)
 {
-	return thread ? groups[thread - ss_snapshot_thread(snapshot, 0)] + 1 : 0;
+	return thread ? groups[thread - ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)] +
+				1 :
+			0;
 }
 
 /* Threads are one with equal stacks and states on both sides. */

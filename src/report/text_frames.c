@@ -40,8 +40,8 @@ static bool same_frame(const struct ss_frame *a, const struct ss_frame *b)
 
 /* Returns how many frames, from index on, equal the frame that is period frames further
    out. */
-static size_t equal_run(const struct ss_snapshot *snapshot,
-			const struct ss_thread *thread, size_t index, size_t period)
+static size_t equal_run(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			size_t index, size_t period)
 {
 	size_t i = index;
 
@@ -55,7 +55,7 @@ static size_t equal_run(const struct ss_snapshot *snapshot,
 /* Returns the repetition that begins at frame index, if it is long enough to replace it
    with one line. */
 static struct ss_repeat repeat_find(const struct ss_snapshot *snapshot,
-				    const struct ss_thread *thread, size_t index)
+				    const struct ss_task *thread, size_t index)
 {
 	for (size_t period = 1; period <= PERIOD_MAX; period++) {
 		size_t hidden = equal_run(snapshot, thread, index, period) / period;
@@ -128,7 +128,7 @@ void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, bool stopped,
 		(void)fprintf(out, "; %s", remedy);
 }
 
-bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_thread *thread)
+bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
 	for (size_t i = 0; i < thread->frame_count; i++) {
 		if (ss_snapshot_frame(snapshot, thread, i)->source ==
@@ -352,7 +352,7 @@ static void write_omitted(uint32_t omitted, int width,
 
 /* Why the stack ends: the kind of end, its name in brackets, and the reason for this
    thread, or else the remedy. A complete stack may have a reason, too. */
-static void write_end(const struct ss_snapshot *snapshot, const struct ss_thread *thread,
+static void write_end(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 		      const struct ss_format_options *options, FILE *out)
 {
 	if (thread->end == SS_END_ROOT && !thread->reason)
@@ -372,7 +372,7 @@ static void write_end(const struct ss_snapshot *snapshot, const struct ss_thread
 }
 
 /* The kernel frames of a blocked thread, innermost first, above its own frames. */
-static void write_kernel_stack(const struct ss_thread *thread, int width,
+static void write_kernel_stack(const struct ss_task *thread, int width,
 			       const struct ss_format_options *options, FILE *out)
 {
 	const char *text = thread->kernel_stack ? thread->kernel_stack : thread->wchan;
@@ -391,7 +391,7 @@ static void write_kernel_stack(const struct ss_thread *thread, int width,
 }
 
 static size_t count_omitted(const struct ss_snapshot *snapshot,
-			    const struct ss_thread *thread)
+			    const struct ss_task *thread)
 {
 	size_t omitted = 0;
 
@@ -401,7 +401,7 @@ static size_t count_omitted(const struct ss_snapshot *snapshot,
 }
 
 void ss_text_write_frames(const struct ss_snapshot *snapshot,
-			  const struct ss_thread *thread,
+			  const struct ss_task *thread,
 			  const struct ss_format_options *options, FILE *out)
 {
 	size_t omitted = count_omitted(snapshot, thread);

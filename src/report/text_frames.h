@@ -27,7 +27,7 @@ void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, bool stopped,
 
 /* Whether a stack has a heuristic frame. Then it is not known to be whole, also if it ends
    at a root; SS_END_GUESS_TEXT says so. */
-bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_thread *thread);
+bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_task *thread);
 
 #define SS_END_GUESS_TEXT                                                                \
 	"not certain: [heuristic] frames are guesses, and frames may be missing"

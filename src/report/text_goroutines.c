@@ -55,7 +55,7 @@ static void write_since(const struct ss_goroutine_group *group, FILE *out)
 }
 
 /* " of libfirst.so": which of several runtimes of Go runs it. */
-static void write_runtime(const struct ss_goroutine *goroutine, bool several, FILE *out)
+static void write_runtime(const struct ss_task *goroutine, bool several, FILE *out)
 {
 	const char *path = several ? goroutine->runtime : NULL;
 	const char *slash = path ? strrchr(path, '/') : NULL;
@@ -66,7 +66,7 @@ static void write_runtime(const struct ss_goroutine *goroutine, bool several, FI
 	ss_escape_write(slash ? slash + 1 : path, NULL, out);
 }
 
-static void write_state(const struct ss_goroutine *goroutine, FILE *out)
+static void write_state(const struct ss_task *goroutine, FILE *out)
 {
 	ss_escape_write(ss_goroutine_words(goroutine), NULL, out);
 	if (goroutine->lock_function) {
@@ -84,9 +84,9 @@ static void write_members(const struct ss_snapshot *snapshot,
 			  const struct ss_goroutine_group *group, bool several,
 			  const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_goroutine *first = *group->members;
+	const struct ss_task *first = *group->members;
 	/* Frames are written as those of a thread. */
-	const struct ss_thread stack = {
+	const struct ss_task stack = {
 		.stack_id = first->stack_id,
 		.frame_count = first->frame_count,
 		.end = first->end,
@@ -120,8 +120,9 @@ void ss_text_write_thread_goroutine(const struct ss_goroutine_grouping *goroutin
 				    const struct ss_group *group, FILE *out)
 {
 	for (size_t i = 0; i < group->count; i++) {
-		pid_t tid = ss_snapshot_thread(snapshot, group->members[i])->tid;
-		const struct ss_goroutine *goroutine =
+		pid_t tid = ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[i])
+				    ->tid;
+		const struct ss_task *goroutine =
 			ss_goroutine_grouping_find(goroutines, tid);
 		if (!goroutine)
 			continue;
@@ -160,7 +161,7 @@ static void write_summary(const struct ss_snapshot *snapshot,
 			  const struct ss_goroutine_grouping *goroutines,
 			  const struct ss_format_options *options, FILE *out)
 {
-	size_t count = ss_snapshot_goroutine_count(snapshot);
+	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE);
 	size_t on_threads = goroutines->count - goroutines->own_count;
 
 	(void)fputc_unlocked('\n', out);
@@ -177,7 +178,8 @@ static void write_summary(const struct ss_snapshot *snapshot,
 		(void)fputs_unlocked(on_threads ? ", the others in " : " in ", out);
 		ss_quantity_write_things(goroutines->own_count, "group", out);
 	}
-	write_unread(ss_snapshot_goroutines_unread(snapshot), "", out);
+	write_unread(ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE)->unread, "",
+		     out);
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -199,7 +201,8 @@ void ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 {
 	size_t shown = options->verbose ? SIZE_MAX : options->goroutine_groups;
 
-	write_problem(ss_snapshot_goroutine_problem(snapshot), options, out);
+	write_problem(ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE)->problem,
+		      options, out);
 	if (goroutines->count == 0)
 		return;
 	write_summary(snapshot, goroutines, options, out);
@@ -245,8 +248,10 @@ static void write_merged_summary(const struct ss_snapshots *snapshots,
 				 const struct ss_merged_goroutines *merged,
 				 const struct ss_format_options *options, FILE *out)
 {
-	size_t before = ss_snapshot_goroutine_count(snapshots->items[merged->first_read]);
-	size_t after = ss_snapshot_goroutine_count(snapshots->items[merged->last_read]);
+	size_t before = ss_snapshot_task_count(snapshots->items[merged->first_read],
+					       SS_TASK_GOROUTINE);
+	size_t after = ss_snapshot_task_count(snapshots->items[merged->last_read],
+					      SS_TASK_GOROUTINE);
 	size_t missing = snapshots->count - merged->read;
 
 	(void)fputc_unlocked('\n', out);

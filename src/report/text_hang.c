@@ -107,7 +107,7 @@ static void write_activities(const struct hang_report *report,
 	ss_quantity_write_things(switches, "context switch", out);
 }
 
-static void write_wait(const struct hang_report *report, const struct ss_thread *thread)
+static void write_wait(const struct hang_report *report, const struct ss_task *thread)
 {
 	if (!thread->wait)
 		return;
@@ -118,7 +118,8 @@ static void write_wait(const struct hang_report *report, const struct ss_thread 
 
 static void write_place(const struct hang_report *report, size_t index)
 {
-	const struct ss_thread *thread = ss_snapshot_thread(report->snapshot, index);
+	const struct ss_task *thread =
+		ss_snapshot_task(report->snapshot, SS_TASK_THREAD, index);
 	const struct ss_thread_progress *progress =
 		ss_progress_thread(report->progress, index);
 	size_t program = 0;
@@ -132,7 +133,8 @@ static void write_place(const struct hang_report *report, size_t index)
 
 static void write_thread(const struct hang_report *report, size_t index)
 {
-	const struct ss_thread *thread = ss_snapshot_thread(report->snapshot, index);
+	const struct ss_task *thread =
+		ss_snapshot_task(report->snapshot, SS_TASK_THREAD, index);
 
 	(void)fprintf(report->out, "  %d (", thread->tid);
 	ss_escape_write(thread->name, NULL, report->out);
@@ -147,15 +149,16 @@ static void write_thread(const struct hang_report *report, size_t index)
 static struct ss_error *write_bundle(const struct hang_report *report,
 				     const struct ss_bundle *bundle)
 {
-	_cleanup_free_ const struct ss_thread **threads =
-		calloc(bundle->count, sizeof(const struct ss_thread *));
+	_cleanup_free_ const struct ss_task **threads =
+		calloc(bundle->count, sizeof(const struct ss_task *));
 	_cleanup_free_ const struct ss_wait **waits =
 		calloc(bundle->count, sizeof(const struct ss_wait *));
 
 	if (!threads || !waits)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < bundle->count; i++) {
-		threads[i] = ss_snapshot_thread(report->snapshot, bundle->items[i]);
+		threads[i] = ss_snapshot_task(report->snapshot, SS_TASK_THREAD,
+					      bundle->items[i]);
 		waits[i] = threads[i]->wait;
 	}
 	(void)fputs_unlocked("  ", report->out);
@@ -177,9 +180,11 @@ static struct ss_bundle_key key_of(const struct hang_report *report, enum class 
 	bool goes_on = class == BUSY || class == MOVES;
 
 	return (struct ss_bundle_key){
-		.stack = goes_on ? ss_snapshot_thread_count(snapshot) + index :
+		.stack = goes_on ? ss_snapshot_task_count(snapshot, SS_TASK_THREAD) +
+					   index :
 				   report->groups[index],
-		.lock = ss_bundle_lock(ss_snapshot_thread(snapshot, index)->wait),
+		.lock = ss_bundle_lock(
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, index)->wait),
 	};
 }
 
@@ -188,7 +193,7 @@ static bool is_folded(const struct hang_report *report, enum class class, size_t
 {
 	return class == IDLE && members > 1 && !report->options->all &&
 	       !report->options->verbose &&
-	       members < ss_snapshot_thread_count(report->snapshot);
+	       members < ss_snapshot_task_count(report->snapshot, SS_TASK_THREAD);
 }
 
 /* A function that waits for a lock as well as for work; where a runtime executes the
@@ -202,7 +207,7 @@ struct event {
 };
 
 static struct event event_of(const struct ss_snapshot *snapshot,
-			     const struct ss_thread *thread)
+			     const struct ss_task *thread)
 {
 	size_t program = 0;
 	size_t called = ss_text_find_call(snapshot, thread, &program);
@@ -225,8 +230,7 @@ static bool is_same_text(const char *a, const char *b)
 }
 
 static void count_event(struct event events[EVENTS_MAX],
-			const struct ss_snapshot *snapshot,
-			const struct ss_thread *thread)
+			const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
 	const struct ss_wait *wait = thread->wait;
 
@@ -250,10 +254,12 @@ static void write_events(const struct hang_report *report)
 {
 	struct event events[EVENTS_MAX] = {};
 
-	for (size_t i = 0; i < ss_snapshot_thread_count(report->snapshot); i++) {
+	for (size_t i = 0; i < ss_snapshot_task_count(report->snapshot, SS_TASK_THREAD);
+	     i++) {
 		if (class_of(ss_progress_thread(report->progress, i)) == IDLE)
-			count_event(events, report->snapshot,
-				    ss_snapshot_thread(report->snapshot, i));
+			count_event(
+				events, report->snapshot,
+				ss_snapshot_task(report->snapshot, SS_TASK_THREAD, i));
 	}
 	for (size_t i = 0; i < EVENTS_MAX && events[i].threads; i++) {
 		(void)fprintf(report->out, "  %zu of them wait%s in ", events[i].threads,
@@ -295,7 +301,7 @@ static void write_title(const struct hang_report *report, enum class class,
 
 static struct ss_error *write_class(const struct hang_report *report, enum class class)
 {
-	size_t count = ss_snapshot_thread_count(report->snapshot);
+	size_t count = ss_snapshot_task_count(report->snapshot, SS_TASK_THREAD);
 	_cleanup_free_ size_t *members = calloc(count + 1, sizeof(*members));
 	_cleanup_free_ struct ss_bundle_key *keys = calloc(count + 1, sizeof(*keys));
 	size_t found = 0;
@@ -327,7 +333,7 @@ static struct ss_error *write_class(const struct hang_report *report, enum class
 
 static void write_sums(const struct hang_report *report)
 {
-	size_t count = ss_snapshot_thread_count(report->snapshot);
+	size_t count = ss_snapshot_task_count(report->snapshot, SS_TASK_THREAD);
 	uint64_t run_ns = 0;
 	uint64_t switches = 0;
 

@@ -593,11 +593,11 @@ static void write_recording(const struct ss_profile_recording *recording, FILE *
 /* "12 threads, 30 goroutines and 4 tasks" */
 static void write_profile_threads(const struct ss_profile *profile, FILE *out)
 {
-	const size_t tasks = profile->task_count;
-	const size_t goroutines = profile->goroutines.count - tasks;
+	const size_t tasks = profile->task_counts[SS_TASK_ASYNCIO];
+	const size_t goroutines = profile->task_counts[SS_TASK_GOROUTINE];
 
-	ss_quantity_write_things(profile->threads.count - profile->goroutines.count,
-				 "thread", out);
+	ss_quantity_write_things(profile->threads.count - profile->tasks.count, "thread",
+				 out);
 	if (goroutines) {
 		(void)fputs(tasks ? ", " : " and ", out);
 		ss_quantity_write_things(goroutines, "goroutine", out);

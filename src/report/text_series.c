@@ -120,8 +120,8 @@ static struct ss_error *write_header(const struct ss_snapshots *snapshots,
 				     const struct ss_merged_stack *stack,
 				     const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_free_ const struct ss_thread **threads =
-		calloc(stack->threads.count, sizeof(const struct ss_thread *));
+	_cleanup_free_ const struct ss_task **threads =
+		calloc(stack->threads.count, sizeof(const struct ss_task *));
 
 	if (!threads)
 		return ss_error_no_memory();
@@ -152,9 +152,10 @@ static struct ss_error *write_stack(const struct ss_snapshots *snapshots,
 	if (!error)
 		error = ss_text_write_waits(last, stack->group, options, out);
 	if (!error)
-		ss_text_write_frames(last,
-				     ss_snapshot_thread(last, *stack->group->members),
-				     options, out);
+		ss_text_write_frames(
+			last,
+			ss_snapshot_task(last, SS_TASK_THREAD, *stack->group->members),
+			options, out);
 	return error;
 }
 
@@ -237,7 +238,7 @@ static void write_process_captures(const struct ss_snapshots *snapshots, bool co
 		last_ns = SS_MAX(last_ns, process->time_ns);
 		if (process->threads_stopped)
 			paused_ns = SS_MAX(paused_ns, process->stopped_ns);
-		threads += ss_snapshot_thread_count(snapshots->items[i]);
+		threads += ss_snapshot_task_count(snapshots->items[i], SS_TASK_THREAD);
 	}
 	ss_style_write(SS_STYLE_STRONG, color, out);
 	ss_quantity_write_count(snapshots->count, out);
@@ -434,8 +435,8 @@ static struct ss_error *write_process_stack(const struct ss_snapshots *snapshots
 {
 	const struct ss_snapshot *last = snapshots->items[stack->last];
 	size_t count = stack->threads.count;
-	_cleanup_free_ const struct ss_thread **threads =
-		calloc(count, sizeof(const struct ss_thread *));
+	_cleanup_free_ const struct ss_task **threads =
+		calloc(count, sizeof(const struct ss_task *));
 	_cleanup_free_ const struct ss_wait **waits =
 		calloc(count, sizeof(const struct ss_wait *));
 
@@ -458,9 +459,10 @@ static struct ss_error *write_process_stack(const struct ss_snapshots *snapshots
 	ss_text_write_thread_list(threads, count, options, out);
 	struct ss_error *error = ss_text_write_waits_of(waits, count, "  ", options, out);
 	if (!error)
-		ss_text_write_frames(last,
-				     ss_snapshot_thread(last, *stack->group->members),
-				     options, out);
+		ss_text_write_frames(
+			last,
+			ss_snapshot_task(last, SS_TASK_THREAD, *stack->group->members),
+			options, out);
 	return error;
 }
 
@@ -544,8 +546,9 @@ static void write_left_out(const struct ss_snapshots *snapshots, FILE *out)
 	size_t tasks = 0;
 
 	for (size_t i = 0; i < snapshots->count; i++) {
-		goroutines += ss_snapshot_goroutine_count(snapshots->items[i]);
-		tasks += ss_snapshot_async_task_count(snapshots->items[i]);
+		goroutines +=
+			ss_snapshot_task_count(snapshots->items[i], SS_TASK_GOROUTINE);
+		tasks += ss_snapshot_task_count(snapshots->items[i], SS_TASK_ASYNCIO);
 	}
 	write_count(goroutines, "goroutine", "goroutines", out);
 	write_count(tasks, "asyncio task", "tasks", out);

@@ -16,7 +16,7 @@
 
 enum { NAMES_MAX = 12 }; /* of a group without -v */
 
-static void write_name(const struct ss_async_task *task, FILE *out)
+static void write_name(const struct ss_task *task, FILE *out)
 {
 	ss_escape_write(task->name, NULL, out);
 }
@@ -44,14 +44,14 @@ static void write_names(const struct ss_task_group *group, bool verbose, FILE *o
 static void write_wait(const struct ss_snapshot *snapshot,
 		       const struct ss_task_group *group, bool verbose, FILE *out)
 {
-	const struct ss_async_task *task = *group->members;
+	const struct ss_task *task = *group->members;
 	const size_t shown = verbose ? task->awaited_count :
 				       SS_MIN(task->awaited_count, (size_t)NAMES_MAX);
 
 	if (task->awaited_count == 0) {
 		(void)fputs_unlocked("waiting for ", out);
-		ss_escape_write(task->awaited_type ? task->awaited_type : "a future",
-				NULL, out);
+		ss_escape_write(task->wait_reason ? task->wait_reason : "a future", NULL,
+				out);
 		return;
 	}
 	if (group->count > 1) {
@@ -64,7 +64,8 @@ static void write_wait(const struct ss_snapshot *snapshot,
 	for (size_t i = 0; i < shown; i++) {
 		if (i)
 			(void)fputs_unlocked(", ", out);
-		write_name(ss_snapshot_async_task(snapshot, task->awaited[i]), out);
+		write_name(ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, task->awaited[i]),
+			   out);
 	}
 	if (shown < task->awaited_count)
 		write_left_out(task->awaited_count - shown, out);
@@ -74,37 +75,36 @@ static void write_state(const struct ss_snapshot *snapshot,
 			const struct ss_task_group *group,
 			const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_async_task *first = *group->members;
+	const struct ss_task *first = *group->members;
 
-	if (first->status == SS_ASYNC_TASK_WAITING)
+	if (first->status == SS_STATUS_WAITING)
 		write_wait(snapshot, group, options->verbose, out);
 	else
-		(void)fputs_unlocked(ss_async_task_status_name(first->status), out);
+		(void)fputs_unlocked(ss_task_status_name(first->status), out);
 	if (first->tid)
 		(void)fprintf(out,
-			      first->status == SS_ASYNC_TASK_RUNNING ?
+			      first->status == SS_STATUS_RUNNING ?
 				      ", on thread %d" :
 				      ", event loop of thread %d",
 			      first->tid);
 }
 
 /* Frames are written as those of a thread. */
-static struct ss_thread stack_of(const struct ss_async_task *task)
+static struct ss_task stack_of(const struct ss_task *task)
 {
-	return (struct ss_thread){ .stack_id = task->stack_id,
-				   .frame_count = task->frame_count };
+	return (struct ss_task){ .stack_id = task->stack_id,
+				 .frame_count = task->frame_count };
 }
 
 /* ", was ready", ", was waiting for Future": what it did in another snapshot, if that differs. */
-static void write_was(const struct ss_async_task *was, const struct ss_async_task *is,
-		      FILE *out)
+static void write_was(const struct ss_task *was, const struct ss_task *is, FILE *out)
 {
-	const char *type = was->awaited_type ? was->awaited_type : "";
+	const char *type = was->wait_reason ? was->wait_reason : "";
 
 	if (was->status == is->status &&
-	    strcmp(type, is->awaited_type ? is->awaited_type : "") == 0)
+	    strcmp(type, is->wait_reason ? is->wait_reason : "") == 0)
 		return;
-	(void)fprintf(out, ", was %s", ss_async_task_status_name(was->status));
+	(void)fprintf(out, ", was %s", ss_task_status_name(was->status));
 	if (*type) {
 		(void)fputs_unlocked(" for ", out);
 		ss_escape_write(type, NULL, out);
@@ -113,8 +113,7 @@ static void write_was(const struct ss_async_task *was, const struct ss_async_tas
 
 /* After what precedes it in its line. was: the first member in another snapshot; or NULL. */
 static void write_members(const struct ss_snapshot *snapshot,
-			  const struct ss_task_group *group,
-			  const struct ss_async_task *was,
+			  const struct ss_task_group *group, const struct ss_task *was,
 			  const struct ss_format_options *options, FILE *out)
 {
 	ss_quantity_write_things(group->count, "task", out);
@@ -131,7 +130,7 @@ static void write_stack(const struct ss_snapshot *snapshot,
 			const struct ss_task_group *group,
 			const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_thread stack = stack_of(*group->members);
+	const struct ss_task stack = stack_of(*group->members);
 
 	ss_text_write_frames(snapshot, &stack, options, out);
 }
@@ -175,8 +174,9 @@ static void write_more(size_t count, bool any, const char *what, FILE *out)
 static void write_summary(const struct ss_snapshot *snapshot, size_t groups,
 			  const struct ss_format_options *options, FILE *out)
 {
-	const size_t count = ss_snapshot_async_task_count(snapshot);
-	const size_t changed = ss_snapshot_async_tasks_changed(snapshot);
+	const size_t count = ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO);
+	const size_t changed =
+		ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->changed;
 
 	(void)fputc_unlocked('\n', out);
 	if (count > 0) {
@@ -189,8 +189,8 @@ static void write_summary(const struct ss_snapshot *snapshot, size_t groups,
 	write_more(changed, count > 0,
 		   changed == 1 ? "ran while it was read" : "ran while they were read",
 		   out);
-	write_more(ss_snapshot_async_tasks_unread(snapshot), count + changed > 0,
-		   "could not be read", out);
+	write_more(ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->unread,
+		   count + changed > 0, "could not be read", out);
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -228,10 +228,11 @@ struct ss_error *ss_text_write_tasks(const struct ss_snapshot *snapshot,
 
 	if (!grouping)
 		return ss_error_no_memory();
-	write_problem(ss_snapshot_async_tasks_problem(snapshot), options, out);
-	if (ss_snapshot_async_task_count(snapshot) +
-		    ss_snapshot_async_tasks_changed(snapshot) +
-		    ss_snapshot_async_tasks_unread(snapshot) ==
+	write_problem(ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->problem,
+		      options, out);
+	if (ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO) +
+		    ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->changed +
+		    ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->unread ==
 	    0)
 		return NULL;
 	write_summary(snapshot, grouping->count, options, out);
@@ -255,9 +256,9 @@ static void write_merged_summary(const struct ss_snapshots *snapshots,
 				 const struct ss_merged_tasks *merged,
 				 const struct ss_format_options *options, FILE *out)
 {
-	const size_t first = ss_snapshot_async_task_count(snapshots->items[0]);
-	const size_t last =
-		ss_snapshot_async_task_count(snapshots->items[snapshots->count - 1]);
+	const size_t first = ss_snapshot_task_count(snapshots->items[0], SS_TASK_ASYNCIO);
+	const size_t last = ss_snapshot_task_count(snapshots->items[snapshots->count - 1],
+						   SS_TASK_ASYNCIO);
 
 	(void)fputc_unlocked('\n', out);
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
@@ -337,8 +338,8 @@ static void write_counts(const struct comparison *comparison)
 
 	(void)fputc_unlocked('\n', out);
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	ss_quantity_write_things(ss_snapshot_async_task_count(comparison->after), "task",
-				 out);
+	ss_quantity_write_things(
+		ss_snapshot_task_count(comparison->after, SS_TASK_ASYNCIO), "task", out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 	(void)fputs_unlocked(" of asyncio", out);
 	for (size_t i = 0; i < SS_CHANGE_COUNT; i++) {
@@ -353,8 +354,9 @@ static void write_counts(const struct comparison *comparison)
 static void write_missing(const struct ss_snapshot *snapshot, const char *where,
 			  size_t affected, const char *consequence, FILE *out)
 {
-	const size_t count = ss_snapshot_async_tasks_changed(snapshot) +
-			     ss_snapshot_async_tasks_unread(snapshot);
+	const size_t count =
+		ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->changed +
+		ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->unread;
 
 	if (count == 0)
 		return;
@@ -368,13 +370,14 @@ static uint32_t *number_groups(const struct ss_snapshot *snapshot)
 {
 	_cleanup_(ss_task_grouping_cleanup) struct ss_task_grouping *grouping =
 		ss_task_grouping_new(snapshot, true);
-	uint32_t *numbers =
-		calloc(ss_snapshot_async_task_count(snapshot) + 1, sizeof(*numbers));
+	uint32_t *numbers = calloc(ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO) + 1,
+				   sizeof(*numbers));
 
 	for (size_t i = 0; grouping && numbers && i < grouping->count; i++) {
 		const struct ss_task_group *group = &grouping->groups[i];
 		for (size_t k = 0; k < group->count; k++)
-			numbers[group->members[k] - ss_snapshot_async_task(snapshot, 0)] =
+			numbers[group->members[k] -
+				ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, 0)] =
 				(uint32_t)i + 1;
 	}
 	if (grouping)
@@ -384,9 +387,9 @@ static uint32_t *number_groups(const struct ss_snapshot *snapshot)
 }
 
 static uint64_t number_of(const uint32_t *numbers, const struct ss_snapshot *snapshot,
-			  const struct ss_async_task *task)
+			  const struct ss_task *task)
 {
-	return task ? numbers[task - ss_snapshot_async_task(snapshot, 0)] : 0;
+	return task ? numbers[task - ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, 0)] : 0;
 }
 
 /* Changes from one group to one group are one. */
@@ -418,8 +421,8 @@ static struct ss_bundles *make_bundles(const struct comparison *comparison,
 static void write_move(const struct comparison *comparison,
 		       const struct ss_task_change *change)
 {
-	const struct ss_thread before = stack_of(change->before);
-	const struct ss_thread after = stack_of(change->after);
+	const struct ss_task before = stack_of(change->before);
+	const struct ss_task after = stack_of(change->after);
 	const struct ss_text_place was = { comparison->before, &before };
 	const struct ss_text_place is = { comparison->after, &after };
 
@@ -433,8 +436,8 @@ static struct ss_error *write_bundle(const struct comparison *comparison,
 	const struct ss_task_change *first = &comparison->diff->items[bundle->items[0]];
 	const struct ss_snapshot *snapshot = first->after ? comparison->after :
 							    comparison->before;
-	_cleanup_free_ const struct ss_async_task **members =
-		calloc(bundle->count, sizeof(const struct ss_async_task *));
+	_cleanup_free_ const struct ss_task **members =
+		calloc(bundle->count, sizeof(const struct ss_task *));
 	FILE *out = comparison->out;
 
 	if (!members)
@@ -519,12 +522,12 @@ struct ss_error *ss_text_write_task_diff(const struct ss_diff_input *input,
 /* Each cycle is written at its first member. */
 static bool is_first(const struct ss_snapshot *snapshot, size_t index)
 {
-	const struct ss_async_task *task = ss_snapshot_async_task(snapshot, index);
+	const struct ss_task *task = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, index);
 
 	if (!task->in_cycle)
 		return false;
 	for (size_t at = task->cycle_next; at != index;
-	     at = ss_snapshot_async_task(snapshot, at)->cycle_next) {
+	     at = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, at)->cycle_next) {
 		if (at < index)
 			return false;
 	}
@@ -533,12 +536,13 @@ static bool is_first(const struct ss_snapshot *snapshot, size_t index)
 
 static void write_cycle(const struct ss_snapshot *snapshot, size_t index, FILE *out)
 {
-	const struct ss_async_task *task = ss_snapshot_async_task(snapshot, index);
+	const struct ss_task *task = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, index);
 	size_t at = task->cycle_next;
 
 	write_name(task, out);
 	while (at != index) {
-		const struct ss_async_task *next = ss_snapshot_async_task(snapshot, at);
+		const struct ss_task *next =
+			ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, at);
 		(void)fputs_unlocked(" waits for ", out);
 		write_name(next, out);
 		(void)fputs_unlocked(", which", out);
@@ -552,7 +556,7 @@ static void write_cycle(const struct ss_snapshot *snapshot, size_t index, FILE *
 void ss_text_write_task_cycles(const struct ss_snapshot *snapshot,
 			       const struct ss_format_options *options, FILE *out)
 {
-	for (size_t i = 0; i < ss_snapshot_async_task_count(snapshot); i++) {
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO); i++) {
 		if (!is_first(snapshot, i))
 			continue;
 		(void)fputc_unlocked('\n', out);

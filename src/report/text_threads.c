@@ -17,7 +17,7 @@
 enum { ITEMS_MAX = 12 }; /* ids and ranges of a group without -v */
 
 struct listing {
-	const struct ss_thread **threads; /* sorted by stem of their name, then by id */
+	const struct ss_task **threads; /* sorted by stem of their name, then by id */
 	size_t count;
 	size_t items; /* written so far */
 	size_t max_items;
@@ -33,7 +33,7 @@ static size_t stem_size(const char *name)
 	return size;
 }
 
-static int compare_stems(const struct ss_thread *a, const struct ss_thread *b)
+static int compare_stems(const struct ss_task *a, const struct ss_task *b)
 {
 	size_t size = stem_size(a->name);
 	size_t other = stem_size(b->name);
@@ -44,8 +44,8 @@ static int compare_stems(const struct ss_thread *a, const struct ss_thread *b)
 
 static int compare_threads(const void *a, const void *b)
 {
-	const struct ss_thread *t = *(const struct ss_thread *const *)a;
-	const struct ss_thread *u = *(const struct ss_thread *const *)b;
+	const struct ss_task *t = *(const struct ss_task *const *)a;
+	const struct ss_task *u = *(const struct ss_task *const *)b;
 	int order = compare_stems(t, u);
 
 	return order ? order : (t->tid > u->tid) - (t->tid < u->tid);
@@ -79,12 +79,12 @@ static void write_stem(const struct listing *list, size_t first, size_t count)
 }
 
 /* The id in the thread's own pid namespace, if it is known. */
-static pid_t inner_id(const struct ss_thread *thread)
+static pid_t inner_id(const struct ss_task *thread)
 {
 	return thread->inner_tid ? thread->inner_tid : thread->tid;
 }
 
-static bool follows(const struct ss_thread *thread, const struct ss_thread *before)
+static bool follows(const struct ss_task *thread, const struct ss_task *before)
 {
 	return thread->tid == before->tid + 1 && inner_id(thread) == inner_id(before) + 1;
 }
@@ -98,7 +98,7 @@ static void write_range(pid_t first, size_t length, FILE *out)
 			      first + (pid_t)length - 1);
 }
 
-static void write_run(const struct ss_thread *first, size_t length, FILE *out)
+static void write_run(const struct ss_task *first, size_t length, FILE *out)
 {
 	write_range(first->tid, length, out);
 	if (inner_id(first) == first->tid)
@@ -115,8 +115,8 @@ static size_t write_ids(struct listing *list, size_t first, size_t count)
 	size_t written = 0;
 
 	while (written < count && list->items < list->max_items) {
-		const struct ss_thread *const *run =
-			(const struct ss_thread *const *)&list->threads[first + written];
+		const struct ss_task *const *run =
+			(const struct ss_task *const *)&list->threads[first + written];
 		size_t length = 1;
 		while (written + length < count && follows(run[length], run[length - 1]))
 			length++;
@@ -155,7 +155,9 @@ static void write_states(const struct ss_snapshot *snapshot, const struct ss_gro
 	const char *separator = ", ";
 
 	for (size_t i = 0; i < group->count; i++)
-		counts[ss_snapshot_thread(snapshot, group->members[i])->state & 0x7f]++;
+		counts[ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[i])
+			       ->state &
+		       0x7f]++;
 	for (size_t state = 0; state < SS_ARRAY_SIZE(counts); state++) {
 		if (counts[state] == 0)
 			continue;
@@ -177,8 +179,8 @@ static void write_pause(const struct ss_snapshot *snapshot, const struct ss_grou
 	if (ss_snapshot_process(snapshot)->mode == SS_MODE_CORE)
 		return;
 	for (size_t i = 0; i < group->count; i++) {
-		const struct ss_thread *thread =
-			ss_snapshot_thread(snapshot, group->members[i]);
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[i]);
 		longest = SS_MAX(longest, thread->stopped_ns);
 		torn += thread->consistent || thread->frame_count == 0 ? 0 : 1;
 	}
@@ -203,7 +205,7 @@ static void write_number(const struct ss_group *group, FILE *out)
 		      others == 1 ? "" : "s");
 }
 
-void ss_text_write_thread_list(const struct ss_thread **threads, size_t count,
+void ss_text_write_thread_list(const struct ss_task **threads, size_t count,
 			       const struct ss_format_options *options, FILE *out)
 {
 	struct listing list = { .threads = threads,
@@ -211,7 +213,7 @@ void ss_text_write_thread_list(const struct ss_thread **threads, size_t count,
 				.max_items = options->verbose ? SIZE_MAX : ITEMS_MAX,
 				.out = out };
 
-	qsort(threads, count, sizeof(const struct ss_thread *), compare_threads);
+	qsort(threads, count, sizeof(const struct ss_task *), compare_threads);
 	(void)fputc_unlocked(':', out);
 	write_list(&list);
 	(void)fputc_unlocked('\n', out);
@@ -221,13 +223,14 @@ struct ss_error *ss_text_write_threads(const struct ss_snapshot *snapshot,
 				       const struct ss_group *group,
 				       const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_free_ const struct ss_thread **threads =
-		calloc(group->count, sizeof(const struct ss_thread *));
+	_cleanup_free_ const struct ss_task **threads =
+		calloc(group->count, sizeof(const struct ss_task *));
 
 	if (!threads)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < group->count; i++)
-		threads[i] = ss_snapshot_thread(snapshot, group->members[i]);
+		threads[i] =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[i]);
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
 	write_number(group, out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
@@ -248,7 +251,7 @@ enum {
 	USER_FRAMES = 2, /* frames shown for each waiting thread */
 };
 
-static void write_thread(const struct ss_thread *thread,
+static void write_thread(const struct ss_task *thread,
 			 const struct ss_format_options *options, FILE *out)
 {
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
@@ -261,7 +264,7 @@ static void write_thread(const struct ss_thread *thread,
 /* Returns the index of the first frame of the program itself: not in the module that waits,
    if possible, and not in code of libraries. */
 static size_t first_user_frame(const struct ss_snapshot *snapshot,
-			       const struct ss_thread *thread)
+			       const struct ss_task *thread)
 {
 	const struct ss_module *inner = NULL;
 	size_t first = 0;
@@ -282,8 +285,8 @@ static size_t first_user_frame(const struct ss_snapshot *snapshot,
 	return first;
 }
 
-size_t ss_text_find_call(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread, size_t *ret_program)
+size_t ss_text_find_call(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 size_t *ret_program)
 {
 	size_t called = thread->frame_count;
 
@@ -307,8 +310,8 @@ size_t ss_text_find_call(const struct ss_snapshot *snapshot,
 	return called;
 }
 
-size_t ss_text_find_wait(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread, size_t *ret_program)
+size_t ss_text_find_wait(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 size_t *ret_program)
 {
 	const struct ss_wait *wait = thread->wait;
 	const bool called = wait && wait->kind != SS_WAIT_STOPPED &&
@@ -333,8 +336,8 @@ static void write_function(const char *words, const struct ss_frame *frame,
 
 /* Writes what the program called, and functions of the program from there on, all in its
    own language. */
-static void write_calls(const struct ss_snapshot *snapshot,
-			const struct ss_thread *thread, size_t first, size_t program,
+static void write_calls(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			size_t first, size_t program,
 			const struct ss_format_options *options, FILE *out)
 {
 	size_t shown = 0;
@@ -353,8 +356,7 @@ static void write_calls(const struct ss_snapshot *snapshot,
 	}
 }
 
-void ss_text_write_where(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread,
+void ss_text_write_where(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 			 const struct ss_format_options *options, FILE *out)
 {
 	size_t program = 0;
@@ -375,7 +377,7 @@ void ss_text_write_where(const struct ss_snapshot *snapshot,
 /* Writes the lock that the thread owns and its predecessor in the cycle waits for, and the
    frames that refer to the lock. */
 static void write_owned_lock(const struct ss_snapshot *snapshot,
-			     const struct ss_thread *thread, const struct ss_wait *wait,
+			     const struct ss_task *thread, const struct ss_wait *wait,
 			     const struct ss_format_options *options, FILE *out)
 {
 	if (!ss_wait_text_write_lock(wait, "    holds ", out))
@@ -391,8 +393,8 @@ static void write_owned_lock(const struct ss_snapshot *snapshot,
 	}
 }
 
-static void write_member(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread, const struct ss_thread *before,
+static void write_member(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 const struct ss_task *before,
 			 const struct ss_format_options *options, FILE *out)
 {
 	(void)fputs_unlocked("  ", out);
@@ -404,18 +406,19 @@ static void write_member(const struct ss_snapshot *snapshot,
 	write_owned_lock(snapshot, thread, before->wait, options, out);
 }
 
-static const struct ss_thread *member(const struct ss_snapshot *snapshot,
-				      const struct ss_deadlock *deadlock, size_t index)
+static const struct ss_task *member(const struct ss_snapshot *snapshot,
+				    const struct ss_deadlock *deadlock, size_t index)
 {
-	return ss_snapshot_thread(snapshot, deadlock->threads[index % deadlock->count]);
+	return ss_snapshot_task(snapshot, SS_TASK_THREAD,
+				deadlock->threads[index % deadlock->count]);
 }
 
 /* Only the thread that took such a lock unlocks it. */
 static bool is_of_libc(const struct ss_snapshot *snapshot,
 		       const struct ss_deadlock *deadlock)
 {
-	const struct ss_thread *thread =
-		ss_snapshot_thread(snapshot, deadlock->threads[0]);
+	const struct ss_task *thread =
+		ss_snapshot_task(snapshot, SS_TASK_THREAD, deadlock->threads[0]);
 
 	return thread->wait->lock == SS_LOCK_LIBC;
 }
@@ -431,7 +434,7 @@ static void write_heading(const struct ss_snapshot *snapshot,
 
 	if (deadlock->timed)
 		word = "Contention with a time limit";
-	else if (alone && ss_snapshot_thread_count(snapshot) > 1 &&
+	else if (alone && ss_snapshot_task_count(snapshot, SS_TASK_THREAD) > 1 &&
 		 !is_of_libc(snapshot, deadlock))
 		word = "Would be a self-deadlock unless another thread unlocks it";
 	else if (!lasting)
@@ -489,7 +492,8 @@ static void write_blocker(const struct ss_snapshot *snapshot,
 			  const struct ss_blocker *blocker,
 			  const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, blocker->thread);
+	const struct ss_task *thread =
+		ss_snapshot_task(snapshot, SS_TASK_THREAD, blocker->thread);
 
 	(void)fprintf(out, "%zu thread%s, through %zu lock%s, for thread ",
 		      blocker->waiting, blocker->waiting == 1 ? " waits" : "s wait",

@@ -609,7 +609,7 @@ struct ss_error *ss_top_write(struct ss_profile *profile, const struct ss_top_vi
 struct line {
 	enum ss_group_class class;
 	char *text; /* of the wait, owned */
-	const struct ss_thread *thread;
+	const struct ss_task *thread;
 	size_t count;
 };
 
@@ -674,13 +674,14 @@ static struct ss_error *collect(const struct ss_snapshot *snapshot, bool all,
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		ss_grouping_new(snapshot, false);
 
-	ret->items = calloc(ss_snapshot_thread_count(snapshot) + 1, sizeof(*ret->items));
+	ret->items = calloc(ss_snapshot_task_count(snapshot, SS_TASK_THREAD) + 1,
+			    sizeof(*ret->items));
 	if (!grouping || !ret->items)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < grouping->count; i++) {
 		const struct ss_group *group = &grouping->groups[i];
-		const struct ss_thread *thread =
-			ss_snapshot_thread(snapshot, group->members[0]);
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[0]);
 		if (!thread->wait || thread->state == 'R' ||
 		    (group->class == SS_GROUP_IDLE && !all))
 			continue;

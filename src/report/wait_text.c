@@ -601,7 +601,7 @@ static void write_wait(const struct ss_text_writer *w, const struct ss_wait *wai
 static void write_chain(const struct ss_text_writer *w, const struct ss_wait *wait)
 {
 	for (size_t i = 0; i < wait->chain_length; i++) {
-		const struct ss_thread *thread = wait->chain[i].thread;
+		const struct ss_task *thread = wait->chain[i].thread;
 		ss_text_writer_add(w, i ? "; " : "");
 		ss_text_writer_add_id(w, thread->tid, thread->name);
 		if (thread->wait) {

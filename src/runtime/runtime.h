@@ -136,8 +136,8 @@ enum { SS_RUNTIME_LOCKS_MAX = 1024 };
 struct ss_runtime_task {
 	uint64_t address;
 	const char *name;
-	enum ss_async_task_status status;
-	const char *awaited_type; /* or NULL */
+	enum ss_task_status status;
+	const char *wait_reason; /* or NULL */
 	/* In calls and awaited of struct ss_runtime_tasks */
 	size_t first_call; /* innermost first */
 	size_t call_count;

@@ -487,7 +487,7 @@ static int compare_names(const void *a, const void *b)
 static bool set_awaited(struct ss_snapshot *snapshot,
 			const struct ss_runtime_tasks *tasks,
 			const struct ss_runtime_task *from, const struct place *places,
-			struct ss_async_task *ret)
+			struct ss_task *ret)
 {
 	const size_t count = tasks->items.count;
 	size_t *indexes =
@@ -510,19 +510,17 @@ static bool add_task(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
 		     const struct ss_runtime_task *from, const struct place *places)
 {
 	struct ss_snapshot *snapshot = runtimes->snapshot;
-	struct ss_async_task *slot = ss_vector_push(&snapshot->async_tasks);
+	struct ss_task *slot = ss_snapshot_add_task(snapshot, SS_TASK_ASYNCIO);
 
 	if (!slot)
 		return false;
-	*slot = (struct ss_async_task){
-		.address = from->address,
-		.name = from->name,
-		.status = from->status,
-		.awaited_type = from->awaited_type,
-		.awaits_all = from->awaits_all,
-		.tid = from->thread ? from->thread->tid : 0,
-		.frame_count = from->call_count,
-	};
+	slot->id = from->address;
+	slot->name = from->name;
+	slot->status = from->status;
+	slot->wait_reason = from->wait_reason;
+	slot->awaits_all = from->awaits_all;
+	slot->tid = from->thread ? from->thread->tid : 0;
+	slot->frame_count = from->call_count;
 	runtimes->frames.count = 0;
 	for (size_t i = 0; i < from->call_count; i++) {
 		if (!add_call(runtimes, kind, &tasks->calls.items[from->first_call + i]))
@@ -547,6 +545,7 @@ static bool add_tasks(struct ss_runtimes *runtimes, size_t index,
 		      struct ss_runtime_tasks *tasks)
 {
 	struct ss_snapshot *snapshot = runtimes->snapshot;
+	struct ss_task_coverage *coverage = &snapshot->coverage[SS_TASK_ASYNCIO];
 
 	if (!table[index]->tasks(runtimes->states[index], tasks))
 		return false;
@@ -559,14 +558,13 @@ static bool add_tasks(struct ss_runtimes *runtimes, size_t index,
 		      compare_names);
 	for (size_t i = 0; i < tasks->items.count; i++)
 		places[i] = (struct place){ tasks->items.items[i].address,
-					    snapshot->async_tasks.count + i };
+					    snapshot->tasks[SS_TASK_ASYNCIO].count + i };
 	qsort(places, tasks->items.count, sizeof(*places), compare_places);
-	snapshot->async_tasks_changed += tasks->changed;
-	snapshot->async_tasks_unread += tasks->unread;
+	coverage->changed += tasks->changed;
+	coverage->unread += tasks->unread;
 	if (tasks->problem) {
-		snapshot->async_tasks_problem =
-			describe_problem(snapshot, tasks->problem);
-		if (!snapshot->async_tasks_problem)
+		coverage->problem = describe_problem(snapshot, tasks->problem);
+		if (!coverage->problem)
 			return false;
 	}
 	for (size_t i = 0; i < tasks->items.count; i++) {
@@ -580,19 +578,19 @@ static bool add_tasks(struct ss_runtimes *runtimes, size_t index,
 void ss_runtimes_add_tasks(struct ss_runtimes *runtimes)
 {
 	struct ss_snapshot *snapshot = runtimes->snapshot;
+	struct ss_task_coverage *coverage = &snapshot->coverage[SS_TASK_ASYNCIO];
 
 	/* They are close together, and each reading waits for the parent process. */
 	runtimes->memory.ahead = runtimes->after.ahead = true;
 	for (size_t i = 0; i < RUNTIMES; i++) {
-		const size_t before = snapshot->async_tasks.count;
+		const size_t before = snapshot->tasks[SS_TASK_ASYNCIO].count;
 		struct ss_runtime_tasks tasks = {};
 		if (!runtimes->states[i] || !table[i]->tasks)
 			continue;
-		snapshot->async_tasks_known = true;
+		coverage->known = true;
 		if (!add_tasks(runtimes, i, &tasks)) {
-			snapshot->async_tasks.count = before;
-			snapshot->async_tasks_unread +=
-				SS_MAX(tasks.items.count, (size_t)1);
+			snapshot->tasks[SS_TASK_ASYNCIO].count = before;
+			coverage->unread += SS_MAX(tasks.items.count, (size_t)1);
 		}
 		ss_vector_free(&tasks.items);
 		ss_vector_free(&tasks.calls);

@@ -679,7 +679,7 @@ static struct ss_error *take_threads(struct ss_recorder_process *process,
 
 /* Waits ----------------------------------------------------------------- */
 
-static bool find_thread(void *data, pid_t tid, bool inner, struct ss_thread *ret)
+static bool find_thread(void *data, pid_t tid, bool inner, struct ss_task *ret)
 {
 	struct ss_recorder_process *process = data;
 	struct ss_sampled_thread *sampled =
@@ -688,10 +688,10 @@ static bool find_thread(void *data, pid_t tid, bool inner, struct ss_thread *ret
 
 	if (!sampled || sampled->state == SS_THREAD_GONE)
 		return false;
-	*ret = (struct ss_thread){ .tid = sampled->tid,
-				   .inner_tid = inner_tid_of(process, sampled),
-				   .name = sampled->name,
-				   .state = sampled->kernel_state };
+	*ret = (struct ss_task){ .tid = sampled->tid,
+				 .inner_tid = inner_tid_of(process, sampled),
+				 .name = sampled->name,
+				 .state = sampled->kernel_state };
 	return true;
 }
 

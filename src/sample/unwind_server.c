@@ -1,4 +1,4 @@
-#include "sample/unwind_server.h"
+#include "sample/recorder_wire.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,6 @@
 #include "data/futex.h"
 #include "data/session.h"
 #include "data/snapshot.h"
-#include "sample/recorder_wire.h"
 #include "data/recording_format.h"
 #include "data/recording_writer.h"
 #include "symbolize/demangle.h"
@@ -567,7 +566,7 @@ static bool reset_functions(struct ss_unwind_server *server, size_t count)
 static void put_thread(struct ss_unwind_server *server, const struct ss_capture *space,
 		       const struct ss_snapshot *snapshot, size_t index)
 {
-	const struct ss_thread *thread = &snapshot->threads.items[index];
+	const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[index];
 	const struct ss_capture_thread *captured = &space->threads.items[index];
 	struct ss_buffer *answer = &server->answer;
 	const char *function = NULL;
@@ -653,7 +652,8 @@ static void put_head(struct ss_unwind_server *server, const struct ss_snapshot *
 		.module_count = (uint32_t)(server->described.size /
 					   sizeof(struct wire_module_answer)),
 		.stack_count = snapshot ? (uint32_t)snapshot->stacks.count : 0,
-		.thread_count = snapshot ? (uint32_t)snapshot->threads.count : 0,
+		.thread_count =
+			snapshot ? (uint32_t)snapshot->tasks[SS_TASK_THREAD].count : 0,
 	};
 
 	ss_buffer_add(&server->answer, &head, sizeof(head));
@@ -816,7 +816,7 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 	put_head(server, snapshot);
 	for (size_t i = 0; i < snapshot->stacks.count; i++)
 		put_stack(server, &snapshot->stacks.items[i]);
-	for (size_t i = 0; i < snapshot->threads.count; i++)
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++)
 		put_thread(server, space, snapshot, i);
 	put_calls(server);
 	const struct ss_gather_plan *plan = NULL;

@@ -1,4 +1,4 @@
-#include "trace/stacks_child.h"
+#include "trace/stacks.h"
 
 #include <string.h>
 
@@ -82,8 +82,7 @@ static void put_frame(struct ss_buffer *answer, const struct ss_frame *frame)
 /* Whether frames depend on more than the words that were read: names in a perf map may change, and
    return addresses may have been searched for. */
 static bool has_guesses(const struct ss_capture *capture,
-			const struct ss_snapshot *snapshot,
-			const struct ss_thread *thread)
+			const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
 	for (size_t i = 0; i < thread->frame_count; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
@@ -98,7 +97,7 @@ static void put_words(struct ss_stack_server *server, const struct ss_snapshot *
 		      uint64_t stack)
 {
 	const struct ss_words_read *words = &server->words;
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
+	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0);
 	const struct ss_stack_words head = {
 		.word_count = (uint32_t)words->addresses.count,
 		.complete = !words->others && !words->failed &&
@@ -116,7 +115,7 @@ static void put_words(struct ss_stack_server *server, const struct ss_snapshot *
 
 static void put_stack(struct ss_buffer *answer, const struct ss_snapshot *snapshot)
 {
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
+	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0);
 	const struct ss_stack_answer head = {
 		.frame_count = (uint32_t)SS_MIN(thread->frame_count,
 						(size_t)SS_STACK_FRAMES_MAX),
@@ -177,7 +176,7 @@ bool ss_stack_server_serve(void *data, const struct ss_worker_request *request,
 	if (!error)
 		error = ss_snapshot_symbolize(snapshot, server->session, server->flags);
 	capture->threads.count = 0;
-	if (error || ss_snapshot_thread_count(snapshot) == 0) {
+	if (error || ss_snapshot_task_count(snapshot, SS_TASK_THREAD) == 0) {
 		ss_error_free(error);
 		return false;
 	}

@@ -388,20 +388,20 @@ static pid_t find_by_id(const struct goroutines *g, pid_t inner_tid)
  * the scheduler, a thread is on a stack of its own: the goroutine is then shown by itself.
  */
 static void place(const struct goroutines *g, const struct ss_go_goroutine *from,
-		  struct ss_goroutine *ret)
+		  struct ss_task *ret)
 {
 	const struct on_cpu *thread = find_by_stack(g, from);
 
-	if (from->status != SS_GOROUTINE_RUNNING && from->status != SS_GOROUTINE_SYSCALL)
+	if (from->status != SS_STATUS_RUNNING && from->status != SS_STATUS_SYSCALL)
 		return;
 	ret->tid = thread ? thread->tid : find_by_id(g, from->thread);
 	ret->on_thread = thread != NULL;
 }
 
 /* The stack is that of its thread. False: it is not known. */
-static bool share_stack(const struct ss_snapshot *snapshot, struct ss_goroutine *ret)
+static bool share_stack(const struct ss_snapshot *snapshot, struct ss_task *ret)
 {
-	const struct ss_thread *thread =
+	const struct ss_task *thread =
 		ret->on_thread ? ss_snapshot_find_thread(snapshot, ret->tid) : NULL;
 
 	if (!thread)
@@ -425,7 +425,7 @@ static bool is_after_call(struct ss_walk *walk, uint64_t pc)
 
 /* False without memory. */
 static bool walk_stack(struct goroutines *g, const struct ss_go_goroutine *from,
-		       struct ss_goroutine *ret)
+		       struct ss_task *ret)
 {
 	struct ss_walk *walk = g->walk;
 	const struct ss_arch *arch = walk->ctx.arch;
@@ -456,18 +456,16 @@ static bool add(struct goroutines *g, const char *path,
 		const struct ss_go_goroutine *from)
 {
 	struct ss_snapshot *snapshot = g->walk->snapshot;
-	struct ss_goroutine *slot = ss_vector_push(&snapshot->goroutines);
+	struct ss_task *slot = ss_snapshot_add_task(snapshot, SS_TASK_GOROUTINE);
 
 	if (!slot)
 		return false;
-	*slot = (struct ss_goroutine){
-		.id = from->id,
-		.status = from->status,
-		.wait_reason = from->wait_reason,
-		.changed = from->changed,
-		.run_mark = from->run_mark,
-		.runtime = path,
-	};
+	slot->id = from->id;
+	slot->status = from->status;
+	slot->wait_reason = from->wait_reason;
+	slot->changed = from->changed;
+	slot->run_mark = from->run_mark;
+	slot->runtime = path;
 	if (from->since && from->since < g->now_ns)
 		slot->waiting_ns = g->now_ns - from->since;
 	place(g, from, slot);
@@ -514,7 +512,8 @@ static bool walk_runtime(struct goroutines *g, const struct go_runtime *runtime)
 					&capture->gathered, &found);
 	if (ok && found.problem)
 		add_problem(g, runtime, found.problem);
-	snapshot->goroutines_unread += ok && !found.problem ? found.unread : 0;
+	snapshot->coverage[SS_TASK_GOROUTINE].unread +=
+		ok && !found.problem ? found.unread : 0;
 	for (size_t i = 0; ok && i < found.items.count; i++)
 		ok = add(g, path, &found.items.items[i]);
 	ss_go_goroutines_deinit(&found);
@@ -523,8 +522,8 @@ static bool walk_runtime(struct goroutines *g, const struct go_runtime *runtime)
 
 static int compare_goroutines(const void *a, const void *b)
 {
-	const struct ss_goroutine *x = a;
-	const struct ss_goroutine *y = b;
+	const struct ss_task *x = a;
+	const struct ss_task *y = b;
 
 	return x->id == y->id ? strcmp(x->runtime, y->runtime) :
 				(x->id > y->id) - (x->id < y->id);
@@ -541,13 +540,17 @@ static bool finish(struct goroutines *g)
 				 "at most %d runtimes of Go are read",
 				 g->problem.size ? "; " : "", SS_GO_RUNTIMES_MAX);
 	if (g->problem.size)
-		snapshot->goroutine_problem =
+		snapshot->coverage[SS_TASK_GOROUTINE].problem =
 			ss_intern_string(snapshot->strings, g->problem.bytes);
-	if (g->runtimes.count > 1 && snapshot->goroutines.count > 1)
-		qsort(snapshot->goroutines.items, snapshot->goroutines.count,
-		      sizeof(*snapshot->goroutines.items), compare_goroutines);
+	snapshot->coverage[SS_TASK_GOROUTINE].known =
+		snapshot->tasks[SS_TASK_GOROUTINE].count > 0;
+	if (g->runtimes.count > 1 && snapshot->tasks[SS_TASK_GOROUTINE].count > 1)
+		qsort(snapshot->tasks[SS_TASK_GOROUTINE].items,
+		      snapshot->tasks[SS_TASK_GOROUTINE].count,
+		      sizeof(*snapshot->tasks[SS_TASK_GOROUTINE].items),
+		      compare_goroutines);
 	return !g->problem.failed &&
-	       (g->problem.size == 0 || snapshot->goroutine_problem);
+	       (g->problem.size == 0 || snapshot->coverage[SS_TASK_GOROUTINE].problem);
 }
 
 bool ss_goroutines_walk(struct ss_walk *walk)

@@ -84,10 +84,10 @@ struct saved_reference {
 };
 
 struct saved_task {
-	uint64_t address;
+	uint64_t id;
 	uint32_t name;
 	uint32_t status;
-	uint32_t awaited_type;
+	uint32_t wait_reason;
 	uint32_t awaits_all;
 	int32_t tid;
 	uint32_t stack;
@@ -182,10 +182,10 @@ static void write_stacks(struct writer *writer)
 
 	for (size_t i = 0; i < snapshot->stacks.count; i++)
 		writer->stacks[i] = UINT32_MAX;
-	for (size_t i = 0; i < snapshot->threads.count; i++)
-		write_stack(writer, snapshot->threads.items[i].stack_id);
-	for (size_t i = 0; i < snapshot->async_tasks.count; i++)
-		write_stack(writer, snapshot->async_tasks.items[i].stack_id);
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++)
+		write_stack(writer, snapshot->tasks[SS_TASK_THREAD].items[i].stack_id);
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_ASYNCIO].count; i++)
+		write_stack(writer, snapshot->tasks[SS_TASK_ASYNCIO].items[i].stack_id);
 }
 
 static void write_runtimes(struct writer *writer)
@@ -247,8 +247,8 @@ static void write_threads(struct writer *writer)
 	const struct ss_snapshot *snapshot = writer->snapshot;
 	size_t at = 0;
 
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_thread *thread = &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		const size_t references = count_references(snapshot, i, at);
 		const struct saved_thread saved = {
 			.missing = thread->missing,
@@ -263,20 +263,21 @@ static void write_threads(struct writer *writer)
 		for (size_t end = at + references; at < end; at++)
 			write_reference(writer, &snapshot->references.items[at]);
 	}
-	writer->header.threads = (uint32_t)snapshot->threads.count;
+	writer->header.threads = (uint32_t)snapshot->tasks[SS_TASK_THREAD].count;
 }
 
 static void write_tasks(struct writer *writer)
 {
 	const struct ss_snapshot *snapshot = writer->snapshot;
+	const struct ss_task_coverage *coverage = &snapshot->coverage[SS_TASK_ASYNCIO];
 
-	for (size_t i = 0; i < snapshot->async_tasks.count; i++) {
-		const struct ss_async_task *task = &snapshot->async_tasks.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_ASYNCIO].count; i++) {
+		const struct ss_task *task = &snapshot->tasks[SS_TASK_ASYNCIO].items[i];
 		const struct saved_task saved = {
-			.address = task->address,
+			.id = task->id,
 			.name = number_of(writer, task->name),
 			.status = task->status,
-			.awaited_type = number_of(writer, task->awaited_type),
+			.wait_reason = number_of(writer, task->wait_reason),
 			.awaits_all = task->awaits_all,
 			.tid = task->tid,
 			.stack = writer->stacks[task->stack_id],
@@ -288,11 +289,11 @@ static void write_tasks(struct writer *writer)
 			ss_buffer_add(&writer->body, &index, sizeof(index));
 		}
 	}
-	writer->header.tasks = (uint32_t)snapshot->async_tasks.count;
-	writer->header.tasks_changed = snapshot->async_tasks_changed;
-	writer->header.tasks_unread = snapshot->async_tasks_unread;
-	writer->header.tasks_known = snapshot->async_tasks_known;
-	writer->header.tasks_problem = number_of(writer, snapshot->async_tasks_problem);
+	writer->header.tasks = (uint32_t)snapshot->tasks[SS_TASK_ASYNCIO].count;
+	writer->header.tasks_changed = coverage->changed;
+	writer->header.tasks_unread = coverage->unread;
+	writer->header.tasks_known = coverage->known;
+	writer->header.tasks_problem = number_of(writer, coverage->problem);
 }
 
 static struct ss_error *write_part(int fd, const void *bytes, size_t size)
@@ -577,7 +578,7 @@ static bool read_locks(struct ss_saved_stacks *saved)
 }
 
 static bool read_awaited(struct ss_saved_stacks *saved, uint32_t count,
-			 struct ss_async_task *task)
+			 struct ss_task *task)
 {
 	if (count > ss_cursor_left(&saved->at) / sizeof(uint32_t))
 		return false;
@@ -596,17 +597,17 @@ static bool read_awaited(struct ss_saved_stacks *saved, uint32_t count,
 	return true;
 }
 
-static bool read_task(struct ss_saved_stacks *saved, struct ss_async_task *task)
+static bool read_task(struct ss_saved_stacks *saved, struct ss_task *task)
 {
 	struct saved_task from;
 
-	if (!take(&saved->at, &from, sizeof(from)) ||
-	    from.status > SS_ASYNC_TASK_RUNNING || from.stack >= saved->header.stacks ||
-	    from.tid < 0 || !find_string(saved, from.name, &task->name) ||
-	    !find_string(saved, from.awaited_type, &task->awaited_type) || !task->name)
+	if (!take(&saved->at, &from, sizeof(from)) || from.status > SS_STATUS_COPYSTACK ||
+	    from.stack >= saved->header.stacks || from.tid < 0 ||
+	    !find_string(saved, from.name, &task->name) ||
+	    !find_string(saved, from.wait_reason, &task->wait_reason) || !task->name)
 		return false;
-	task->address = from.address;
-	task->status = (enum ss_async_task_status)from.status;
+	task->id = from.id;
+	task->status = (enum ss_task_status)from.status;
 	task->awaits_all = from.awaits_all;
 	task->tid = from.tid;
 	task->stack_id = saved->stacks[from.stack];
@@ -617,19 +618,19 @@ static bool read_task(struct ss_saved_stacks *saved, struct ss_async_task *task)
 static bool read_tasks(struct ss_saved_stacks *saved)
 {
 	struct ss_snapshot *snapshot = saved->snapshot;
+	struct ss_task_coverage *coverage = &snapshot->coverage[SS_TASK_ASYNCIO];
 
 	for (uint32_t i = 0; i < saved->header.tasks; i++) {
-		struct ss_async_task *task = ss_vector_push(&snapshot->async_tasks);
+		struct ss_task *task = ss_snapshot_add_task(snapshot, SS_TASK_ASYNCIO);
 		if (!task)
 			return fail_memory(saved);
 		if (!read_task(saved, task))
 			return false;
 	}
-	snapshot->async_tasks_changed = saved->header.tasks_changed;
-	snapshot->async_tasks_unread = saved->header.tasks_unread;
-	snapshot->async_tasks_known = saved->header.tasks_known;
-	return find_string(saved, saved->header.tasks_problem,
-			   &snapshot->async_tasks_problem);
+	*coverage = (struct ss_task_coverage){ .known = saved->header.tasks_known,
+					       .changed = saved->header.tasks_changed,
+					       .unread = saved->header.tasks_unread };
+	return find_string(saved, saved->header.tasks_problem, &coverage->problem);
 }
 
 static bool read_all(struct ss_saved_stacks *saved, bool native)
@@ -665,10 +666,8 @@ static void clear_runtimes(struct ss_snapshot *snapshot)
 {
 	snapshot->runtimes.count = 0;
 	snapshot->runtime_locks.count = 0;
-	snapshot->async_tasks.count = 0;
-	snapshot->async_tasks_changed = snapshot->async_tasks_unread = 0;
-	snapshot->async_tasks_known = false;
-	snapshot->async_tasks_problem = NULL;
+	snapshot->tasks[SS_TASK_ASYNCIO].count = 0;
+	snapshot->coverage[SS_TASK_ASYNCIO] = (struct ss_task_coverage){};
 }
 
 bool ss_saved_stacks_open(const struct ss_capture *capture, struct ss_snapshot *snapshot,
@@ -712,7 +711,7 @@ bool ss_saved_stacks_has_whole(const struct ss_saved_stacks *saved, pid_t tid)
 	       thread->end == SS_END_ROOT;
 }
 
-bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_thread *thread,
+bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_task *thread,
 			   bool *found)
 {
 	struct ss_snapshot *snapshot = saved->snapshot;
@@ -736,7 +735,8 @@ bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_thread *thre
 			return false;
 		*slot = (struct ss_lock_reference){
 			.futex = reference->futex,
-			.thread = (uint32_t)(thread - snapshot->threads.items),
+			.thread = (uint32_t)(thread -
+					     snapshot->tasks[SS_TASK_THREAD].items),
 			.frame = reference->frame,
 			.in_code = reference->in_code,
 			.module_index = reference->module,

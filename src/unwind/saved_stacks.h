@@ -31,7 +31,7 @@ bool ss_saved_stacks_has_whole(const struct ss_saved_stacks *saved, pid_t tid);
 
 /* Sets the stack of the last thread of the snapshot, with the locks to which it refers. *found:
    there is one. False without memory. */
-bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_thread *thread,
+bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_task *thread,
 			   bool *found);
 
 SS_DEFINE_CLEANUP(struct ss_saved_stacks, ss_saved_stacks, ss_saved_stacks_free)

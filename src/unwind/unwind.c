@@ -116,7 +116,7 @@ static void renumber_references(struct ss_snapshot *snapshot, size_t first,
 /* Adds the stack of the walk, with the frames of runtimes. False without memory. */
 static bool add_stack(struct ss_walk *walk, struct ss_runtimes *runtimes,
 		      const struct ss_capture_thread *from, size_t first_reference,
-		      struct ss_thread *thread)
+		      struct ss_task *thread)
 {
 	struct ss_snapshot *snapshot = walk->snapshot;
 	const struct ss_runtimes_stack stack = {
@@ -179,11 +179,12 @@ static bool add_thread(struct ss_walk *walk, const struct calls *calls,
 	bool found = false;
 	const size_t first_reference = walk->snapshot->references.count;
 	struct ss_snapshot *snapshot = walk->snapshot;
-	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+	struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 
 	if (!thread)
 		return false;
-	*thread = (struct ss_thread){
+	*thread = (struct ss_task){
+		.id = (uint64_t)from->tid,
 		.tid = from->tid,
 		.name = ss_intern_string(snapshot->strings, from->name),
 		.state = from->state,

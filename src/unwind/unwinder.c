@@ -118,8 +118,9 @@ static const struct ss_area *find_data(const struct ss_capture *capture)
 
 static bool has_jit_code(const struct ss_snapshot *snapshot)
 {
-	for (size_t t = 0; t < ss_snapshot_thread_count(snapshot); t++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, t);
+	for (size_t t = 0; t < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); t++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, t);
 		for (size_t i = 0; i < thread->frame_count; i++) {
 			const struct ss_frame *frame =
 				ss_snapshot_frame(snapshot, thread, i);

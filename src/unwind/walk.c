@@ -228,7 +228,7 @@ static struct ss_lock_reference *add_reference(struct ss_snapshot *snapshot,
 					       uint64_t futex, size_t frame)
 {
 	size_t count = snapshot->references.count;
-	uint32_t thread = (uint32_t)snapshot->threads.count - 1;
+	uint32_t thread = (uint32_t)snapshot->tasks[SS_TASK_THREAD].count - 1;
 
 	for (size_t i = count; i > 0; i--) {
 		struct ss_lock_reference *known = &snapshot->references.items[i - 1];

@@ -63,8 +63,8 @@ def describe(task):
         coroutine = awaited_by(coroutine)
     waiter = task._fut_waiter
     return {"name": task.get_name(), "frames": frames,
-            "status": "running" if running else "waiting" if waiter is not None else "ready",
-            "awaited_type": None if running or waiter is None else type(waiter).__name__,
+            "status": "running" if running else "waiting" if waiter is not None else "runnable",
+            "wait_reason": None if running or waiter is None else type(waiter).__name__,
             "awaited": sorted(other.get_name() for other in known_of(task, waiter) if not other.done())}
 
 

@@ -6,7 +6,8 @@ import ctypes.util
 import struct
 
 MAGIC = b"\x89SSREC\r\n"
-STATUS = ["runnable", "running", "syscall", "waiting", "preempted", "copystack"]
+TASK_KINDS = ["thread", "goroutine", "asyncio-task"]
+STATUS = ["unknown", "runnable", "running", "syscall", "waiting", "preempted", "copystack"]
 KINDS = {1: "python", 2: "javascript", 3: "java", 4: "jit"}
 ENDS = ["root", "frames", "limit", "no-unwind-info", "bad-unwind-info", "unreadable", "loop",
         "register", "gone", "running", "not-stopped", "traced", "denied", "runnable"]
@@ -157,8 +158,7 @@ class Recording:
         if order != 0x01020304:
             raise ValueError("byte order")
         self.samples, self.modules, self.threads, self.processes = [], [], [], []
-        self.waits, self.goroutines = [], []
-        self.task_lists, self.tasks = [], []
+        self.waits, self.coverage, self.tasks = [], [], []
         self.perf_maps = {}  # process: bytes
         self.segments, self.ticks, self.missed, self.stopped = [], 0, 0, 0
         self.summary = None
@@ -275,31 +275,22 @@ class Recording:
         elif kind == 14:
             names = ("hits", "read", "lost", "skipped", "unpaired", "ended")
             self.trace = dict(zip(names, [c.number() for _ in names]))
-        elif kind == 15:
-            tick, process, flags, number, status, reason, waiting, thread, stack, runtime = [
-                c.number() for _ in range(10)]
-            self.goroutines.append({
-                "tick": tick, "process": self._processes[process], "on_thread": bool(flags & 1),
-                "changed": bool(flags & 2), "id": number, "status": STATUS[status],
-                "wait_reason": self._strings[reason], "waiting_ns": waiting,
-                "thread": self._threads[thread - 1] if thread else None,
-                "end": self._stacks[stack][0], "frames": self._stacks[stack][2],
-                "runtime": self._strings[runtime]})
-        elif kind == 16:
-            tick, process, changed, unread, problem = [c.number() for _ in range(5)]
-            self.task_lists.append({
-                "tick": tick, "process": self._processes[process], "changed": changed,
-                "unread": unread, "problem": self._strings[problem]})
-        elif kind == 17:
-            tick, process, flags, address, name, status, awaited, thread, stack, cycle = [
-                c.number() for _ in range(10)]
+        elif kind == 18:
+            tick, process, kind, changed, unread, problem = [c.number() for _ in range(6)]
+            self.coverage.append({
+                "tick": tick, "process": self._processes[process], "kind": TASK_KINDS[kind],
+                "changed": changed, "unread": unread, "problem": self._strings[problem]})
+        elif kind == 19:
+            (tick, process, kind, flags, number, name, status, reason, waiting, thread, stack,
+             runtime, cycle) = [c.number() for _ in range(13)]
             self.tasks.append({
-                "tick": tick, "process": self._processes[process], "awaits_all": bool(flags & 1),
-                "address": address, "name": self._strings[name],
-                "status": ("ready", "waiting", "running")[status],
-                "awaited_type": self._strings[awaited],
-                "thread": self._threads[thread - 1] if thread else None,
-                "frames": self._stacks[stack][2], "cycle_next": cycle - 1 if cycle else None,
+                "tick": tick, "process": self._processes[process], "kind": TASK_KINDS[kind],
+                "on_thread": bool(flags & 1), "changed": bool(flags & 2),
+                "awaits_all": bool(flags & 4), "id": number, "name": self._strings[name],
+                "status": STATUS[status], "wait_reason": self._strings[reason],
+                "waiting_ns": waiting, "thread": self._threads[thread - 1] if thread else None,
+                "end": self._stacks[stack][0], "frames": self._stacks[stack][2],
+                "runtime": self._strings[runtime], "cycle_next": cycle - 1 if cycle else None,
                 "awaited": [c.number() for _ in range(c.number())]})
 
     def _events(self, c):

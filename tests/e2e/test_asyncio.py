@@ -67,7 +67,7 @@ def described(taken):
     return {task["name"]: {
         "name": task["name"],
         "status": task["status"],
-        "awaited_type": task["awaited_type"],
+        "wait_reason": task["wait_reason"],
         "awaited": sorted(tasks[index]["name"] for index in task["awaited_tasks"]),
         "frames": [[frame["symbol"], frame["file"], frame["line"] or 0]
                    for frame in task["frames"]],
@@ -104,7 +104,7 @@ class Asyncio(unittest.TestCase):
                         if task["status"] == "running":
                             self.assertEqual(task["loop_tid"], program.pid, task)
                 print(python, MOMENTS, "moments", statuses)
-                self.assertEqual(set(statuses), {"ready", "waiting", "running"})
+                self.assertEqual(set(statuses), {"runnable", "waiting", "running"})
 
     def test_idle(self):
         """While the event loop sleeps; nothing is stopped for it."""
@@ -273,14 +273,14 @@ class Asyncio(unittest.TestCase):
                 text_of("-f", "recording", "-o", before, program.pid)
                 recorded = recording.Recording(before)
                 self.assertEqual([(listed["changed"], listed["unread"], listed["problem"])
-                                  for listed in recorded.task_lists], [(0, 0, None)])
+                                  for listed in recorded.coverage], [(0, 0, None)])
                 names = [task["name"] for task in recorded.tasks]
                 self.assertEqual(
-                    [(task["name"], hex(task["address"]), task["status"], task["awaited_type"],
+                    [(task["name"], hex(task["id"]), task["status"], task["wait_reason"],
                       task["thread"].tid, [names[number] for number in task["awaited"]],
                       [(call.function, call.file, call.line) for *_, call in task["frames"]])
                      for task in recorded.tasks],
-                    [(task["name"], task["address"], task["status"], task["awaited_type"],
+                    [(task["name"], task["address"], task["status"], task["wait_reason"],
                       task["loop_tid"], [names[number] for number in task["awaited_tasks"]],
                       [(frame["symbol"], frame["file"], frame["line"]) for frame in task["frames"]])
                      for task in taken["tasks"]])

@@ -414,7 +414,7 @@ class Goroutines(EndToEnd):
                          {"liba.so": "unchanged", "libb.so": "unchanged"}, again)
         if ZSTD:
             self.assertEqual({os.path.basename(goroutine["runtime"])
-                              for goroutine in Recording(path).goroutines},
+                              for goroutine in Recording(path).tasks},
                              {"liba.so", "libb.so"})
         target.kill()
         for name in "libx.so", "liby.so", "libz.so":
@@ -692,7 +692,7 @@ class Goroutines(EndToEnd):
     def check_recording(self, path, groups):
         """As the manual page says."""
         recording = Recording(path)
-        found = {goroutine["id"]: goroutine for goroutine in recording.goroutines}
+        found = {goroutine["id"]: goroutine for goroutine in recording.tasks}
         for name in "main.stay", "main.leave":
             for number in groups[name]["ids"]:
                 goroutine = found[number]

@@ -41,8 +41,7 @@ static int report(struct ss_error *error)
 	return 1;
 }
 
-static void print_thread(const struct ss_snapshot *snapshot,
-			 const struct ss_thread *thread)
+static void print_thread(const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
 	printf("thread %d, stopped for %" PRIu64 " us, ends at: %s\n", (int)thread->tid,
 	       thread->stopped_ns / 1000, ss_end_name(thread->end));
@@ -79,8 +78,9 @@ static int snapshot(pid_t pid)
 	if (!error)
 		error = ss_snapshot_symbolize(result, session, 0);
 	if (!error)
-		for (size_t i = 0; i < ss_snapshot_thread_count(result); i++)
-			print_thread(result, ss_snapshot_thread(result, i));
+		for (size_t i = 0; i < ss_snapshot_task_count(result, SS_TASK_THREAD);
+		     i++)
+			print_thread(result, ss_snapshot_task(result, SS_TASK_THREAD, i));
 
 	ss_snapshot_free(result);
 	ss_session_free(session);

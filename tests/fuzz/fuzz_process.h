@@ -554,17 +554,18 @@ static inline void fuzz_locks_check(const struct ss_snapshot *snapshot,
 static inline void fuzz_tasks_check(const struct ss_snapshot *snapshot,
 				    struct ss_buffer *text)
 {
-	for (size_t i = 0; i < snapshot->async_tasks.count; i++) {
-		const struct ss_async_task *task = &snapshot->async_tasks.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_ASYNCIO].count; i++) {
+		const struct ss_task *task = &snapshot->tasks[SS_TASK_ASYNCIO].items[i];
 		FUZZ_REQUIRE(task->stack_id < snapshot->stacks.count);
 		const struct ss_stack *stack = &snapshot->stacks.items[task->stack_id];
 		fuzz_touch(task->name, strlen(task->name));
-		if (task->awaited_type)
-			fuzz_touch(task->awaited_type, strlen(task->awaited_type));
+		if (task->wait_reason)
+			fuzz_touch(task->wait_reason, strlen(task->wait_reason));
 		fuzz_print(text, "task %s %d %s %d\n", task->name, (int)task->status,
-			   task->awaited_type ? task->awaited_type : "-", (int)task->tid);
+			   task->wait_reason ? task->wait_reason : "-", (int)task->tid);
 		for (size_t k = 0; k < task->awaited_count; k++) {
-			FUZZ_REQUIRE(task->awaited[k] < snapshot->async_tasks.count);
+			FUZZ_REQUIRE(task->awaited[k] <
+				     snapshot->tasks[SS_TASK_ASYNCIO].count);
 			fuzz_print(text, " awaits %zu\n", task->awaited[k]);
 		}
 		fuzz_frames_check(stack->frames, stack->count, text);

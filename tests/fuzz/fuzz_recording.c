@@ -8,10 +8,11 @@ enum { SAMPLES_MAX = 20000, TICKS_MAX = 4 };
 
 static void check_tasks(const struct ss_snapshot *snapshot)
 {
-	const size_t count = ss_snapshot_async_task_count(snapshot);
+	const size_t count = ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct ss_async_task *task = ss_snapshot_async_task(snapshot, i);
+		const struct ss_task *task =
+			ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i);
 		(void)fuzz_touch(task->name, strlen(task->name));
 		for (size_t k = 0; k < task->awaited_count; k++)
 			FUZZ_REQUIRE(task->awaited[k] < count);
@@ -21,8 +22,9 @@ static void check_tasks(const struct ss_snapshot *snapshot)
 		size_t at = task->cycle_next;
 		for (size_t k = 0; at != i; k++) {
 			FUZZ_REQUIRE(at < count && k < count);
-			FUZZ_REQUIRE(ss_snapshot_async_task(snapshot, at)->in_cycle);
-			at = ss_snapshot_async_task(snapshot, at)->cycle_next;
+			FUZZ_REQUIRE(ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, at)
+					     ->in_cycle);
+			at = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, at)->cycle_next;
 		}
 	}
 }

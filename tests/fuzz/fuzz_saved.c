@@ -40,26 +40,27 @@ static void check_stack(const struct ss_snapshot *snapshot, uint32_t id)
 
 static void check(const struct ss_snapshot *snapshot)
 {
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
-		const struct ss_thread *thread = &snapshot->threads.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		check_stack(snapshot, thread->stack_id);
 		touch(thread->reason);
 		touch(thread->native_reason);
 	}
-	for (size_t i = 0; i < snapshot->async_tasks.count; i++) {
-		const struct ss_async_task *task = &snapshot->async_tasks.items[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_ASYNCIO].count; i++) {
+		const struct ss_task *task = &snapshot->tasks[SS_TASK_ASYNCIO].items[i];
 		check_stack(snapshot, task->stack_id);
 		touch(task->name);
-		touch(task->awaited_type);
+		touch(task->wait_reason);
 		for (size_t k = 0; k < task->awaited_count; k++)
-			FUZZ_REQUIRE(task->awaited[k] < snapshot->async_tasks.count);
+			FUZZ_REQUIRE(task->awaited[k] <
+				     snapshot->tasks[SS_TASK_ASYNCIO].count);
 	}
 	for (size_t i = 0; i < snapshot->references.count; i++) {
 		const struct ss_lock_reference *reference =
 			&snapshot->references.items[i];
-		FUZZ_REQUIRE(reference->thread < snapshot->threads.count);
-		const struct ss_thread *thread =
-			&snapshot->threads.items[reference->thread];
+		FUZZ_REQUIRE(reference->thread < snapshot->tasks[SS_TASK_THREAD].count);
+		const struct ss_task *thread =
+			&snapshot->tasks[SS_TASK_THREAD].items[reference->thread];
 		FUZZ_REQUIRE(reference->frame <= thread->frame_count);
 		touch(reference->call_file);
 	}
@@ -130,7 +131,7 @@ static void fill(struct ss_snapshot *snapshot)
 					  .end = 0x5020,
 					  .owner = 1 };
 	for (size_t i = 0; i < THREADS; i++) {
-		struct ss_thread *thread = &snapshot->threads.items[i];
+		struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		struct ss_lock_reference *reference =
 			ss_vector_push(&snapshot->references);
 		FUZZ_REQUIRE(reference &&
@@ -145,17 +146,17 @@ static void fill(struct ss_snapshot *snapshot)
 						    .call_file = "lock.c" };
 	}
 	for (size_t i = 0; i < TASKS; i++) {
-		struct ss_async_task *task = ss_vector_push(&snapshot->async_tasks);
+		struct ss_task *task = ss_vector_push(&snapshot->tasks[SS_TASK_ASYNCIO]);
 		size_t *awaited = ss_snapshot_alloc(snapshot, 1, sizeof(*awaited));
 		FUZZ_REQUIRE(task && awaited);
 		*awaited = (i + 1) % TASKS;
-		*task = (struct ss_async_task){
+		*task = (struct ss_task){
 			.name = "Task-1",
-			.awaited_type = "Future",
+			.wait_reason = "Future",
 			.awaited = awaited,
 			.awaited_count = 1,
 			.tid = 2,
-			.stack_id = snapshot->threads.items[i].stack_id
+			.stack_id = snapshot->tasks[SS_TASK_THREAD].items[i].stack_id
 		};
 	}
 }
@@ -212,7 +213,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ss_snapshot *snapshot = unwind(capture, data[0] & 1);
 	check(snapshot);
 	if (size == 1)
-		FUZZ_REQUIRE(snapshot->async_tasks.count == TASKS &&
+		FUZZ_REQUIRE(snapshot->tasks[SS_TASK_ASYNCIO].count == TASKS &&
 			     snapshot->references.count == THREADS);
 	ss_snapshot_free(snapshot);
 	ss_capture_free(capture);

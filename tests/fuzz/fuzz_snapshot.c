@@ -34,14 +34,14 @@ static void add_thread(struct ss_snapshot *snapshot, size_t index, struct ss_wai
 		  .kind = SS_FRAME_PYTHON,
 		  .source = SS_FROM_RUNTIME },
 	};
-	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+	struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 
 	FUZZ_REQUIRE(thread);
-	*thread = (struct ss_thread){ .tid = 100 + (pid_t)index,
-				      .name = "worker",
-				      .state = 'S',
-				      .wait = wait,
-				      .frame_count = 2 };
+	*thread = (struct ss_task){ .tid = 100 + (pid_t)index,
+				    .name = "worker",
+				    .state = 'S',
+				    .wait = wait,
+				    .frame_count = 2 };
 	FUZZ_REQUIRE(ss_snapshot_add_stack(snapshot, frames, 2, SS_END_ROOT,
 					   &thread->stack_id));
 	*wait = (struct ss_wait){ .kind = index ? SS_WAIT_EPOLL : SS_WAIT_MUTEX,
@@ -71,8 +71,8 @@ static struct ss_snapshot *make(void)
 	FUZZ_REQUIRE(snapshot && module);
 	struct ss_module_impl **slot = ss_vector_push(&snapshot->modules);
 	struct ss_deadlock *deadlock = ss_vector_push(&snapshot->deadlocks);
-	struct ss_goroutine *goroutine = ss_vector_push(&snapshot->goroutines);
-	struct ss_async_task *task = ss_vector_push(&snapshot->async_tasks);
+	struct ss_task *goroutine = ss_vector_push(&snapshot->tasks[SS_TASK_GOROUTINE]);
+	struct ss_task *task = ss_vector_push(&snapshot->tasks[SS_TASK_ASYNCIO]);
 	FUZZ_REQUIRE(slot && deadlock && goroutine && task);
 	*slot = module;
 	snapshot->process =
@@ -99,10 +99,10 @@ static struct ss_snapshot *make(void)
 	for (size_t i = 0; i < 2; i++)
 		add_thread(snapshot, i, &snapshot->waits[i]);
 	*deadlock = (struct ss_deadlock){ .threads = cycle, .count = 2 };
-	*goroutine = (struct ss_goroutine){ .id = 1, .wait_reason = "select" };
-	*task = (struct ss_async_task){ .name = "Task-1",
-					.awaited = &cycle[0],
-					.awaited_count = 1 };
+	*goroutine = (struct ss_task){ .id = 1, .wait_reason = "select" };
+	*task = (struct ss_task){ .name = "Task-1",
+				  .awaited = &cycle[0],
+				  .awaited_count = 1 };
 	ss_snapshot_recount(snapshot);
 	return snapshot;
 }

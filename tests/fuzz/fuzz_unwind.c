@@ -93,8 +93,9 @@ static void add_thread(struct ss_capture *capture, const struct input *input,
 
 static void read_all(const struct ss_snapshot *snapshot)
 {
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 
 		for (size_t k = 0; k < thread->frame_count; k++)
 			fuzz_touch(ss_snapshot_frame(snapshot, thread, k),

@@ -20,21 +20,22 @@ static inline struct ss_frame sample_coroutine(const char *name, uint32_t line)
 }
 
 /* A task in a line of this coroutine, which "main" awaits in line 9. */
-static inline struct ss_async_task *sample_add_task(struct ss_snapshot *snapshot,
-						    const char *name, uint64_t address,
-						    enum ss_async_task_status status,
-						    const char *coroutine, uint32_t line)
+static inline struct ss_task *sample_add_task(struct ss_snapshot *snapshot,
+					      const char *name, uint64_t address,
+					      enum ss_task_status status,
+					      const char *coroutine, uint32_t line)
 {
 	const struct ss_frame frames[] = { sample_coroutine(coroutine, line),
 					   sample_coroutine("main", 9) };
-	struct ss_async_task *task = ss_vector_push(&snapshot->async_tasks);
+	struct ss_task *task = ss_vector_push(&snapshot->tasks[SS_TASK_ASYNCIO]);
 
 	assert_non_null(task);
-	*task = (struct ss_async_task){
+	*task = (struct ss_task){
+		.kind = SS_TASK_ASYNCIO,
 		.name = name,
-		.address = address,
+		.id = address,
 		.status = status,
-		.awaited_type = status == SS_ASYNC_TASK_WAITING ? "Future" : NULL,
+		.wait_reason = status == SS_STATUS_WAITING ? "Future" : NULL,
 		.tid = SAMPLE_LOOP,
 		.frame_count = SS_ARRAY_SIZE(frames),
 	};

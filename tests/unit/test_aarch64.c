@@ -212,7 +212,7 @@ static struct ss_capture *make_capture(const char *path, const struct dump *dump
 static void check_names(const struct ss_snapshot *snapshot, const char *const *wanted,
 			size_t count)
 {
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
+	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0);
 
 	for (size_t i = 0; i < thread->frame_count && i < count; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
@@ -258,7 +258,7 @@ static void check_stack(const char *flavour, bool with_signal)
 		check_names(snapshot, interrupted, SS_ARRAY_SIZE(interrupted));
 	else
 		check_names(snapshot, plain, SS_ARRAY_SIZE(plain));
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
+	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0);
 	assert_int_equal(ss_snapshot_frame(snapshot, thread, 1)->source,
 			 wanted_source(flavour));
 	ss_snapshot_free(snapshot);

@@ -25,10 +25,10 @@ static struct ss_snapshot *make(const int *owners, const unsigned *rounds)
 	snapshot->waits = calloc(THREADS, sizeof(*snapshot->waits));
 	assert_true(snapshot->facts && snapshot->waits);
 	for (int i = 0; i < THREADS; i++) {
-		struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+		struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 		struct ss_thread_facts *facts = ss_vector_push(&snapshot->facts->threads);
 		assert_true(thread && facts);
-		*thread = (struct ss_thread){ .tid = FIRST_TID + i, .state = 'S' };
+		*thread = (struct ss_task){ .tid = FIRST_TID + i, .state = 'S' };
 		facts->tid = thread->tid;
 		facts->call.number = -1;
 		facts->freeze_round = rounds[i];
@@ -147,7 +147,7 @@ static enum ss_verdict judge(const int *owners, uint64_t runs, uint64_t run_ns)
 
 	for (size_t i = 0; i < THREADS; i++) {
 		struct ss_frame frame = { .pc = i + 1, .symbol = "f" };
-		struct ss_thread *thread = &snapshot->threads.items[i];
+		struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
 		thread->frame_count = 1;
 		assert_true(ss_snapshot_add_stack(snapshot, &frame, 1, SS_END_ROOT,
 						  &thread->stack_id));

@@ -33,13 +33,14 @@ static void setup(struct sample *sample, const char *function)
 	sample->snapshot->process =
 		(struct ss_process){ .pid = FIRST_TID, .inner_pid = FIRST_TID };
 	for (int i = 0; i < THREADS; i++) {
-		struct ss_thread *thread = ss_vector_push(&sample->snapshot->threads);
+		struct ss_task *thread =
+			ss_vector_push(&sample->snapshot->tasks[SS_TASK_THREAD]);
 		assert_non_null(thread);
-		*thread = (struct ss_thread){ .tid = FIRST_TID + i,
-					      .inner_tid = FIRST_TID + i,
-					      .name = i == 1 ? "owner" : "other",
-					      .state = 'S',
-					      .frame_count = 1 };
+		*thread = (struct ss_task){ .tid = FIRST_TID + i,
+					    .inner_tid = FIRST_TID + i,
+					    .name = i == 1 ? "owner" : "other",
+					    .state = 'S',
+					    .frame_count = 1 };
 		assert_true(ss_snapshot_add_stack(sample->snapshot, &frame, 1,
 						  SS_END_ROOT, &thread->stack_id));
 	}
@@ -58,10 +59,12 @@ static void setup(struct sample *sample, const char *function)
 
 static bool fill(struct sample *sample)
 {
-	struct ss_diagnosis d = { .snapshot = sample->snapshot,
-				  .thread = &sample->snapshot->threads.items[0],
-				  .facts = &sample->facts,
-				  .wait = &sample->wait };
+	struct ss_diagnosis d = {
+		.snapshot = sample->snapshot,
+		.thread = &sample->snapshot->tasks[SS_TASK_THREAD].items[0],
+		.facts = &sample->facts,
+		.wait = &sample->wait
+	};
 
 	sample->wait = (struct ss_wait){ .fd = -1, .timeout_ns = -1, .left_ns = -1 };
 	sample->facts.lock.bytes = (const uint8_t *)sample->words;
@@ -94,7 +97,7 @@ static void test_owner(void **state)
 	assert_true(sample.wait.self_owned);
 	/* it has ended since, or there is none of that id */
 	sample.words[2] = FIRST_TID + 1;
-	sample.snapshot->threads.items[1].state = 'Z';
+	sample.snapshot->tasks[SS_TASK_THREAD].items[1].state = 'Z';
 	assert_true(fill(&sample));
 	check_owner(&sample, 0, SS_OWNER_GONE);
 	assert_int_equal(sample.wait.owner_unknown_tid, FIRST_TID + 1);
@@ -117,7 +120,7 @@ static void test_namespaces(void **state)
 	setup(&sample, "pthread_mutex_lock");
 	sample.snapshot->process.inner_pid = 1;
 	for (int i = 0; i < THREADS; i++)
-		sample.snapshot->threads.items[i].inner_tid = 1 + i;
+		sample.snapshot->tasks[SS_TASK_THREAD].items[i].inner_tid = 1 + i;
 	sample.words[2] = 2;
 	assert_true(fill(&sample));
 	check_owner(&sample, FIRST_TID + 1, SS_OWNER_UNSPECIFIED);
@@ -137,10 +140,11 @@ static void test_other_process(void **state)
 
 	(void)state;
 	setup(&sample, "pthread_mutex_lock");
-	struct ss_thread *thread = other ? ss_vector_push(&other->threads) : NULL;
+	struct ss_task *thread = other ? ss_vector_push(&other->tasks[SS_TASK_THREAD]) :
+					 NULL;
 	struct ss_snapshot **slot = ss_vector_push(&sample.snapshot->others);
 	assert_true(thread && slot);
-	*thread = (struct ss_thread){ .tid = 50, .inner_tid = 50, .name = "b" };
+	*thread = (struct ss_task){ .tid = 50, .inner_tid = 50, .name = "b" };
 	other->process = (struct ss_process){ .pid = 40, .name = "server" };
 	other->first = sample.snapshot;
 	*slot = other;
@@ -207,7 +211,7 @@ static void test_joins(void **state)
 	assert_true(fill(&sample));
 	assert_int_equal(sample.wait.kind, SS_WAIT_JOIN);
 	check_owner(&sample, FIRST_TID + 1, SS_OWNER_UNSPECIFIED);
-	sample.snapshot->threads.items[1].thread_pointer = LOCK - 720;
+	sample.snapshot->tasks[SS_TASK_THREAD].items[1].thread_pointer = LOCK - 720;
 	assert_true(fill(&sample));
 	check_owner(&sample, FIRST_TID + 1, SS_OWNER_UNSPECIFIED);
 	/* the id is another one's than that of the structure */

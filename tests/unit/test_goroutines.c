@@ -137,7 +137,7 @@ static void test_versions(void **state)
 		assert_int_equal(found.items.count, COUNT);
 		struct ss_go_goroutine one = at(&found, 0);
 		assert_int_equal(one.id, COUNT);
-		assert_int_equal(one.status, SS_GOROUTINE_WAITING);
+		assert_int_equal(one.status, SS_STATUS_WAITING);
 		assert_string_equal(one.wait_reason, "IO wait");
 		assert_int_equal(one.since, 1000);
 		assert_int_equal(one.pc, 0x401000);
@@ -147,15 +147,15 @@ static void test_versions(void **state)
 		assert_int_equal(one.run_mark != 0, minor != 20 && minor != 25);
 		assert_true(one.run_mark == 0 || one.run_mark != at(&found, 1).run_mark);
 		one = at(&found, 1);
-		assert_int_equal(one.status, SS_GOROUTINE_RUNNING);
+		assert_int_equal(one.status, SS_STATUS_RUNNING);
 		assert_int_equal(one.pc, 0);
 		assert_int_equal(one.thread, 4711);
 		one = at(&found, 2);
-		assert_int_equal(one.status, SS_GOROUTINE_SYSCALL);
+		assert_int_equal(one.status, SS_STATUS_SYSCALL);
 		assert_int_equal(one.pc, 0x402000);
 		assert_int_equal(one.sp, STACKS + 2 * STACK_SIZE + 0x600);
-		assert_int_equal(at(&found, 3).status, SS_GOROUTINE_RUNNABLE);
-		assert_int_equal(at(&found, 4).status, SS_GOROUTINE_WAITING);
+		assert_int_equal(at(&found, 3).status, SS_STATUS_RUNNABLE);
+		assert_int_equal(at(&found, 4).status, SS_STATUS_WAITING);
 		assert_null(at(&found, 4).wait_reason);
 		ss_go_goroutines_deinit(&found);
 	}

@@ -44,7 +44,8 @@ static void assert_order(const struct ss_snapshot *snapshot, const pid_t *wanted
 	assert_int_equal(grouping->count, count);
 	for (size_t i = 0; i < count; i++) {
 		size_t first = grouping->groups[i].members[0];
-		assert_int_equal(ss_snapshot_thread(snapshot, first)->tid, wanted[i]);
+		assert_int_equal(ss_snapshot_task(snapshot, SS_TASK_THREAD, first)->tid,
+				 wanted[i]);
 	}
 }
 
@@ -74,9 +75,9 @@ static void test_classes(void **state)
 	add_waiting(snapshot, 107, 5, &uring);
 	add_waiting(snapshot, 108, 6, &idle); /* owns the lock */
 	add_waiting(snapshot, 109, 7, &disk);
-	snapshot->threads.items[9].state = 'D';
+	snapshot->tasks[SS_TASK_THREAD].items[9].state = 'D';
 	add_waiting(snapshot, 110, 9, NULL);
-	snapshot->threads.items[10].state = 'R';
+	snapshot->tasks[SS_TASK_THREAD].items[10].state = 'R';
 	struct ss_deadlock *slot = ss_vector_push(&snapshot->deadlocks);
 	assert_non_null(slot);
 	*slot = deadlock;

@@ -25,8 +25,8 @@ static struct ss_frame language_frame(enum ss_frame_kind kind, const char *symbo
 }
 
 /* A Java thread: these methods, the innermost first, between native frames. */
-static struct ss_thread *add(struct ss_snapshot *snapshot, pid_t tid,
-			     enum ss_wait_kind kind, const char *const *methods)
+static struct ss_task *add(struct ss_snapshot *snapshot, pid_t tid,
+			   enum ss_wait_kind kind, const char *const *methods)
 {
 	struct ss_frame frames[FRAMES_MAX];
 	size_t count = 0;
@@ -37,12 +37,13 @@ static struct ss_thread *add(struct ss_snapshot *snapshot, pid_t tid,
 	frames[count++] =
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x20, "JavaCalls::call_helper");
 	frames[count++] = sample_frame(snapshot, SAMPLE_LIBC, 0x30, "start_thread");
-	struct ss_thread *thread =
+	struct ss_task *thread =
 		sample_add_thread(snapshot, tid, "shop", frames, count, SS_END_ROOT);
-	snapshot->waits = realloc(snapshot->waits,
-				  snapshot->threads.count * sizeof(*snapshot->waits));
+	snapshot->waits = realloc(snapshot->waits, snapshot->tasks[SS_TASK_THREAD].count *
+							   sizeof(*snapshot->waits));
 	assert_non_null(snapshot->waits);
-	snapshot->waits[snapshot->threads.count - 1] = (struct ss_wait){ .kind = kind };
+	snapshot->waits[snapshot->tasks[SS_TASK_THREAD].count - 1] =
+		(struct ss_wait){ .kind = kind };
 	return thread;
 }
 
@@ -51,8 +52,8 @@ static struct ss_thread *add(struct ss_snapshot *snapshot, pid_t tid,
 
 static void set_waits(struct ss_snapshot *snapshot)
 {
-	for (size_t i = 0; i < snapshot->threads.count; i++)
-		snapshot->threads.items[i].wait = &snapshot->waits[i];
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++)
+		snapshot->tasks[SS_TASK_THREAD].items[i].wait = &snapshot->waits[i];
 }
 
 static void find_locks(struct ss_snapshot *snapshot)

@@ -14,14 +14,17 @@ enum { TICKS = 4 };
 
 static void add_goroutine(struct sample_recording *s, uint64_t tick, uint32_t stack)
 {
-	const struct ss_goroutine goroutine = { .id = 7, .status = SS_GOROUTINE_WAITING };
-	const struct ss_written_goroutine written = { .tick = tick,
-						      .process = s->process,
-						      .thread = SS_ID_NONE,
-						      .stack = stack,
-						      .goroutine = &goroutine };
+	const struct ss_task goroutine = { .kind = SS_TASK_GOROUTINE,
+					   .id = 7,
+					   .name = "",
+					   .status = SS_STATUS_WAITING };
+	const struct ss_written_task written = { .tick = tick,
+						 .process = s->process,
+						 .thread = SS_ID_NONE,
+						 .stack = stack,
+						 .task = &goroutine };
 
-	ss_writer_goroutine(s->writer, &written);
+	ss_writer_task(s->writer, &written);
 }
 
 /* The runs of a goroutine follow each other, whatever the order of its ticks is. */
@@ -57,7 +60,7 @@ static void test_goroutine_order(void **state)
 	}
 	assert_null(ss_writer_finish(s.writer, &summary));
 	assert_null(ss_recording_open_fd(copy_of(s.fd, size_of(s.fd)), &recording));
-	assert_int_equal(ss_recording_goroutine_count(recording), SS_ARRAY_SIZE(claimed));
+	assert_int_equal(ss_recording_task_count(recording), SS_ARRAY_SIZE(claimed));
 	assert_null(ss_load_recording(profile, recording, "file", &load));
 	assert_int_equal(profile->threads.count, 2);
 	const struct ss_profile_thread *goroutine = &profile->threads.items[1];

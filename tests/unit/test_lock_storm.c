@@ -100,8 +100,9 @@ static void look(struct ss_target *target, struct ss_session *session, enum ss_m
 		ss_snapshot_symbolize(snapshot, session, SS_NO_SOURCE | SS_NO_INLINES));
 	assert_null(ss_snapshot_diagnose(snapshot, NULL));
 	counts->deadlocks += ss_snapshot_deadlock_count(snapshot);
-	for (size_t i = 0; i < ss_snapshot_thread_count(snapshot); i++) {
-		const struct ss_thread *thread = ss_snapshot_thread(snapshot, i);
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		counts->owners += thread->wait && thread->wait->owner_tid;
 	}
 	ss_snapshot_free(snapshot);

@@ -48,7 +48,7 @@ static struct ss_snapshot *make_stack(const char *const *names, size_t count)
 	assert_non_null(snapshot);
 	for (size_t i = 0; i < count; i++)
 		frames[i] = (struct ss_frame){ .pc = i + 1, .symbol = names[i] };
-	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+	struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 	assert_non_null(thread);
 	thread->frame_count = count;
 	assert_true(ss_snapshot_add_stack(snapshot, frames, count, SS_END_ROOT,
@@ -61,8 +61,8 @@ static struct ss_wait_function function_of(const char *inner, const char *middle
 {
 	const char *const names[] = { inner, middle, outer };
 	struct ss_snapshot *snapshot = make_stack(names, 3);
-	struct ss_wait_function found =
-		ss_wait_function_find(snapshot, &snapshot->threads.items[0]);
+	struct ss_wait_function found = ss_wait_function_find(
+		snapshot, &snapshot->tasks[SS_TASK_THREAD].items[0]);
 
 	ss_snapshot_free(snapshot);
 	return found;

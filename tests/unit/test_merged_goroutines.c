@@ -17,16 +17,19 @@ static struct ss_snapshot *new_snapshot(uint64_t stay, uint64_t leak)
 	struct ss_snapshot *snapshot = sample_new();
 
 	for (uint64_t id = 1; id <= stay + leak; id++) {
-		struct ss_goroutine *slot = ss_vector_push(&snapshot->goroutines);
+		struct ss_task *slot =
+			ss_vector_push(&snapshot->tasks[SS_TASK_GOROUTINE]);
 		const struct ss_frame frame =
 			sample_frame(snapshot, SAMPLE_PROGRAM, id <= stay ? 0x10 : 0x20,
 				     id <= stay ? "main.stay" : "main.leak");
 		assert_non_null(slot);
-		*slot = (struct ss_goroutine){ .id = id,
-					       .status = SS_GOROUTINE_WAITING,
-					       .wait_reason = "chan receive",
-					       .end = SS_END_ROOT,
-					       .frame_count = 1 };
+		*slot = (struct ss_task){ .kind = SS_TASK_GOROUTINE,
+					  .name = "",
+					  .id = id,
+					  .status = SS_STATUS_WAITING,
+					  .wait_reason = "chan receive",
+					  .end = SS_END_ROOT,
+					  .frame_count = 1 };
 		assert_true(ss_snapshot_add_stack(snapshot, &frame, 1, SS_END_ROOT,
 						  &slot->stack_id));
 	}
@@ -82,8 +85,8 @@ static void test_series(void **state)
 	const struct ss_snapshots snapshots = { .items = items, .count = COUNT };
 
 	(void)state;
-	b->goroutine_problem = PROBLEM;
-	c->goroutines_unread = 500;
+	b->coverage[SS_TASK_GOROUTINE].problem = PROBLEM;
+	c->coverage[SS_TASK_GOROUTINE].unread = 500;
 	assert_text(
 		&snapshots, false, 10, false,
 		"10 goroutines, 9 in the first snapshot; those on no thread: 2 groups; "
@@ -121,7 +124,7 @@ static void test_changes(void **state)
 	assert_no_text(&snapshots, true, "gone");
 	assert_text(&snapshots, true, 10, true, "\"goroutines\":null");
 	assert_text(&snapshots, true, 10, true, "not read in the second snapshot\"");
-	b->goroutine_problem = PROBLEM;
+	b->coverage[SS_TASK_GOROUTINE].problem = PROBLEM;
 	assert_text(&snapshots, true, 10, false, PROBLEM);
 	assert_text(&snapshots, true, 10, true, PROBLEM);
 	assert_text(&snapshots, true, 0, false, "");
@@ -132,13 +135,13 @@ static void test_changes(void **state)
 	items[0] = c;
 	assert_text(&snapshots, true, 10, false,
 		    "unchanged: 8 goroutines in 2 groups; -a shows them\n");
-	for (size_t i = 0; i < c->goroutines.count; i++)
-		c->goroutines.items[i].id += 4;
+	for (size_t i = 0; i < c->tasks[SS_TASK_GOROUTINE].count; i++)
+		c->tasks[SS_TASK_GOROUTINE].items[i].id += 4;
 	assert_text(&snapshots, true, SIZE_MAX, false,
 		    "as many as before, of which 3 remain: 7 goroutines");
 	assert_text(&snapshots, true, SIZE_MAX, true, "\"change\":\"unchanged\"");
 	items[0] = items[1] = b;
-	b->goroutine_problem = NULL;
+	b->coverage[SS_TASK_GOROUTINE].problem = NULL;
 	assert_text(&snapshots, true, 10, false, "");
 }
 
@@ -151,9 +154,9 @@ static void test_several(void **state)
 	const struct ss_snapshots snapshots = { .items = items, .count = 2 };
 
 	(void)state;
-	for (size_t i = 0; i < a->goroutines.count; i++) {
-		struct ss_goroutine *first = &a->goroutines.items[i];
-		struct ss_goroutine *last = &b->goroutines.items[i];
+	for (size_t i = 0; i < a->tasks[SS_TASK_GOROUTINE].count; i++) {
+		struct ss_task *first = &a->tasks[SS_TASK_GOROUTINE].items[i];
+		struct ss_task *last = &b->tasks[SS_TASK_GOROUTINE].items[i];
 		first->id = last->id = 1 + i / 2;
 		first->runtime = i % 2 ? "/x/libb.so" : "/x/liba.so";
 		last->runtime = "/x/liba.so";

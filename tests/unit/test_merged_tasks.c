@@ -44,17 +44,16 @@ static struct ss_snapshot *make(size_t index)
 
 	for (uint64_t i = 0; i < (index == 0 ? 1 : 2); i++)
 		sample_add_task(snapshot, i ? "fetch-2" : "fetch-1", 0x10 + i,
-				SS_ASYNC_TASK_WAITING, "fetch", (uint32_t)(5 + index));
+				SS_STATUS_WAITING, "fetch", (uint32_t)(5 + index));
 	if (index == 1)
-		sample_add_task(snapshot, "passes", 0x20, SS_ASYNC_TASK_READY, "fetch",
-				5);
+		sample_add_task(snapshot, "passes", 0x20, SS_STATUS_RUNNABLE, "fetch", 5);
 	for (uint64_t i = 0; i < 2; i++) {
-		struct ss_async_task *task =
+		struct ss_task *task =
 			sample_add_task(snapshot, i ? "waits-2" : "waits-1", 0x30 + i,
-					SS_ASYNC_TASK_WAITING, "join", 30);
+					SS_STATUS_WAITING, "join", 30);
 		task->awaited = awaited;
 		task->awaited_count = index == 0 || i == 0 ? 1 : 2;
-		task->awaited_type = "_GatheringFuture";
+		task->wait_reason = "_GatheringFuture";
 	}
 	return snapshot;
 }
@@ -68,7 +67,7 @@ static void test_merged(void **state)
 	const struct ss_snapshots snapshots = { .items = items, .count = COUNT };
 
 	(void)state;
-	b->async_tasks_unread = 7;
+	b->coverage[SS_TASK_ASYNCIO].unread = 7;
 	assert_text(&snapshots, 20, false,
 		    "\n4 tasks of asyncio, 3 in the first snapshot; 3 groups; up to 7 "
 		    "more could not be read\n");
@@ -79,7 +78,7 @@ static void test_merged(void **state)
 		    "  #0  fetch at /srv/shop.py:7 [python]\n  #1  main at "
 		    "/srv/shop.py:9 [python]\n");
 	assert_text(&snapshots, 20, false,
-		    "\nin 1 of 3 snapshots: 1 task, ready, event loop of thread 100: "
+		    "\nin 1 of 3 snapshots: 1 task, runnable, event loop of thread 100: "
 		    "passes\n");
 	assert_text(&snapshots, 20, false,
 		    "\nin all snapshots: 2 tasks, waiting for other tasks, event loop of "
@@ -102,7 +101,8 @@ static void test_none(void **state)
 	(void)state;
 	assert_text(&snapshots, 20, false, "");
 	assert_text(&snapshots, 20, true, "\"tasks\":[],\"tasks_problem\":null");
-	snapshot->async_tasks_problem = "tasks of asyncio are not shown: no";
+	snapshot->coverage[SS_TASK_ASYNCIO].problem =
+		"tasks of asyncio are not shown: no";
 	assert_text(&snapshots, 20, false, "\ntasks of asyncio are not shown: no\n");
 }
 

@@ -28,13 +28,13 @@ static void make(struct family *family)
 		snapshot->facts = ss_facts_new();
 		snapshot->waits = calloc(1, sizeof(*snapshot->waits));
 		assert_true(snapshot->facts && snapshot->waits);
-		struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+		struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 		struct ss_thread_facts *facts = ss_vector_push(&snapshot->facts->threads);
 		assert_true(thread && facts);
 		snapshot->process.pid = FIRST_PID + i;
-		*thread = (struct ss_thread){ .tid = FIRST_PID + i,
-					      .state = 'S',
-					      .wait = snapshot->waits };
+		*thread = (struct ss_task){ .tid = FIRST_PID + i,
+					    .state = 'S',
+					    .wait = snapshot->waits };
 		*facts =
 			(struct ss_thread_facts){ .tid = thread->tid, .unchanged = true };
 		snapshot->waits->fd = -1;

@@ -92,7 +92,7 @@ static void look(struct ss_target *target, struct ss_session *session, enum ss_m
 	ss_capture_free(capture);
 	assert_null(ss_snapshot_diagnose(snapshot, NULL));
 	counts->cycles += ss_snapshot_cycle_count(snapshot);
-	const struct ss_wait *wait = ss_snapshot_thread(snapshot, 0)->wait;
+	const struct ss_wait *wait = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)->wait;
 	counts->owners += wait && wait->owner_tid && wait->owner_pid;
 	counts->backs += wait && wait->chain_length && wait->chain[0].thread->wait &&
 			 wait->chain[0].thread->wait->owner_tid;

@@ -36,10 +36,11 @@ static void add(struct ss_snapshot *snapshot, pid_t tid, enum ss_wait_kind kind,
 								  SAMPLE_PROGRAM,
 			offset_of(functions[count]), functions[count]);
 	sample_add_thread(snapshot, tid, "shop", frames, count, SS_END_ROOT);
-	snapshot->waits = realloc(snapshot->waits,
-				  snapshot->threads.count * sizeof(*snapshot->waits));
+	snapshot->waits = realloc(snapshot->waits, snapshot->tasks[SS_TASK_THREAD].count *
+							   sizeof(*snapshot->waits));
 	assert_non_null(snapshot->waits);
-	snapshot->waits[snapshot->threads.count - 1] = (struct ss_wait){ .kind = kind };
+	snapshot->waits[snapshot->tasks[SS_TASK_THREAD].count - 1] =
+		(struct ss_wait){ .kind = kind };
 }
 
 #define ADD(snapshot, tid, kind, ...)                                                    \
@@ -49,9 +50,10 @@ static void find(struct ss_snapshot *snapshot, const char *text)
 {
 	struct ss_wait_table *table = NULL;
 
-	for (size_t i = 0; i < snapshot->threads.count; i++) {
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
 		if (snapshot->waits[i].kind != SS_WAIT_OTHER)
-			snapshot->threads.items[i].wait = &snapshot->waits[i];
+			snapshot->tasks[SS_TASK_THREAD].items[i].wait =
+				&snapshot->waits[i];
 	}
 	assert_null(ss_wait_table_new(&table));
 	assert_null(ss_wait_table_add(table, "test", text, strlen(text)));
@@ -146,7 +148,7 @@ static void test_threads_of_the_jdk(void **state)
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		ADD(snapshot, 100 + (pid_t)i, SS_WAIT_CONDVAR, "__cond_wait",
 		    cases[i].function, "thread_entry");
-		snapshot->threads.items[i].name = cases[i].name;
+		snapshot->tasks[SS_TASK_THREAD].items[i].name = cases[i].name;
 	}
 	find(snapshot, "");
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++)
@@ -252,10 +254,10 @@ static void add_worker(struct ss_snapshot *snapshot, pid_t tid, const char *name
 	}
 	sample_add_thread(snapshot, tid, name, frames, SS_ARRAY_SIZE(frames),
 			  SS_END_ROOT);
-	snapshot->waits = realloc(snapshot->waits,
-				  snapshot->threads.count * sizeof(*snapshot->waits));
+	snapshot->waits = realloc(snapshot->waits, snapshot->tasks[SS_TASK_THREAD].count *
+							   sizeof(*snapshot->waits));
 	assert_non_null(snapshot->waits);
-	snapshot->waits[snapshot->threads.count - 1] =
+	snapshot->waits[snapshot->tasks[SS_TASK_THREAD].count - 1] =
 		(struct ss_wait){ .kind = SS_WAIT_CONDVAR };
 }
 

@@ -84,7 +84,7 @@ static void add_modules(struct ss_snapshot *snapshot)
 static void add_thread(struct ss_snapshot *snapshot)
 {
 	struct ss_frame *frames = calloc(FRAMES, sizeof(*frames));
-	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+	struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 
 	assert_true(frames && thread);
 	for (size_t i = 0; i < FRAMES; i++) {
@@ -97,7 +97,7 @@ static void add_thread(struct ss_snapshot *snapshot)
 			.lookup_offset = 0x30,
 		};
 	}
-	*thread = (struct ss_thread){ .tid = 43, .name = "t", .state = 'S' };
+	*thread = (struct ss_task){ .tid = 43, .name = "t", .state = 'S' };
 	assert_true(ss_snapshot_add_stack(snapshot, frames, FRAMES, SS_END_ROOT,
 					  &thread->stack_id));
 	free(frames);

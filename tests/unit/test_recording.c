@@ -549,11 +549,13 @@ static void test_lifetimes(void **state)
 	assert_int_equal(ss_recording_module(recording, 1)->end_ns, 7);
 	struct ss_snapshot *snapshot = NULL;
 	assert_null(ss_recording_snapshot(recording, 0, 0, &snapshot));
-	assert_int_equal(ss_snapshot_thread_count(snapshot), 2);
-	assert_string_equal(ss_snapshot_thread(snapshot, 1)->name, "third");
-	assert_int_equal(
-		ss_snapshot_frame(snapshot, ss_snapshot_thread(snapshot, 0), 1)->offset,
-		2);
+	assert_int_equal(ss_snapshot_task_count(snapshot, SS_TASK_THREAD), 2);
+	assert_string_equal(ss_snapshot_task(snapshot, SS_TASK_THREAD, 1)->name, "third");
+	assert_int_equal(ss_snapshot_frame(snapshot,
+					   ss_snapshot_task(snapshot, SS_TASK_THREAD, 0),
+					   1)
+				 ->offset,
+			 2);
 	ss_snapshot_free(snapshot);
 	ss_recording_close(recording);
 	sample_close(&s);

@@ -80,11 +80,11 @@ static struct ss_snapshot *make_snapshot(const struct ss_capture *capture)
 	};
 
 	assert_non_null(snapshot);
-	struct ss_thread *thread = &snapshot->threads.items[0];
+	struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[0];
 	assert_true(ss_snapshot_add_stack(snapshot, frames, SS_ARRAY_SIZE(frames),
 					  SS_END_ROOT, &thread->stack_id));
 	thread->end = SS_END_ROOT;
-	snapshot->threads.items[1].native_reason = "it ran";
+	snapshot->tasks[SS_TASK_THREAD].items[1].native_reason = "it ran";
 	*ss_vector_push(&snapshot->references) = (struct ss_lock_reference){
 		.futex = 0x4000, .frame = 4, .module_index = -1, .call_file = "lock.c"
 	};
@@ -100,18 +100,19 @@ static struct ss_snapshot *make_snapshot(const struct ss_capture *capture)
 	size_t *awaited = ss_snapshot_alloc(snapshot, 1, sizeof(*awaited));
 	*awaited = 1;
 	for (int i = 0; i < 2; i++)
-		*ss_vector_push(&snapshot->async_tasks) = (struct ss_async_task){
-			.address = i ? 0x7000 : 0x6000,
+		*ss_vector_push(&snapshot->tasks[SS_TASK_ASYNCIO]) = (struct ss_task){
+			.kind = SS_TASK_ASYNCIO,
+			.id = i ? 0x7000 : 0x6000,
 			.name = i ? "Task-2" : "Task-1",
-			.awaited_type = i ? NULL : "Task",
+			.wait_reason = i ? NULL : "Task",
 			.awaited = awaited,
 			.awaited_count = i ? 0 : 1,
-			.status = i ? SS_ASYNC_TASK_READY : SS_ASYNC_TASK_WAITING,
+			.status = i ? SS_STATUS_RUNNABLE : SS_STATUS_WAITING,
 			.tid = TID,
 			.stack_id = thread->stack_id,
 		};
-	snapshot->async_tasks_changed = 3;
-	snapshot->async_tasks_known = true;
+	snapshot->coverage[SS_TASK_ASYNCIO].changed = 3;
+	snapshot->coverage[SS_TASK_ASYNCIO].known = true;
 	return snapshot;
 }
 
@@ -140,7 +141,7 @@ static void test_same(void **state)
 {
 	struct ss_capture *capture = make_saved();
 	struct ss_snapshot *snapshot = unwind(capture, true);
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
+	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0);
 
 	(void)state;
 	assert_int_equal(thread->frame_count, 5);
@@ -154,21 +155,22 @@ static void test_same(void **state)
 	assert_true(ss_snapshot_frame(snapshot, thread, 3)->replaced);
 	assert_int_equal(ss_snapshot_frame(snapshot, thread, 3)->omitted, 0);
 	assert_int_equal(ss_snapshot_frame(snapshot, thread, 4)->omitted, 70000);
-	assert_string_equal(ss_snapshot_thread(snapshot, 1)->native_reason, "it ran");
+	assert_string_equal(ss_snapshot_task(snapshot, SS_TASK_THREAD, 1)->native_reason,
+			    "it ran");
 	assert_int_equal(snapshot->references.count, 1);
 	assert_int_equal(snapshot->references.items[0].frame, 4);
 	assert_string_equal(snapshot->references.items[0].call_file, "lock.c");
 	assert_string_equal(ss_snapshot_runtime(snapshot, 0)->version, "CPython 3.11.2");
 	assert_int_equal(snapshot->runtime_locks.items[0].owner, TID);
 	assert_int_equal(snapshot->runtime_locks.items[0].end, 0x5020);
-	assert_int_equal(ss_snapshot_async_task_count(snapshot), 2);
-	const struct ss_async_task *task = ss_snapshot_async_task(snapshot, 0);
+	assert_int_equal(ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO), 2);
+	const struct ss_task *task = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, 0);
 	assert_string_equal(task->name, "Task-1");
 	assert_int_equal(task->awaited[0], 1);
-	assert_int_equal(task->address, 0x6000);
+	assert_int_equal(task->id, 0x6000);
 	assert_int_equal(task->frame_count, 5);
-	assert_int_equal(snapshot->async_tasks_changed, 3);
-	assert_true(ss_snapshot_async_tasks_known(snapshot));
+	assert_int_equal(snapshot->coverage[SS_TASK_ASYNCIO].changed, 3);
+	assert_true(ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->known);
 	ss_snapshot_free(snapshot);
 	ss_capture_free(capture);
 }
@@ -178,7 +180,7 @@ static void test_not_native(void **state)
 {
 	struct ss_capture *capture = make_saved();
 	struct ss_snapshot *snapshot = unwind(capture, false);
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
+	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0);
 
 	(void)state;
 	assert_int_equal(thread->frame_count, 4);
@@ -203,7 +205,7 @@ static void test_nothing(void **state)
 	(void)close(fd);
 	ss_snapshot_free(snapshot);
 	snapshot = unwind(capture, false);
-	assert_int_equal(snapshot->threads.count, 2);
+	assert_int_equal(snapshot->tasks[SS_TASK_THREAD].count, 2);
 	ss_snapshot_free(snapshot);
 	ss_capture_free(capture);
 }
@@ -243,14 +245,15 @@ static bool is_read(const struct ss_capture *capture, bool native)
 	struct ss_snapshot *snapshot = unwind(capture, native);
 
 	assert_non_null(snapshot);
-	assert_int_equal(snapshot->threads.count, 2);
+	assert_int_equal(snapshot->tasks[SS_TASK_THREAD].count, 2);
 	const bool read = snapshot->runtimes.count == 1;
 	if (!read) {
-		assert_int_equal(ss_snapshot_thread(snapshot, 0)->frame_count, 1);
+		assert_int_equal(
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)->frame_count, 1);
 		assert_int_equal(snapshot->runtimes.count, 0);
 		assert_int_equal(snapshot->runtime_locks.count, 0);
 		assert_int_equal(snapshot->references.count, 0);
-		assert_int_equal(snapshot->async_tasks.count, 0);
+		assert_int_equal(snapshot->tasks[SS_TASK_ASYNCIO].count, 0);
 	}
 	ss_snapshot_free(snapshot);
 	return read;
@@ -281,11 +284,11 @@ static void test_earlier(void **state)
 	assert_true(ss_saved_stacks_open_earlier(capture, snapshot, &saved));
 	assert_non_null(saved);
 	assert_int_equal(snapshot->runtimes.count, 0);
-	assert_int_equal(snapshot->async_tasks.count, 0);
-	assert_int_equal(snapshot->async_tasks_changed, 0);
-	assert_int_equal(snapshot->async_tasks_unread, 0);
-	assert_false(snapshot->async_tasks_known);
-	assert_null(snapshot->async_tasks_problem);
+	assert_int_equal(snapshot->tasks[SS_TASK_ASYNCIO].count, 0);
+	assert_int_equal(snapshot->coverage[SS_TASK_ASYNCIO].changed, 0);
+	assert_int_equal(snapshot->coverage[SS_TASK_ASYNCIO].unread, 0);
+	assert_false(snapshot->coverage[SS_TASK_ASYNCIO].known);
+	assert_null(snapshot->coverage[SS_TASK_ASYNCIO].problem);
 	ss_saved_stacks_free(saved);
 	ss_snapshot_free(snapshot);
 	ss_capture_free(capture);
@@ -322,8 +325,8 @@ static void count_frames(const struct ss_capture *previous, struct ss_capture *c
 	ss_capture_keep_stacks(capture, previous);
 	assert_false(ss_capture_has_stacks(capture));
 	assert_null(ss_capture_unwind(capture, session, &options, &snapshot));
-	*ret_first = ss_snapshot_thread(snapshot, 0)->frame_count;
-	*ret_second = ss_snapshot_thread(snapshot, 1)->frame_count;
+	*ret_first = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)->frame_count;
+	*ret_second = ss_snapshot_task(snapshot, SS_TASK_THREAD, 1)->frame_count;
 	ss_snapshot_free(snapshot);
 }
 

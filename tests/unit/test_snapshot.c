@@ -89,11 +89,11 @@ static void test_recount(void **state)
 	struct ss_frame frames[3] = { { .pc = 1 }, { .pc = 2 }, { .pc = 3 } };
 
 	(void)state;
-	struct ss_thread *thread = ss_vector_push(&s->threads);
+	struct ss_task *thread = ss_vector_push(&s->tasks[SS_TASK_THREAD]);
 	thread->stack_id = add(s, frames, 3, SS_END_ROOT);
 	s->stacks.items[0].count = 2;
 	ss_snapshot_recount(s);
-	assert_int_equal(ss_snapshot_thread(s, 0)->frame_count, 2);
+	assert_int_equal(ss_snapshot_task(s, SS_TASK_THREAD, 0)->frame_count, 2);
 	assert_int_equal(ss_snapshot_frame(s, thread, 1)->pc, 2);
 	ss_snapshot_free(NULL);
 }

@@ -49,7 +49,7 @@ static struct ss_frame make_frame(const struct ss_snapshot *snapshot, uint64_t o
 static void add_thread(struct ss_snapshot *snapshot, const struct ss_frame *frames,
 		       size_t count)
 {
-	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+	struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 
 	assert_non_null(thread);
 	thread->frame_count = count;
@@ -76,7 +76,7 @@ static void test_inlines(void **state)
 	assert_null(ss_snapshot_symbolize(snapshot, session, 0));
 	ss_session_free(session); /* the names live in the snapshot */
 
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
+	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0);
 	assert_int_equal(thread->frame_count, 7);
 	static const char *const names[] = { "inner", "middle", "outer", NULL,
 					     "inner", "middle", "outer" };
@@ -118,8 +118,8 @@ static void test_flags(void **state)
 		struct ss_frame frame = make_frame(snapshot, f + 4, 1);
 		add_thread(snapshot, &frame, 1);
 		assert_null(ss_snapshot_symbolize(snapshot, session, flags[i]));
-		const struct ss_frame *named =
-			ss_snapshot_frame(snapshot, ss_snapshot_thread(snapshot, 0), 0);
+		const struct ss_frame *named = ss_snapshot_frame(
+			snapshot, ss_snapshot_task(snapshot, SS_TASK_THREAD, 0), 0);
 		assert_string_equal(named->symbol, flags[i] == SS_NO_DEMANGLE ?
 							   "_ZN1a1fEi" :
 							   "a::f(int)");
@@ -149,8 +149,9 @@ static void test_deep_recursion(void **state)
 	add_thread(snapshot, frames, 0);
 	free(frames);
 	assert_null(ss_snapshot_symbolize(snapshot, session, 0));
-	assert_int_equal(ss_snapshot_thread(snapshot, 0)->frame_count, 3 * COUNT);
-	assert_int_equal(ss_snapshot_thread(snapshot, 1)->frame_count, 0);
+	assert_int_equal(ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)->frame_count,
+			 3 * COUNT);
+	assert_int_equal(ss_snapshot_task(snapshot, SS_TASK_THREAD, 1)->frame_count, 0);
 	const struct ss_stack *stack = &snapshot->stacks.items[0];
 	assert_string_equal(stack->frames[3 * COUNT - 1].symbol, "outer");
 	ss_snapshot_free(snapshot);

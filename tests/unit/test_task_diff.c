@@ -49,22 +49,26 @@ static void assert_text(const struct ss_diff_input *input, size_t groups, bool a
 		fail_msg("'%s' is not in: %s", wanted, text);
 }
 
+#define READY SS_STATUS_RUNNABLE
+#define WAITS SS_STATUS_WAITING
+#define RUNS SS_STATUS_RUNNING
+
 /* By name: what each task does in the two snapshots, and its change. */
 static const struct {
 	const char *name;
 	uint64_t addresses[2]; /* 0: it is not there */
-	enum ss_async_task_status statuses[2];
+	enum ss_task_status statuses[2];
 	uint32_t lines[2];
 	enum ss_change change;
 } cases[] = {
-	{ "fetch-1", { 0x10, 0x10 }, { 1, 1 }, { 5, 5 }, SS_UNCHANGED },
-	{ "fetch-2", { 0x20, 0x20 }, { 1, 1 }, { 5, 5 }, SS_UNCHANGED },
-	{ "fetch-3", { 0x30, 0x30 }, { 1, 1 }, { 5, 7 }, SS_MOVED },
-	{ "fetch-4", { 0x40, 0x40 }, { 0, 1 }, { 5, 5 }, SS_UNCHANGED },
+	{ "fetch-1", { 0x10, 0x10 }, { WAITS, WAITS }, { 5, 5 }, SS_UNCHANGED },
+	{ "fetch-2", { 0x20, 0x20 }, { WAITS, WAITS }, { 5, 5 }, SS_UNCHANGED },
+	{ "fetch-3", { 0x30, 0x30 }, { WAITS, WAITS }, { 5, 7 }, SS_MOVED },
+	{ "fetch-4", { 0x40, 0x40 }, { READY, WAITS }, { 5, 5 }, SS_UNCHANGED },
 	/* It runs in one of them: where, its thread shows. */
-	{ "fetch-5", { 0x50, 0x50 }, { 2, 1 }, { 5, 5 }, SS_MOVED },
-	{ "fetch-6", { 0, 0x60 }, { 1, 1 }, { 5, 5 }, SS_NEW },
-	{ "fetch-7", { 0x70, 0 }, { 1, 1 }, { 5, 5 }, SS_GONE },
+	{ "fetch-5", { 0x50, 0x50 }, { RUNS, WAITS }, { 5, 5 }, SS_MOVED },
+	{ "fetch-6", { 0, 0x60 }, { WAITS, WAITS }, { 5, 5 }, SS_NEW },
+	{ "fetch-7", { 0x70, 0 }, { WAITS, WAITS }, { 5, 5 }, SS_GONE },
 };
 
 static struct ss_snapshot *make(size_t side)
@@ -112,7 +116,7 @@ static void test_changes(void **state)
 	assert_text(
 		&input, 20, false,
 		"\nunchanged: 1 task, waiting for Future, event loop of thread 100, was "
-		"ready: fetch-4\n");
+		"runnable: fetch-4\n");
 	assert_text(&input, 20, false,
 		    "\nmoved: 1 task, waiting for Future, event loop of thread 100: "
 		    "fetch-3\n    was in fetch at /srv/shop.py:5\n    is in fetch at "
@@ -138,10 +142,10 @@ static void test_reused_address(void **state)
 					     .after.snapshot = after };
 
 	(void)state;
-	sample_add_task(before, "Task-1", 0x10, SS_ASYNC_TASK_READY, "fetch", 5);
-	sample_add_task(after, "Task-2", 0x10, SS_ASYNC_TASK_READY, "fetch", 5);
-	sample_add_task(before, "worker", 0x20, SS_ASYNC_TASK_READY, "fetch", 5);
-	sample_add_task(after, "worker", 0x30, SS_ASYNC_TASK_READY, "fetch", 5);
+	sample_add_task(before, "Task-1", 0x10, SS_STATUS_RUNNABLE, "fetch", 5);
+	sample_add_task(after, "Task-2", 0x10, SS_STATUS_RUNNABLE, "fetch", 5);
+	sample_add_task(before, "worker", 0x20, SS_STATUS_RUNNABLE, "fetch", 5);
+	sample_add_task(after, "worker", 0x30, SS_STATUS_RUNNABLE, "fetch", 5);
 	assert_text(&input, 20, false,
 		    "\n2 tasks of asyncio: 0 unchanged, 0 moved, 2 new, 2 gone\n");
 }
@@ -160,9 +164,8 @@ static void test_running(void **state)
 		sample_add_thread(before, SAMPLE_LOOP, "shop", &frames[0], 1,
 				  SS_END_ROOT);
 		sample_add_thread(after, SAMPLE_LOOP, "shop", &frames[1], 1, SS_END_ROOT);
-		sample_add_task(before, "Task-1", 0x10, SS_ASYNC_TASK_RUNNING, "fetch",
-				0);
-		sample_add_task(after, "Task-1", 0x10, SS_ASYNC_TASK_RUNNING, "fetch", 0);
+		sample_add_task(before, "Task-1", 0x10, SS_STATUS_RUNNING, "fetch", 0);
+		sample_add_task(after, "Task-1", 0x10, SS_STATUS_RUNNING, "fetch", 0);
 		assert_text(&input, 20, false,
 			    line == 20 ? "\nunchanged: 1 task, running, on thread 100" :
 					 "\nmoved: 1 task, running, on thread 100");
@@ -178,22 +181,22 @@ static void test_not_read(void **state)
 					     .after.snapshot = after };
 
 	(void)state;
-	before->async_tasks_changed = 2;
-	after->async_tasks_unread = 1;
+	before->coverage[SS_TASK_ASYNCIO].changed = 2;
+	after->coverage[SS_TASK_ASYNCIO].unread = 1;
 	assert_text(
 		&input, 20, false,
 		"\n0 tasks of asyncio: 0 unchanged, 0 moved, 0 new, 6 gone\n"
 		"2 tasks of asyncio could not be read in the first snapshot\n"
 		"1 task of asyncio could not be read in the second snapshot: some that "
 		"are gone may still exist\n");
-	before->async_tasks_known = true;
+	before->coverage[SS_TASK_ASYNCIO].known = true;
 	assert_text(&input, 20, false,
 		    "\ntasks of asyncio are not compared: they were not read in the "
 		    "second snapshot\n");
 	assert_text(&input, 20, true, "\"tasks\":[],\"tasks_problem\":\"tasks of ");
 	assert_text(&input, 0, true, "\"tasks\":[],\"tasks_problem\":null");
-	after->async_tasks_known = true;
-	after->async_tasks_problem = "tasks of asyncio are not shown: no";
+	after->coverage[SS_TASK_ASYNCIO].known = true;
+	after->coverage[SS_TASK_ASYNCIO].problem = "tasks of asyncio are not shown: no";
 	assert_text(&input, 20, false, "\ntasks of asyncio are not shown: no\n");
 }
 

@@ -91,7 +91,7 @@ static void test_second_line_says_why_it_is_not_atomic(void **state)
 	process->consistent = false;
 	process->threads_stopped = 0;
 	sample_add_thread(snapshot, 100, "shop", stack, 1, SS_END_ROOT);
-	struct ss_thread *thread =
+	struct ss_task *thread =
 		sample_add_thread(snapshot, 101, "a", stack, 1, SS_END_ROOT);
 	assert_second_line(snapshot, "2 threads; nothing was paused, not atomic: threads "
 				     "were read one after another");
@@ -313,7 +313,7 @@ static void test_raw(void **state)
 }
 
 /* leaf, then 50,000 times a and b in turn, then main */
-static struct ss_thread *add_recursion(struct ss_snapshot *snapshot, size_t turns)
+static struct ss_task *add_recursion(struct ss_snapshot *snapshot, size_t turns)
 {
 	size_t count = 2 * turns + 2;
 	_cleanup_free_ struct ss_frame *stack = calloc(count, sizeof(*stack));

@@ -72,7 +72,7 @@ static struct ss_snapshot *walk(struct ss_capture *capture, unsigned max_frames,
 
 	assert_null(ss_capture_unwind(capture, session, &options, &snapshot));
 	ss_capture_free(capture);
-	const struct ss_thread *thread = ss_snapshot_thread(snapshot, 0);
+	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0);
 	assert_string_equal(ss_end_name(thread->end), ss_end_name(end));
 	assert_int_equal(thread->frame_count, frames);
 	return snapshot;
@@ -102,7 +102,8 @@ static void test_frame_pointers(void **state)
 	make_chain(50);
 	struct ss_snapshot *s =
 		walk(make_chain_capture(WORDS, false), 0, SS_END_ROOT, 50);
-	const struct ss_frame *frame = ss_snapshot_frame(s, ss_snapshot_thread(s, 0), 49);
+	const struct ss_frame *frame =
+		ss_snapshot_frame(s, ss_snapshot_task(s, SS_TASK_THREAD, 0), 49);
 	assert_int_equal(frame->pc, CODE + 0x100 * 49);
 	assert_int_equal(frame->source, SS_FROM_FRAME_POINTER);
 	assert_int_equal(frame->module_index, -1);
@@ -121,7 +122,7 @@ static void test_truncated_and_unreadable(void **state)
 	struct ss_capture *capture = make(0xdead, 0, 0, false);
 	struct ss_snapshot *snapshot = NULL;
 	assert_null(ss_capture_unwind(capture, session, NULL, &snapshot));
-	assert_true(ss_snapshot_thread(snapshot, 0)->frame_count <= 1);
+	assert_true(ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)->frame_count <= 1);
 	ss_snapshot_free(snapshot);
 	ss_capture_free(capture);
 }
@@ -136,8 +137,8 @@ static void test_loops(void **state)
 	struct ss_snapshot *snapshot = NULL;
 	struct ss_capture *capture = make_chain_capture(WORDS, false);
 	assert_null(ss_capture_unwind(capture, session, NULL, &snapshot));
-	assert_true(ss_snapshot_thread(snapshot, 0)->frame_count < 40);
-	assert_true(ss_snapshot_thread(snapshot, 0)->end != SS_END_ROOT);
+	assert_true(ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)->frame_count < 40);
+	assert_true(ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)->end != SS_END_ROOT);
 	ss_snapshot_free(snapshot);
 	ss_capture_free(capture);
 }
@@ -151,7 +152,8 @@ static void test_bad_pointer(void **state)
 	struct ss_capture *capture = make(0x3, 0, WORDS, false);
 	set_fp(capture, at(2));
 	struct ss_snapshot *s = walk(capture, 0, SS_END_ROOT, 4);
-	const struct ss_frame *frame = ss_snapshot_frame(s, ss_snapshot_thread(s, 0), 1);
+	const struct ss_frame *frame =
+		ss_snapshot_frame(s, ss_snapshot_task(s, SS_TASK_THREAD, 0), 1);
 	assert_int_equal(frame->pc, CODE + 0x80);
 	assert_int_equal(frame->source, SS_FROM_RETURN_ADDRESS);
 	ss_snapshot_free(s);
@@ -166,8 +168,9 @@ static void test_guesses_end(void **state)
 	struct ss_snapshot *snapshot = NULL;
 	struct ss_capture *capture = make(CODE, 0, WORDS, false);
 	assert_null(ss_capture_unwind(capture, session, NULL, &snapshot));
-	assert_int_equal(ss_snapshot_thread(snapshot, 0)->end, SS_END_NO_UNWIND_INFO);
-	assert_true(ss_snapshot_thread(snapshot, 0)->frame_count < 32);
+	assert_int_equal(ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)->end,
+			 SS_END_NO_UNWIND_INFO);
+	assert_true(ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)->frame_count < 32);
 	ss_snapshot_free(snapshot);
 	ss_capture_free(capture);
 }
@@ -201,13 +204,13 @@ static void test_equal_stacks_share(void **state)
 	}
 	assert_null(ss_capture_unwind(capture, session, NULL, &s));
 	ss_capture_free(capture);
-	assert_int_equal(ss_snapshot_thread_count(s), 101);
-	assert_int_equal(ss_snapshot_thread(s, 0)->stack_id,
-			 ss_snapshot_thread(s, 99)->stack_id);
-	assert_int_not_equal(ss_snapshot_thread(s, 0)->stack_id,
-			     ss_snapshot_thread(s, 98)->stack_id);
-	assert_int_equal(ss_snapshot_thread(s, 100)->frame_count, 0);
-	assert_int_equal(ss_snapshot_thread(s, 100)->end, SS_END_GONE);
+	assert_int_equal(ss_snapshot_task_count(s, SS_TASK_THREAD), 101);
+	assert_int_equal(ss_snapshot_task(s, SS_TASK_THREAD, 0)->stack_id,
+			 ss_snapshot_task(s, SS_TASK_THREAD, 99)->stack_id);
+	assert_int_not_equal(ss_snapshot_task(s, SS_TASK_THREAD, 0)->stack_id,
+			     ss_snapshot_task(s, SS_TASK_THREAD, 98)->stack_id);
+	assert_int_equal(ss_snapshot_task(s, SS_TASK_THREAD, 100)->frame_count, 0);
+	assert_int_equal(ss_snapshot_task(s, SS_TASK_THREAD, 100)->end, SS_END_GONE);
 	ss_snapshot_free(s);
 }
 

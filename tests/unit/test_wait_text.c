@@ -367,7 +367,7 @@ static void test_chain(void **state)
 	const struct ss_wait sleep = { .kind = SS_WAIT_SLEEP,
 				       .timeout_ns = 1000000000,
 				       .left_ns = -1 };
-	const struct ss_thread threads[] = {
+	const struct ss_task threads[] = {
 		{ .tid = 5, .name = "a", .state = 'S', .wait = &sleep },
 		{ .tid = 6, .name = "b", .state = 'R' },
 	};

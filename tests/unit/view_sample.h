@@ -73,17 +73,17 @@ static inline struct ss_frame sample_frame(const struct ss_snapshot *snapshot, i
 	return frame;
 }
 
-static inline struct ss_thread *sample_add_thread(struct ss_snapshot *snapshot, pid_t tid,
-						  const char *name,
-						  const struct ss_frame *frames,
-						  size_t count, enum ss_end end)
+static inline struct ss_task *sample_add_thread(struct ss_snapshot *snapshot, pid_t tid,
+						const char *name,
+						const struct ss_frame *frames,
+						size_t count, enum ss_end end)
 {
 	uint32_t stack_id = 0;
 
 	assert_true(ss_snapshot_add_stack(snapshot, frames, count, end, &stack_id));
-	struct ss_thread *thread = ss_vector_push(&snapshot->threads);
+	struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 	assert_non_null(thread);
-	*thread = (struct ss_thread){
+	*thread = (struct ss_task){
 		.tid = tid,
 		.name = name,
 		.state = 'S',

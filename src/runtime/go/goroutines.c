@@ -489,16 +489,16 @@ struct reader {
    scans the stack. */
 enum { SCANNED = 0x1000, IDLE = 0, DEAD = 6, DEAD_EXTRA = 11 };
 
-static bool find_status(uint32_t status, enum ss_goroutine_status *ret)
+static bool find_status(uint32_t status, enum ss_task_status *ret)
 {
 	static const struct {
 		uint32_t value;
-		enum ss_goroutine_status status;
+		enum ss_task_status status;
 	} values[] = {
-		{ 1, SS_GOROUTINE_RUNNABLE },  { 2, SS_GOROUTINE_RUNNING },
-		{ 3, SS_GOROUTINE_SYSCALL },   { 4, SS_GOROUTINE_WAITING },
-		{ 8, SS_GOROUTINE_COPYSTACK }, { 9, SS_GOROUTINE_PREEMPTED },
-		{ 10, SS_GOROUTINE_WAITING }, /* leaked: found by the garbage collector */
+		{ 1, SS_STATUS_RUNNABLE },  { 2, SS_STATUS_RUNNING },
+		{ 3, SS_STATUS_SYSCALL },   { 4, SS_STATUS_WAITING },
+		{ 8, SS_STATUS_COPYSTACK }, { 9, SS_STATUS_PREEMPTED },
+		{ 10, SS_STATUS_WAITING }, /* leaked: found by the garbage collector */
 	};
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(values); i++) {
@@ -540,11 +540,11 @@ static pid_t find_thread(const struct reader *reader, uint64_t m)
 static void set_place(const struct reader *reader, const uint8_t *bytes,
 		      struct ss_go_goroutine *goroutine)
 {
-	bool syscall = goroutine->status == SS_GOROUTINE_SYSCALL;
+	bool syscall = goroutine->status == SS_STATUS_SYSCALL;
 	uint32_t at = syscall ? reader->layout->syscall_sp : SS_GO_SP;
 
-	if (goroutine->changed || goroutine->status == SS_GOROUTINE_RUNNING ||
-	    goroutine->status == SS_GOROUTINE_COPYSTACK)
+	if (goroutine->changed || goroutine->status == SS_STATUS_RUNNING ||
+	    goroutine->status == SS_STATUS_COPYSTACK)
 		return;
 	goroutine->sp = ss_load_u64(bytes, at);
 	goroutine->pc = ss_load_u64(bytes, at + WORD);
@@ -594,10 +594,10 @@ static bool add(struct reader *reader, uint64_t address, const uint8_t *bytes)
 		reader->invalid++;
 		return true;
 	}
-	bool waits = goroutine.status == SS_GOROUTINE_WAITING;
+	bool waits = goroutine.status == SS_STATUS_WAITING;
 	if (waits)
 		goroutine.wait_reason = find_reason(layout, bytes[layout->reason]);
-	if (waits || goroutine.status == SS_GOROUTINE_SYSCALL)
+	if (waits || goroutine.status == SS_STATUS_SYSCALL)
 		goroutine.since = ss_load_u64(bytes, layout->since);
 	goroutine.run_mark = find_run_mark(layout, bytes);
 	goroutine.thread = find_thread(reader, ss_load_u64(bytes, SS_GO_M));

@@ -74,7 +74,7 @@ const struct ss_go_program *ss_go_program_find(struct ss_image *image);
 /* A goroutine that has not ended, as its struct g says. */
 struct ss_go_goroutine {
 	uint64_t id;
-	enum ss_goroutine_status status;
+	enum ss_task_status status;
 	const char *wait_reason; /* WAITING: in Go's words; NULL: not known */
 	uint64_t since;		 /* it waits about since then, CLOCK_MONOTONIC; or 0 */
 	uint64_t stack_low;

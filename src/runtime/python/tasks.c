@@ -80,7 +80,7 @@ struct decoded {
 	uint64_t loop;
 	uint64_t waiter;
 	uint64_t waiter_type;
-	enum ss_async_task_status status;
+	enum ss_task_status status;
 	bool awaits_all;
 	struct links links; /* outermost first */
 	struct ss_python_objects awaited;
@@ -459,7 +459,7 @@ static bool decode_chain(struct reader *reader, uint64_t object, struct decoded 
 		}
 		*link = (struct link){ .code = innermost->code, .offset = INT64_MIN };
 		if (innermost->state == STATE_EXECUTES) {
-			ret->status = SS_ASYNC_TASK_RUNNING;
+			ret->status = SS_STATUS_RUNNING;
 			return true;
 		}
 		if (!ss_python_offset(layout, innermost->bytes, innermost->code,
@@ -492,13 +492,13 @@ static bool decode(struct reader *reader, uint64_t task, struct decoded *ret,
 	ret->loop = word_at(bytes, LOOP);
 	ret->name = word_at(bytes, layout->name);
 	ret->waiter = word_at(bytes, layout->waiter);
-	ret->status = ret->waiter ? SS_ASYNC_TASK_WAITING : SS_ASYNC_TASK_READY;
+	ret->status = ret->waiter ? SS_STATUS_WAITING : SS_STATUS_RUNNABLE;
 	if (ret->waiter &&
 	    !ss_python_type_of(reader->memory, ret->waiter, &ret->waiter_type))
 		return false;
 	if (!decode_chain(reader, word_at(bytes, layout->coroutine), ret, &innermost))
 		return false;
-	if (ret->waiter && ret->status != SS_ASYNC_TASK_RUNNING)
+	if (ret->waiter && ret->status != SS_STATUS_RUNNING)
 		find_awaited_tasks(reader, &innermost, ret);
 	return !reader->no_memory && !is_at_limit(reader);
 }
@@ -588,8 +588,8 @@ static bool add(struct reader *reader, uint64_t address, const struct decoded *d
 	uint64_t thread;
 
 	task.name = intern_name(reader, decoded->name);
-	if (decoded->status == SS_ASYNC_TASK_WAITING)
-		task.awaited_type = intern_type(reader, decoded->waiter_type);
+	if (decoded->status == SS_STATUS_WAITING)
+		task.wait_reason = intern_type(reader, decoded->waiter_type);
 	if (!task.name)
 		return false;
 	if (ss_python_attribute(reader->source->layout, reader->memory, decoded->loop,
