@@ -39,6 +39,8 @@ enum key {
 	KEY_COMPLETION,
 };
 
+#define MAX_TOTAL_DEFAULT ((uint64_t)256 << 20)
+
 static const struct argp_option interpret_table[] = {
 	{ "all", KEY_ALL, NULL, 0,
 	  "text: show idle threads, too (default: only their number, unless all are "
@@ -122,6 +124,11 @@ void ss_options_open_cache(struct ss_options *options)
 	error = ss_cache_open(NULL, &options->cache);
 	if (error && options->common.verbose)
 		ss_failure_warn("names are not cached: %s", ss_error_message(error));
+}
+
+uint64_t ss_options_max_total(const struct ss_options *options)
+{
+	return options->max_total ? options->max_total : MAX_TOTAL_DEFAULT;
 }
 
 struct ss_capture_options ss_options_capture(const struct ss_options *options)

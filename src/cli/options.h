@@ -57,6 +57,9 @@ void ss_options_check_tasks(const struct argp_state *state,
 /* Opens the cache of names, if it is wanted and possible. */
 void ss_options_open_cache(struct ss_options *options);
 
+/* The limit of --max-total, or its default, in bytes. */
+uint64_t ss_options_max_total(const struct ss_options *options);
+
 /* Returns the options for a capture of all threads. */
 struct ss_capture_options ss_options_capture(const struct ss_options *options);
 

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/failure.h"
+#include "cli/interpret.h"
 #include "cli/report_analysis.h"
 #include "cli/usage.h"
 
@@ -73,10 +74,9 @@ static int report_no_recording(struct report *report)
 
 static struct ss_error *analyze(struct report *report, int *ret)
 {
-	struct ss_error *error = NULL;
+	struct ss_error *error =
+		ss_debuginfod_open(&report->arguments.symbols, &report->debuginfod);
 
-	if (report->arguments.symbols.debuginfod)
-		error = ss_debuginfod_new(&report->debuginfod);
 	report->analysis.requests.debuginfod = report->debuginfod;
 	return error ? error : ss_report_analysis_run(&report->analysis, ret);
 }

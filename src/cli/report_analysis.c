@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/idtable.h"
-#include "cli/analysis.h"
+#include "cli/interpret.h"
 #include "cli/failure.h"
 #include "cli/output.h"
 #include "report/profile_load.h"
@@ -379,9 +379,7 @@ static const char *module_path(const void *data, size_t index)
 static struct ss_error *note_failures(struct report *report)
 {
 	_cleanup_free_ char *problem = ss_interpret_problem(
-		report->attempt->failures, report->attempt->failure_count,
-		report->attempt->level, report->attempt->no_waits,
-		report->arguments->symbols.raw, module_path, report);
+		report->attempt, report->arguments->symbols.raw, module_path, report);
 
 	return !problem || ss_profile_note(report->profile, "%s", problem) ?
 		       NULL :
@@ -487,7 +485,7 @@ static struct ss_error *write_report(struct report *report)
 	};
 	const struct ss_format *format = arguments->common.format;
 	FILE *out = NULL;
-	struct ss_error *error = ss_analysis_open(report->attempt, &out);
+	struct ss_error *error = ss_stream_open(report->attempt->output, &out);
 
 	if (!error)
 		error = arguments->diff ?
@@ -495,7 +493,7 @@ static struct ss_error *write_report(struct report *report)
 							   out) :
 				format->write_profile(report->profile, &options, out);
 	ss_row_source_deinit(&source);
-	return out ? ss_analysis_close(out, error) : error;
+	return out ? ss_stream_close(out, error) : error;
 }
 
 /* Names rest on less than a build-id: not a failure. */
@@ -585,13 +583,6 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 
 /* In the caller ------------------------------------------------------------- */
 
-static void answer(void *data, const void *bytes, size_t size)
-{
-	struct ss_report_analysis *analysis = data;
-
-	ss_file_requests_answer(&analysis->requests, bytes, size);
-}
-
 /* A profile grows with its recordings: allow half of the memory of the machine. */
 static uint64_t more_memory(void)
 {
@@ -616,43 +607,25 @@ static uint64_t max_output(const struct ss_report_analysis *analysis)
 struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int *ret)
 {
 	const struct ss_report_arguments *arguments = analysis->arguments;
-	struct ss_session_options session = {
-		.size = sizeof(session),
-		.debug_dir = arguments->symbols.debug_dir,
-		.sysroot = arguments->symbols.sysroot,
-	};
-	const struct ss_analysis sandboxed = {
-		.options = {
-			.session = &session,
-			.timeout_ms = TIMEOUT_MS,
-			.more_memory = more_memory(),
-			.max_output = max_output(analysis),
-			.first_level = arguments->symbols.raw ? SS_SANDBOX_RAW :
-							SS_SANDBOX_NAMES,
-			.last_level = SS_SANDBOX_RAW,
-			/* Module indexes are those of one recording. */
-			.keep_modules = analysis->files.items.count > 1,
-			.max_requests = SS_FILE_REQUEST_ROUNDS,
-			.answer = answer,
-		},
-		.work = work,
-		.data = analysis,
-		.binary = arguments->common.format->binary,
-		.color = ss_options_want_color(&arguments->common),
-		.verbose = arguments->common.verbose,
-	};
+	struct ss_interpret_options options =
+		ss_work_options(&arguments->symbols, &analysis->requests, analysis);
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 	_cleanup_(ss_output_cleanup) struct ss_output *output = NULL;
 
-	ss_file_requests_attach(&analysis->requests, &session);
-	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
+	options.timeout_ms = TIMEOUT_MS;
+	options.more_memory = more_memory();
+	options.max_output = max_output(analysis);
+	/* Module indexes are those of one recording. */
+	options.keep_modules = analysis->files.items.count > 1;
+	struct ss_error *error = ss_work_run(&options, work, &result);
 
 	/* Created only now, so that an interrupted analysis leaves no file. */
 	if (!error && !analysis->output && result->value < SS_STATUS_NOTHING)
 		error = ss_output_open(arguments->common.output, 0, &output);
 	if (!error)
-		error = ss_analysis_copy(&sandboxed, result,
-					 analysis->output ? analysis->output : output);
+		error = ss_work_copy(result, &arguments->common,
+				     ss_options_want_color(&arguments->common),
+				     analysis->output ? analysis->output : output);
 	if (!error)
 		*ret = (int)SS_MIN(result->value, (uint64_t)SS_STATUS_NOTHING);
 	return error;

@@ -5,7 +5,7 @@
 #ifndef SS_CLI_REPORT_ANALYSIS_H
 #define SS_CLI_REPORT_ANALYSIS_H
 
-#include "cli/file_requests.h"
+#include "interpret/files.h"
 #include "cli/report_files.h"
 #include "cli/report_options.h"
 

@@ -17,8 +17,6 @@
 
 enum { COUNT_MAX = 10000 };
 
-#define TOTAL_DEFAULT ((uint64_t)256 << 20)
-
 /* Options ----------------------------------------------------------------- */
 
 enum key { KEY_INTERVAL = 'i', KEY_COUNT = 'c', KEY_EACH = 0x640 };
@@ -126,7 +124,7 @@ static size_t count_captures(const struct collection *collection)
 static bool is_full(const struct collection *collection)
 {
 	const struct ss_options *options = collection->series->options;
-	uint64_t max = options->max_total ? options->max_total : TOTAL_DEFAULT;
+	uint64_t max = ss_options_max_total(options);
 	size_t count = count_captures(collection);
 	uint64_t bytes = count ? ss_process_source_size(collection->source) : 0;
 
@@ -315,7 +313,7 @@ static struct ss_error *show(struct collection *collection, bool *ret)
 
 	options.more_memory *= source->count;
 	options.tasks = options.goroutines = false; /* they were read */
-	options.stop = NULL; /* what there is, is shown */
+	options.stop = NULL;			    /* what there is, is shown */
 	struct ss_error *error = ss_reading_interpret(reading, source, &options, &result);
 	if (!error && options.write) {
 		*ret = result->sandbox->value != 0;
@@ -353,7 +351,7 @@ struct ss_error *ss_series_run(const struct ss_series *series, bool *ret)
 	};
 	struct ss_error *error;
 
-	ss_reading_configure(&collection.reading, NULL, &collection.options);
+	ss_reading_configure(&collection.reading, &collection.options);
 	/* Reading them takes long: only if they were asked for. */
 	collection.options.tasks = options->tasks_given && options->tasks > 0;
 	error = collect(&collection);

@@ -8,7 +8,7 @@
 
 #include <argp.h>
 
-#include "cli/debuginfod.h"
+#include "interpret/files.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/selection.h"

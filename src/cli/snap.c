@@ -51,7 +51,7 @@ static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 	struct ss_interpret_options options;
 	bool missing = false;
 
-	ss_reading_configure(&reading, NULL, &options);
+	ss_reading_configure(&reading, &options);
 	struct ss_error *error = ss_reading_capture(&reading, run, true, &source);
 	if (error)
 		return error;
@@ -183,8 +183,7 @@ static int run_targets(struct snap *snap)
 	if (!ss_target_options_resolve(&snap->targets))
 		return SS_STATUS_NOTHING;
 	_cleanup_error_ struct ss_error *failure =
-		snap->options.symbols.debuginfod ? ss_debuginfod_new(&snap->debuginfod) :
-						   NULL;
+		ss_debuginfod_open(&snap->options.symbols, &snap->debuginfod);
 
 	if (failure) {
 		ss_failure_print(failure);

@@ -214,7 +214,7 @@ static bool capture(struct batch *batch, const struct ss_target_argument *target
 			     .requests.debuginfod = processes->debuginfod,
 			     .color = batch->color },
 	};
-	ss_reading_configure(&entry->reading, NULL, &entry->options);
+	ss_reading_configure(&entry->reading, &entry->options);
 	_cleanup_error_ struct ss_error *error =
 		ss_reading_capture(&entry->reading, &entry->run, true, &entry->source);
 	if (!error) {

@@ -6,7 +6,7 @@
 #ifndef SS_CLI_SNAP_PROCESSES_H
 #define SS_CLI_SNAP_PROCESSES_H
 
-#include "cli/debuginfod.h"
+#include "interpret/files.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/selection.h"

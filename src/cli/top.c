@@ -28,7 +28,6 @@
 #include "cli/target_options.h"
 #include "cli/terminal.h"
 #include "cli/top_jobs.h"
-#include "cli/top_rate.h"
 #include "cli/usage.h"
 #include "cli/watchdog.h"
 
@@ -326,7 +325,7 @@ static struct ss_error *check_target(struct top *top)
 	struct ss_error *error = ss_target_open(top->pid, &target);
 
 	if (!error) {
-		top->analysis.owner = ss_analysis_owner_of(target);
+		ss_top_analysis_init(&top->analysis, target);
 		ss_watchdog_begin(top->pid, 0);
 		error = ss_capture_take(target, &options, &capture);
 		ss_watchdog_end();

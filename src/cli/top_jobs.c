@@ -8,6 +8,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "cli/escaped_copy.h"
+#include "report/profile_load.h"
+#include "data/recording.h"
+#include "sandbox/sandbox.h"
 #include "base/clock.h"
 #include "base/io.h"
 #include "cli/command.h"
@@ -62,6 +66,36 @@ void ss_top_job_end(struct ss_top_job *job)
 	if (!ss_child_wait(&job->child, END_MS))
 		(void)ss_child_end(&job->child); /* or it is abandoned */
 	close_files(job);
+}
+
+/* Rate -------------------------------------------------------------------- */
+
+enum {
+	COST = 50, /* the recorder costs at most a 50th of the time, except at the minimum */
+	CHEAP = 4,	/* a quarter of this allows for twice the rate, */
+	CHEAP_TIMES = 5 /* if measured so often */
+};
+
+bool ss_top_rate_limit(struct ss_top_rate *rate, uint64_t now, uint64_t cpu_ns,
+		       uint64_t wall_ns)
+{
+	uint64_t cost_ns = cpu_ns * COST;
+
+	if (cost_ns > wall_ns) {
+		rate->cheap = 0;
+		if (now <= SS_TOP_RATE_MIN)
+			return false;
+		/* Each change loses the samples so far: small steps are not worth it. */
+		rate->limit = SS_MAX(SS_MIN(now * wall_ns / cost_ns, now * 3 / 4),
+				     (uint64_t)SS_TOP_RATE_MIN);
+		return true;
+	}
+	rate->cheap = rate->limit && cost_ns <= wall_ns / CHEAP ? rate->cheap + 1 : 0;
+	if (rate->cheap < CHEAP_TIMES)
+		return false;
+	rate->cheap = 0;
+	rate->limit = now * 2 < SS_TOP_RATE ? now * 2 : 0;
+	return false;
 }
 
 /* Recorder ---------------------------------------------------------------- */
@@ -177,7 +211,7 @@ static struct ss_error *find_waits(const struct ss_options *options,
 	struct ss_interpret_options interpret;
 	bool missing = false;
 
-	ss_reading_configure(&reading, NULL, &interpret);
+	ss_reading_configure(&reading, &interpret);
 	struct ss_error *error = ss_reading_capture(&reading, run, true, &source);
 	if (error)
 		return error;
@@ -230,4 +264,176 @@ int ss_top_take_snapshot(void *data, int channel)
 		return SS_STATUS_NOTHING;
 	(void)snprintf(pid, sizeof(pid), "%d", snapshot->pid);
 	return ss_command_snap.run((int)SS_ARRAY_SIZE(arguments) - 1, arguments);
+}
+
+/* Screens ----------------------------------------------------------------- */
+
+enum {
+	FIRST_FD = STDERR_FILENO + 1,
+	TIMEOUT_MS = 10000,
+	OUTPUT_MAX = 4 << 20,
+	FILES_MAX = 512
+};
+
+/* Enough for a thousand threads; a recording of some seconds is small. */
+#define MORE_MEMORY ((uint64_t)256 << 20)
+
+struct screen {
+	struct ss_top_analysis *analysis;
+	const struct ss_sandbox_attempt *attempt;
+	struct ss_recording *recordings[SS_TOP_FILES];
+	size_t count;
+	struct ss_profile *profile;
+};
+
+static void screen_deinit(struct screen *screen)
+{
+	for (size_t i = 0; i < screen->count; i++)
+		ss_recording_close(screen->recordings[i]);
+	ss_profile_free(screen->profile);
+}
+
+/* One that is empty, or has just been emptied, is left out. The older one comes first. */
+static void open_recordings(struct screen *screen)
+{
+	for (size_t i = 0; i < SS_TOP_FILES; i++) {
+		int fd = fcntl(screen->analysis->files[i], F_DUPFD_CLOEXEC, FIRST_FD);
+		struct ss_recording *recording = NULL;
+		if (fd >= 0)
+			ss_error_free(ss_recording_open_fd(fd, &recording));
+		if (!recording)
+			continue;
+		if (!ss_recording_info(recording)->samples)
+			ss_recording_close(recording);
+		else
+			screen->recordings[screen->count++] = recording;
+	}
+	if (screen->count == SS_TOP_FILES &&
+	    ss_recording_info(screen->recordings[0])->begin_ns >
+		    ss_recording_info(screen->recordings[1])->begin_ns) {
+		struct ss_recording *newer = screen->recordings[0];
+		screen->recordings[0] = screen->recordings[1];
+		screen->recordings[1] = newer;
+	}
+}
+
+static struct ss_error *symbolize(struct screen *screen)
+{
+	struct ss_error *error = NULL;
+
+	ss_sandbox_enter(screen->attempt, SS_SANDBOX_SYMBOLIZE);
+	for (size_t i = 0; i < screen->count && !error; i++)
+		error = ss_recording_symbolize(screen->recordings[i],
+					       screen->attempt->session,
+					       SS_NO_SOURCE | SS_NO_INLINES);
+	return error;
+}
+
+static struct ss_error *load(struct screen *screen, bool raw)
+{
+	uint64_t begin_ns = ss_recording_info(screen->recordings[0])->begin_ns;
+	uint64_t end_ns =
+		ss_recording_info(screen->recordings[screen->count - 1])->end_ns;
+	struct ss_load_options options = { .size = sizeof(options), .raw = raw };
+	struct ss_error *error = NULL;
+
+	screen->profile = ss_profile_new();
+	if (!screen->profile)
+		return ss_error_no_memory();
+	options.from_ns = end_ns > screen->analysis->window_ns ?
+				  end_ns - screen->analysis->window_ns :
+				  0;
+	screen->profile->start_ns = SS_MAX(begin_ns, options.from_ns);
+	for (size_t i = 0; i < screen->count && !error; i++)
+		error = ss_load_recording(screen->profile, screen->recordings[i], "",
+					  &options);
+	return error;
+}
+
+static struct ss_error *write_screen(struct screen *screen)
+{
+	FILE *out = NULL;
+	struct ss_error *error = ss_stream_open(screen->attempt->output, &out);
+
+	if (error)
+		return error;
+	error = ss_top_write(screen->profile, &screen->analysis->view, out);
+	return ss_stream_close(out, error);
+}
+
+static struct ss_error *make_screen(void *data, const struct ss_sandbox_attempt *attempt)
+{
+	struct ss_top_analysis *analysis = data;
+	__attribute__((cleanup(screen_deinit))) struct screen screen = {
+		.analysis = analysis,
+		.attempt = attempt,
+	};
+	bool raw = attempt->level != SS_SANDBOX_NAMES;
+	bool requested = false;
+	struct ss_error *error = NULL;
+
+	open_recordings(&screen);
+	if (screen.count == 0)
+		return NULL;
+	if (!raw)
+		error = symbolize(&screen);
+	if (!error)
+		error = ss_file_requests_send(&analysis->requests, attempt, &requested);
+	if (error || requested)
+		return error;
+	ss_sandbox_enter(attempt, SS_SANDBOX_OUTPUT);
+	ss_sandbox_set_value(
+		attempt, ss_recording_thread_count(screen.recordings[screen.count - 1]));
+	error = load(&screen, raw);
+	return error ? error : write_screen(&screen);
+}
+
+static struct ss_error *copy_text(const struct ss_sandbox_result *result, bool color,
+				  char **ret)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return ss_error_no_memory();
+	struct ss_error *error = ss_escaped_copy(result->output, color, out);
+	if (fclose(out) != 0 && !error)
+		error = ss_error_no_memory();
+	if (!error)
+		*ret = size ? take_ptr(text) : NULL;
+	return error;
+}
+
+void ss_top_analysis_init(struct ss_top_analysis *analysis,
+			  const struct ss_target *target)
+{
+	struct ss_interpret_options *options = &analysis->options;
+
+	*options = ss_work_options(NULL, &analysis->requests, analysis);
+	options->timeout_ms = TIMEOUT_MS;
+	options->more_memory = MORE_MEMORY;
+	options->max_output = OUTPUT_MAX;
+	options->keep_modules = true; /* their indexes are those of one recording */
+	ss_interpret_as_owner(target, options);
+}
+
+struct ss_error *ss_top_analysis_run(struct ss_top_analysis *analysis, char **ret)
+{
+	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
+
+	/* Modules come and go; their files must not use up the descriptors. */
+	if (analysis->requests.answered.count > FILES_MAX)
+		ss_file_requests_deinit(&analysis->requests);
+	struct ss_error *error = ss_work_run(&analysis->options, make_screen, &result);
+	if (error)
+		return error;
+	if (result->value) /* or there are no samples yet */
+		analysis->threads = result->value;
+	return copy_text(result, analysis->view.color, ret);
+}
+
+void ss_top_analysis_deinit(struct ss_top_analysis *analysis)
+{
+	ss_file_requests_deinit(&analysis->requests);
 }

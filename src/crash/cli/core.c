@@ -162,13 +162,13 @@ static struct ss_error *show(struct core *core, bool *ret)
 
 	if (!error)
 		error = ss_output_open(core->options.common.output, 0, &core->output);
-	if (!error && core->options.symbols.debuginfod)
-		error = ss_debuginfod_new(&core->debuginfod);
+	if (!error)
+		error = ss_debuginfod_open(&core->options.symbols, &core->debuginfod);
 	if (error)
 		return error;
 	reading.requests.debuginfod = core->debuginfod;
 	reading.output = core->output;
-	ss_reading_configure(&reading, NULL, &options);
+	ss_reading_configure(&reading, &options);
 	options.last_level = SS_SANDBOX_RAW; /* a file is not read with privileges */
 	ss_row_arguments_begin(&core->options.common.rows, 0);
 	ss_row_source_init(&reading.rows, &core->options.common.rows);

@@ -172,7 +172,7 @@ static bool write_report(struct reports *reports, struct report *report)
 	struct ss_interpret_options interpret;
 	bool missing = false;
 
-	ss_reading_configure(&reading, NULL, &interpret);
+	ss_reading_configure(&reading, &interpret);
 	ss_interpret_as_owner(report->target, &interpret);
 	interpret.cache = NULL;
 	interpret.stops = 0;

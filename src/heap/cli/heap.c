@@ -4,7 +4,7 @@
 #include <argp.h>
 
 #include "base/clock.h"
-#include "cli/analysis.h"
+#include "cli/interpret.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/target_options.h"
@@ -105,13 +105,16 @@ static const struct argp argp = {
 	       "read, 64 wrong usage.",
 };
 
+/* Of the sandbox: what was counted. */
+#define MORE_MEMORY ((uint64_t)256 << 20)
+
 /* Owned by one run of the command. */
 struct process {
 	const struct heap *heap;
 	struct ss_target *target;
 	struct ss_capture *capture;
 	struct ss_late_reader *reader;
-	struct ss_analysis_owner owner;
+	struct ss_interpret_options options;
 	struct ss_output *output;
 };
 
@@ -147,12 +150,12 @@ static struct ss_error *print(const struct process *process,
 		.problem = problem,
 	};
 	FILE *out = NULL;
-	struct ss_error *error = ss_analysis_open(attempt, &out);
+	struct ss_error *error = ss_stream_open(attempt->output, &out);
 
 	if (error)
 		return error;
 	error = common->format->write_heap(input, &options, out);
-	return ss_analysis_close(out, error);
+	return ss_stream_close(out, error);
 }
 
 static struct ss_error *read_heap(const struct process *process,
@@ -181,9 +184,7 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 		error = ss_heap_symbolize(heap, attempt->session);
 	if (error)
 		return error;
-	_cleanup_free_ char *problem = ss_interpret_problem(
-		attempt->failures, attempt->failure_count, attempt->level,
-		attempt->no_waits, false, NULL, NULL);
+	_cleanup_free_ char *problem = ss_interpret_problem(attempt, false, NULL, NULL);
 	const struct ss_heap_input input = { .before = before,
 					     .heap = heap,
 					     .read_ns = read_ns,
@@ -205,22 +206,14 @@ static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size
 /* Reads the heap twice, and prints the second census. *ret: whether anything is missing. */
 static struct ss_error *print_census(struct process *process, bool *ret)
 {
-	struct ss_file_requests none = {};
-	struct ss_session_options session;
-	struct ss_analysis sandboxed = {
-		.work = work,
-		.data = process,
-		.color = ss_options_want_color(&process->heap->options.common),
-	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
+	struct ss_error *error = ss_work_run(&process->options, work, &result);
 
-	ss_analysis_configure(&sandboxed, &session, &process->heap->options,
-			      &process->owner, 1, &none);
-	sandboxed.options.last_level = SS_SANDBOX_RAW;
-	sandboxed.options.read = read_memory;
-	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error)
-		error = ss_analysis_copy(&sandboxed, result, process->output);
+		error = ss_work_copy(
+			result, &process->heap->options.common,
+			ss_options_want_color(&process->heap->options.common),
+			process->output);
 	if (!error)
 		*ret = result->value != 0;
 	return error;
@@ -247,7 +240,11 @@ static struct ss_error *open_process(const struct heap *heap, struct process *pr
 		return error;
 	ss_late_reader_set_limits(process->reader, UINT64_MAX, heap->options.interpret_ms,
 				  true);
-	process->owner = ss_analysis_owner_of(process->target);
+	process->options = ss_work_options(NULL, NULL, process);
+	process->options.timeout_ms = heap->options.interpret_ms;
+	process->options.more_memory = MORE_MEMORY;
+	process->options.read = read_memory;
+	ss_interpret_as_owner(process->target, &process->options);
 	return NULL;
 }
 

@@ -3,11 +3,10 @@
  * caller may read, and those that are on a debuginfod server. The child asks for them with
  * ss_sandbox_request(); the caller opens or downloads them before the next attempt.
  */
-#ifndef SS_CLI_FILE_REQUESTS_H
-#define SS_CLI_FILE_REQUESTS_H
+#ifndef SS_INTERPRET_FILES_H
+#define SS_INTERPRET_FILES_H
 
 #include "base/vector.h"
-#include "cli/debuginfod.h"
 #include "stacksnap.h"
 #include "sandbox/sandbox.h"
 
@@ -20,6 +19,20 @@
 /* Attempts that may end with requests: for modules, for their debug files, for alternate
    debug files, and a spare one. */
 enum { SS_FILE_REQUEST_ROUNDS = 4 };
+
+/*
+ * Executables and debug files by build-id, downloaded with libdebuginfod if it is installed.
+ * Only on request, since the servers learn which programs were analysed.
+ */
+struct ss_debuginfod;
+
+/* warn is called once if servers do not answer. Errors: INVALID (DEBUGINFOD_URLS is empty, or the
+   library is missing), NO_MEMORY. */
+struct ss_error *ss_debuginfod_new(void (*warn)(const char *text),
+				   struct ss_debuginfod **ret);
+void ss_debuginfod_free(struct ss_debuginfod *debuginfod);
+
+SS_DEFINE_CLEANUP(struct ss_debuginfod, ss_debuginfod, ss_debuginfod_free)
 
 struct ss_file_request {
 	char *key; /* a letter for the kind, and a build-id, or a proof, a space and a path */
