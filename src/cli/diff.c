@@ -14,12 +14,10 @@
 #include "base/vector.h"
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/incomplete.h"
 #include "cli/interpret.h"
-#include "cli/report_files.h"
+#include "cli/report.h"
 #include "report/diff.h"
-#include "cli/target_options.h"
-#include "cli/usage.h"
+#include "cli/targets.h"
 #include "capture/activity.h"
 #include "diagnose/progress.h"
 #include "interpret/interpret.h"
@@ -423,11 +421,7 @@ static int diff_run(struct diff *diff)
 		return SS_STATUS_NOTHING;
 	_cleanup_error_ struct ss_error *error = live ? compare_process(diff, &missing) :
 							compare_files(diff, &missing);
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
-	return missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+	return ss_failure_status(error, missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE);
 }
 
 /* One argument is a recording if there is such a file. */
@@ -438,30 +432,27 @@ static bool is_process(const struct diff *diff)
 		access(diff->arguments.items[0], F_OK) != 0);
 }
 
-static void check(struct diff *diff, const struct argp_state *state)
+static void check(struct diff *diff)
 {
 	const struct ss_selection *selection = &diff->options.selection;
 
 	if (is_process(diff)) {
 		for (size_t i = 0; i < diff->arguments.count; i++)
-			ss_target_options_add(state, &diff->target,
-					      diff->arguments.items[i]);
-		ss_target_options_require(state, &diff->target);
+			ss_target_options_add(&diff->target, diff->arguments.items[i]);
+		ss_target_options_require(&diff->target);
 	} else if (diff->arguments.count == 0 || diff->arguments.count > 2) {
-		ss_usage_fail(state, "expected a process, or one or two recordings");
+		ss_usage_fail("expected a process, or one or two recordings");
 	}
 	if (selection->tids.count || selection->states || selection->patterns.count)
-		ss_usage_fail(state,
-			      "--thread and --state cannot be used: all threads are "
+		ss_usage_fail("--thread and --state cannot be used: all threads are "
 			      "compared");
 	if (diff->options.native && !is_process(diff))
-		ss_usage_fail(state, "--native cannot be used with recordings");
+		ss_usage_fail("--native cannot be used with recordings");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct diff *diff = state->input;
-	const char **slot;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -469,17 +460,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[1] = &diff->target;
 		return 0;
 	case KEY_AFTER:
-		diff->after_ns = ss_options_parse_duration(state, "after", arg);
+		diff->after_ns = ss_argument_duration("after", arg);
 		return 0;
 	case ARGP_KEY_ARG:
-		slot = ss_vector_push(&diff->arguments);
-		if (!slot)
-			ss_usage_fail(state, "out of memory");
-		else
-			*slot = arg;
+		ss_argument_add(ss_vector_push(&diff->arguments), arg);
 		return 0;
 	case ARGP_KEY_END:
-		check(diff, state);
+		check(diff);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -10,12 +10,10 @@
 #include "base/child.h"
 #include "base/clock.h"
 #include "cli/command.h"
-#include "cli/each_process.h"
+#include "cli/process.h"
 #include "cli/failure.h"
-#include "cli/incomplete.h"
 #include "cli/interpret.h"
-#include "cli/target_options.h"
-#include "cli/usage.h"
+#include "cli/targets.h"
 #include "diagnose/progress.h"
 #include "interpret/interpret.h"
 #include "sandbox/sandbox.h"
@@ -284,11 +282,7 @@ static int run_one(struct hang *hang)
 	if (!error)
 		error = hang->watch ? watch(hang, &verdict) :
 				      analyze_once(hang, &verdict);
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
-	return status_of(verdict);
+	return ss_failure_status(error, status_of(verdict));
 }
 
 /* In a child process. */
@@ -346,10 +340,8 @@ static int run_several(struct hang *hang)
 		error = ss_each_process_run(&each, statuses);
 	if (!error && output)
 		error = ss_output_flush(output);
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
+	if (error)
+		return ss_failure_status(error, 0);
 	return merge_statuses(hang, statuses);
 }
 
@@ -376,22 +368,20 @@ static int hang_run(struct hang *hang)
 	return target->targets.count > 1 ? run_several(hang) : run_one(hang);
 }
 
-static void check(struct hang *hang, const struct argp_state *state)
+static void check(struct hang *hang)
 {
 	if (ss_target_options_count(&hang->target) == 0)
-		ss_usage_fail(state,
-			      "expected a pid, the name of a process, or --pid-file");
+		ss_usage_fail("expected a pid, the name of a process, or --pid-file");
 	if (hang->watch && ss_target_options_count(&hang->target) > 1)
-		ss_usage_fail(state, "--watch observes one process");
+		ss_usage_fail("--watch observes one process");
 	if (hang->json)
 		hang->options.common.format = &ss_format_json;
 	if (hang->options.no_waits)
-		ss_usage_fail(state,
-			      "--no-waits cannot be used: the verdict depends on waits");
+		ss_usage_fail("--no-waits cannot be used: the verdict depends on waits");
 	if (hang->options.selection.tids.count || hang->options.selection.states ||
 	    hang->options.selection.patterns.count)
-		ss_usage_fail(state, "--thread and --state cannot be used: the verdict "
-				     "depends on all threads");
+		ss_usage_fail("--thread and --state cannot be used: the verdict "
+			      "depends on all threads");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -407,10 +397,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[4] = &hang->options.common.rows;
 		return 0;
 	case KEY_FOR:
-		hang->for_ns = ss_options_parse_duration(state, "for", arg);
+		hang->for_ns = ss_argument_duration("for", arg);
 		return 0;
 	case KEY_INTERVAL:
-		hang->interval_ns = ss_options_parse_duration(state, "interval", arg);
+		hang->interval_ns = ss_argument_duration("interval", arg);
 		return 0;
 	case KEY_JSON:
 		hang->json = true;
@@ -422,7 +412,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		hang->command = arg;
 		return 0;
 	case ARGP_KEY_END:
-		check(hang, state);
+		check(hang);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -7,12 +7,10 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "cli/advice.h"
-#include "cli/escaped_copy.h"
+#include "report/advice.h"
+#include "cli/output.h"
 #include "cli/failure.h"
-#include "cli/incomplete.h"
-#include "cli/signals.h"
-#include "cli/watchdog.h"
+#include "cli/process.h"
 #include "diagnose/wait_table.h"
 #include "interpret/interpret.h"
 #include "sandbox/sandbox.h"

@@ -9,7 +9,7 @@
 
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/phases.h"
+#include "cli/failure.h"
 #include "report/format.h"
 #include "interpret/interpret.h"
 

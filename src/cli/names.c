@@ -11,7 +11,6 @@
 #include "cli/interpret.h"
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/usage.h"
 #include "report/rows.h"
 #include "data/places.h"
 #include "sandbox/sandbox.h"
@@ -57,13 +56,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		slot = ss_vector_push(&names->arguments);
 		if (!slot)
-			ss_usage_fail(state, "out of memory");
-		else
-			*slot = arg;
+			ss_usage_fail("out of memory");
+		*slot = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (names->symbols.raw)
-			ss_usage_fail(state, "--raw cannot be used: names are wanted");
+			ss_usage_fail("--raw cannot be used: names are wanted");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -205,10 +203,8 @@ static int run(int argc, char **argv)
 	names.requests.debuginfod = names.debuginfod;
 	if (!error)
 		error = look_up(&names, &named);
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
+	if (error)
+		return ss_failure_status(error, 0);
 	if (named == names.places.count)
 		return SS_STATUS_WHOLE;
 	ss_failure_warn("%zu of %zu frames have no name",

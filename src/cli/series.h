@@ -11,7 +11,7 @@
 #include "interpret/files.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/selection.h"
+#include "cli/targets.h"
 
 struct ss_series_options {
 	struct ss_common_options *common; /* set by the command */

@@ -39,7 +39,7 @@ MAY_USE = {
 }
 
 # The headers with which the tool (TOOL) uses rooms below those of MAY_USE, besides the public ones.
-DOORS = {"interpret/interpret.h", "sandbox/sandbox.h", "process/process_list.h", "process/spawn.h",
+DOORS = {"interpret/files.h", "interpret/interpret.h", "sandbox/sandbox.h", "process/process_list.h", "process/spawn.h",
          "capture/activity.h", "capture/late_reader.h", "core/core_capture.h", "crash/dump.h", "crash/minidump.h",
          "crash/supervisor.h", "diagnose/progress.h", "diagnose/wait_table.h", "sample/recorder.h",
          "sample/trace_recorder.h", "sample/tracker.h", "symbolize/notes.h", "trace/trace.h"}
@@ -121,7 +121,7 @@ MAY_OPEN = {"ss_target_peek_state"}
 # What finds a part of a text: nobody parses what another part of the program has written.
 SEARCHES = {"strstr", "strcasestr", "memmem", "sscanf"}
 # The synopsis of a command's arguments; the package manager's lists of files.
-MAY_SEARCH = {"cli/completion.c", "cli/package.c",
+MAY_SEARCH = {"cli/completion.c", "report/advice.c",
               "report/top.c"}  # what the user types into the filter
 # What makes a text of data: diagnose/ makes none, report/ does.
 FORMATS = {"sprintf", "snprintf", "vsnprintf", "asprintf", "vasprintf", "open_memstream",

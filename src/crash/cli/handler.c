@@ -1,3 +1,5 @@
+#include "crash/cli/handler.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +21,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
-#include "crash/cli/handler.h"
 #include "cli/failure.h"
 #include "cli/interpret.h"
-#include "cli/number.h"
+#include "cli/arguments.h"
 #include "cli/output.h"
 #include "core/core_capture.h"
 #include "crash/cli/reports.h"
@@ -487,8 +488,7 @@ static int copy_and_report(void *data, int copied)
 	(void)close(copied);
 	if (!error)
 		error = report_copy(crash, &problem);
-	if (error)
-		ss_failure_print(error);
+	ss_failure_print(error);
 	(void)snprintf(path, sizeof(path), "%s/%s", crash->handler->directory,
 		       crash->name); /* as long as paths can be */
 	problem = error ? error : problem;

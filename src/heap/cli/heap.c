@@ -7,8 +7,7 @@
 #include "cli/interpret.h"
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/target_options.h"
-#include "cli/usage.h"
+#include "cli/targets.h"
 #include "capture/late_reader.h"
 #include "data/heap.h"
 #include "interpret/interpret.h"
@@ -50,10 +49,9 @@ static const struct argp_option table[] = {
 	{},
 };
 
-static unsigned parse_rows(const struct argp_state *state, const char *name,
-			   const char *text)
+static unsigned parse_rows(const char *name, const char *text)
 {
-	return (unsigned)ss_options_parse_number(state, name, text, 0, ROWS_MAX);
+	return (unsigned)ss_argument_number(name, text, 0, ROWS_MAX);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -67,19 +65,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[2] = &heap->process;
 		return 0;
 	case KEY_SIZES:
-		heap->sizes = parse_rows(state, "sizes", arg);
+		heap->sizes = parse_rows("sizes", arg);
 		return 0;
 	case KEY_CLASSES:
-		heap->classes = parse_rows(state, "classes", arg);
+		heap->classes = parse_rows("classes", arg);
 		return 0;
 	case KEY_TIMEOUT:
 		heap->options.interpret_ms =
-			(unsigned)ss_options_parse_number(state, "timeout", arg, 1,
-							  TIMEOUT_MAX_S) *
+			(unsigned)ss_argument_number("timeout", arg, 1, TIMEOUT_MAX_S) *
 			MS_PER_S;
 		return 0;
 	case ARGP_KEY_END:
-		ss_target_options_require(state, &heap->process);
+		ss_target_options_require(&heap->process);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -276,11 +273,7 @@ static int run(int argc, char **argv)
 	if (heap.options.common.verbose)
 		heap.sizes = heap.classes = 0; /* all */
 	_cleanup_error_ struct ss_error *error = print_heap(&heap, &missing);
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
-	return missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+	return ss_failure_status(error, missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE);
 }
 
 const struct ss_command ss_command_heap = {

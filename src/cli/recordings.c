@@ -1,4 +1,4 @@
-#include "cli/report_files.h"
+#include "cli/report.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,18 +1,85 @@
-#include "cli/target_options.h"
+#include "cli/targets.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "cli/common_options.h"
+#include "cli/options.h"
 #include "cli/failure.h"
-#include "cli/time_argument.h"
-#include "cli/usage.h"
-#include "report/profile.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
 #include "process/process_list.h"
+#include "report/profile.h"
+
+struct ss_error *ss_target_argument_parse_id(const char *text, const char *what,
+					     pid_t *ret)
+{
+	uint64_t value = 0;
+
+	switch (ss_number_parse(text, 1, INT_MAX, &value)) {
+	case SS_NUMBER_OK:
+		*ret = (pid_t)value;
+		return NULL;
+	case SS_NUMBER_NEGATIVE:
+		return ss_error_new(SS_ERROR_INVALID,
+				    "'%s' is not a valid %s: it is negative", text, what);
+	case SS_NUMBER_RANGE:
+		return ss_error_new(SS_ERROR_INVALID,
+				    "'%s' is not a valid %s: it must be from 1 to %d",
+				    text, what, INT_MAX);
+	default:
+		return ss_error_new(SS_ERROR_INVALID,
+				    "'%s' is not a valid %s: it is not a number", text,
+				    what);
+	}
+}
+
+static struct ss_error *parse_tids(char *list, struct ss_target_argument *argument)
+{
+	for (char *item = strsep(&list, ","); item; item = strsep(&list, ",")) {
+		pid_t tid = 0;
+		struct ss_error *error = ss_target_argument_parse_id(item, "tid", &tid);
+		if (error)
+			return error;
+		pid_t *slot = ss_vector_push(&argument->tids);
+		if (!slot)
+			return ss_error_no_memory();
+		*slot = tid;
+	}
+	return NULL;
+}
+
+struct ss_error *ss_target_argument_parse(const char *text,
+					  struct ss_target_argument *ret)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	struct ss_target_argument argument = {};
+
+	if (!copy)
+		return ss_error_no_memory();
+	char *list = copy;
+	char *pid = strsep(&list, "/");
+	struct ss_error *error = ss_target_argument_parse_id(pid, "pid", &argument.pid);
+	if (!error && list)
+		error = parse_tids(list, &argument);
+	if (error) {
+		ss_target_argument_deinit(&argument);
+		return error;
+	}
+	*ret = argument;
+	return NULL;
+}
+
+void ss_target_argument_deinit(struct ss_target_argument *argument)
+{
+	ss_vector_free(&argument->tids);
+}
+
+/* Processes --------------------------------------------------------------------------- */
 
 enum {
 	KEY_PID = 'p',
@@ -21,6 +88,8 @@ enum {
 	KEY_CGROUP,
 	KEY_PID_FILE,
 	KEY_AT,
+	KEY_THREAD = 't',
+	KEY_STATE = 0x540,
 };
 
 /* More processes in one run are a mistake. */
@@ -54,68 +123,57 @@ static const struct argp_option several_table[] = {
 	{},
 };
 
-static void check_single(const struct argp_state *state,
-			 const struct ss_target_options *options, const char *text)
+static void check_single(const struct ss_target_options *options, const char *text)
 {
 	if (options->single && ss_target_options_count(options) > 1)
-		ss_usage_fail(state, "expected one process; unexpected argument '%s'",
-			      text);
+		ss_usage_fail("expected one process; unexpected argument '%s'", text);
 }
 
-static void add_pid(const struct argp_state *state, struct ss_target_options *options,
-		    const char *text)
+static void add_pid(struct ss_target_options *options, const char *text)
 {
 	struct ss_target_argument argument = {};
 
 	if (options->single || options->no_threads)
-		ss_options_check(state,
-				 ss_target_argument_parse_id(text, "pid", &argument.pid));
+		ss_usage_check(ss_target_argument_parse_id(text, "pid", &argument.pid));
 	else
-		ss_options_check(state, ss_target_argument_parse(text, &argument));
+		ss_usage_check(ss_target_argument_parse(text, &argument));
 	struct ss_target_argument *slot = ss_vector_push(&options->targets);
 	if (!slot)
-		ss_usage_fail(state, "out of memory");
+		ss_usage_fail("out of memory");
 	else
 		*slot = argument;
-	check_single(state, options, text);
+	check_single(options, text);
 }
 
-static struct ss_target_name *add_name(const struct argp_state *state,
-				       struct ss_target_options *options,
+static struct ss_target_name *add_name(struct ss_target_options *options,
 				       const char *text)
 {
 	struct ss_target_name *name = ss_vector_push(&options->names);
 
 	if (!name)
-		ss_usage_fail(state, "out of memory");
+		ss_usage_fail("out of memory");
 	else
 		name->text = text;
-	check_single(state, options, text);
+	check_single(options, text);
 	return name;
 }
 
-static void add_pattern(const struct argp_state *state, struct ss_target_options *options,
-			const char *text)
+static void add_pattern(struct ss_target_options *options, const char *text)
 {
-	struct ss_target_name *name = add_name(state, options, text);
-	char why[200] = "";
-	int code = regcomp(&name->pattern, text, REG_EXTENDED | REG_NOSUB);
+	struct ss_target_name *name = add_name(options, text);
+	char why[SS_REGEX_WHY_MAX];
 
-	if (code == 0) {
-		name->is_pattern = true;
-		return;
-	}
-	(void)regerror(code, &name->pattern, why, sizeof(why)); /* may be truncated */
-	ss_usage_fail(state, "--name: '%s' is not a regular expression: %s", text, why);
+	name->is_pattern = ss_regex_compile(text, &name->pattern, why);
+	if (!name->is_pattern)
+		ss_usage_fail("--name: '%s' is not a regular expression: %s", text, why);
 }
 
-void ss_target_options_add(const struct argp_state *state,
-			   struct ss_target_options *options, const char *text)
+void ss_target_options_add(struct ss_target_options *options, const char *text)
 {
 	if (isalpha((unsigned char)*text) || *text == '_')
-		(void)add_name(state, options, text);
+		(void)add_name(options, text);
 	else
-		add_pid(state, options, text);
+		add_pid(options, text);
 }
 
 size_t ss_target_options_count(const struct ss_target_options *options)
@@ -124,15 +182,14 @@ size_t ss_target_options_count(const struct ss_target_options *options)
 	       options->pid_files.count;
 }
 
-void ss_target_options_require(const struct argp_state *state,
-			       const struct ss_target_options *options)
+void ss_target_options_require(const struct ss_target_options *options)
 {
 	if (ss_target_options_count(options) == 0)
-		ss_usage_fail(state, "expected a pid or the name of a process");
+		ss_usage_fail("expected a pid or the name of a process");
 }
 
 /* "@1764000000.25", or a time as in a recording. */
-static uint64_t parse_at(const struct argp_state *state, const char *text)
+static uint64_t parse_at(const char *text)
 {
 	uint64_t now_ns = ss_clock_ns(CLOCK_REALTIME);
 	struct ss_time_argument argument = {};
@@ -148,20 +205,11 @@ static uint64_t parse_at(const struct argp_state *state, const char *text)
 	}
 	if (at_ns == 0)
 		ss_usage_fail(
-			state,
 			"--at: '%s' is not a time such as 11:45:06 or @1764000000.5",
 			text);
 	if (at_ns < now_ns)
-		ss_usage_fail(state, "--at: '%s' has passed", text);
+		ss_usage_fail("--at: '%s' has passed", text);
 	return at_ns;
-}
-
-static void add_text(const struct argp_state *state, const char **slot, const char *text)
-{
-	if (!slot)
-		ss_usage_fail(state, "out of memory");
-	else
-		*slot = text;
 }
 
 static error_t parse_several(int key, char *arg, struct argp_state *state)
@@ -174,15 +222,14 @@ static error_t parse_several(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_CGROUP:
 		if (*arg != '/')
-			ss_usage_fail(state, "--cgroup: '%s' does not begin with '/'",
-				      arg);
-		add_text(state, ss_vector_push(&options->cgroups), arg);
+			ss_usage_fail("--cgroup: '%s' does not begin with '/'", arg);
+		ss_argument_add(ss_vector_push(&options->cgroups), arg);
 		return 0;
 	case KEY_PID_FILE:
-		add_text(state, ss_vector_push(&options->pid_files), arg);
+		ss_argument_add(ss_vector_push(&options->pid_files), arg);
 		return 0;
 	case KEY_AT:
-		options->at_ns = parse_at(state, arg);
+		options->at_ns = parse_at(arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -197,13 +244,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case KEY_PID:
-		add_pid(state, options, arg);
+		add_pid(options, arg);
 		return 0;
 	case KEY_NAME:
-		add_pattern(state, options, arg);
+		add_pattern(options, arg);
 		return 0;
 	case ARGP_KEY_ARG: /* if the command does not take it */
-		ss_target_options_add(state, options, arg);
+		ss_target_options_add(options, arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -311,8 +358,7 @@ static bool resolve_name(struct ss_target_options *options, struct ss_target_nam
 		list_matches(name, options->single, list);
 	else if (count == 0 && !error)
 		report_none(name);
-	if (error)
-		ss_failure_print(error);
+	ss_failure_print(error);
 	ss_process_list_free(list);
 	return done && !error;
 }
@@ -344,8 +390,7 @@ static bool resolve_cgroup(struct ss_target_options *options, const char *text)
 			"the file cgroup of a process in /proc has its path");
 	if (!error && !add_targets(options, list))
 		error = ss_error_no_memory();
-	if (error)
-		ss_failure_print(error);
+	ss_failure_print(error);
 	ss_process_list_free(list);
 	return !error;
 }
@@ -417,8 +462,7 @@ static bool add_descendants(struct ss_target_options *options)
 				error = ss_error_no_memory();
 		}
 	}
-	if (error)
-		ss_failure_print(error);
+	ss_failure_print(error);
 	ss_process_list_free(list);
 	return !error;
 }
@@ -495,3 +539,169 @@ void ss_target_options_deinit(struct ss_target_options *options)
 	ss_vector_free(&options->cgroups);
 	ss_vector_free(&options->pid_files);
 }
+
+/* Threads ------------------------------------------------------------------------------- */
+
+static const char all_states[] = "RSDTtZXIPKW";
+
+static struct ss_error *add_thread_pattern(struct ss_selection *selection,
+					   const char *text)
+{
+	regex_t *pattern = ss_vector_push(&selection->patterns);
+	char why[SS_REGEX_WHY_MAX];
+
+	if (!pattern)
+		return ss_error_no_memory();
+	if (ss_regex_compile(text, pattern, why))
+		return NULL;
+	selection->patterns.count--;
+	return ss_error_new(SS_ERROR_INVALID,
+			    "--thread: '%s' is not a regular expression: %s", text, why);
+}
+
+struct ss_error *ss_selection_add(struct ss_selection *selection, const char *text)
+{
+	pid_t tid = 0;
+
+	if (!ss_number_is_digits(text))
+		return add_thread_pattern(selection, text);
+	struct ss_error *error = ss_target_argument_parse_id(text, "tid", &tid);
+	if (error)
+		return error;
+	pid_t *slot = ss_vector_push(&selection->tids);
+	if (!slot)
+		return ss_error_no_memory();
+	*slot = tid;
+	return NULL;
+}
+
+struct ss_error *ss_selection_set_states(struct ss_selection *selection,
+					 const char *letters)
+{
+	size_t known = strspn(letters, all_states);
+
+	if (*letters == '\0')
+		return ss_error_new(SS_ERROR_INVALID,
+				    "--state: expected letters such as R, S or D");
+	if (letters[known])
+		return ss_error_new(
+			SS_ERROR_INVALID,
+			"--state: unknown thread state '%c'; known states: %s",
+			letters[known], all_states);
+	selection->states = letters;
+	return NULL;
+}
+
+void ss_selection_deinit(struct ss_selection *selection)
+{
+	for (size_t i = 0; i < selection->patterns.count; i++)
+		regfree(&selection->patterns.items[i]);
+	ss_vector_free(&selection->patterns);
+	ss_vector_free(&selection->tids);
+}
+
+static bool names_threads(const struct ss_selection_run *run)
+{
+	return run->argument->tids.count || run->selection->tids.count ||
+	       run->selection->patterns.count;
+}
+
+bool ss_selection_run_is_active(const struct ss_selection_run *run)
+{
+	return names_threads(run) || run->selection->states;
+}
+
+bool ss_selection_run_is_empty(const struct ss_selection_run *run)
+{
+	return run->seen > 0 && run->selected == 0;
+}
+
+static bool has_tid(const pid_t *tids, size_t count, pid_t tid)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (tids[i] == tid)
+			return true;
+	}
+	return false;
+}
+
+static bool has_name(const struct ss_selection *selection, const char *name)
+{
+	for (size_t i = 0; i < selection->patterns.count; i++) {
+		if (regexec(&selection->patterns.items[i], name, 0, NULL, 0) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool ss_selection_run_filter(void *data, pid_t tid, const char *name, char state)
+{
+	struct ss_selection_run *run = data;
+	const struct ss_selection *selection = run->selection;
+	const struct ss_target_argument *argument = run->argument;
+
+	run->seen++;
+	if (selection->states && (!state || !strchr(selection->states, state)))
+		return false;
+	if (names_threads(run) &&
+	    !has_tid(argument->tids.items, argument->tids.count, tid) &&
+	    !has_tid(selection->tids.items, selection->tids.count, tid) &&
+	    !has_name(selection, name))
+		return false;
+	run->selected++;
+	return true;
+}
+
+static bool snapshot_has(const struct ss_snapshot *snapshot, pid_t tid)
+{
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		if (ss_snapshot_task(snapshot, SS_TASK_THREAD, i)->tid == tid)
+			return true;
+	}
+	return false;
+}
+
+/* Reports only ids of PID/TID: an id of -t may belong to any of several targets. With
+   --state, a thread that exists may be deselected. */
+size_t ss_selection_run_report(const struct ss_selection_run *run,
+			       const struct ss_snapshot *snapshot)
+{
+	const struct ss_target_argument *argument = run->argument;
+	size_t missing = 0;
+
+	for (size_t i = 0; i < argument->tids.count && !run->selection->states; i++) {
+		if (snapshot_has(snapshot, argument->tids.items[i]))
+			continue;
+		missing++;
+		ss_failure_warn("process %d has no thread %d", argument->pid,
+				argument->tids.items[i]);
+	}
+	return missing;
+}
+
+static const struct argp_option thread_table[] = {
+	{ NULL, 0, NULL, 0, "Threads:", 2 },
+	{ "thread", KEY_THREAD, "TID|REGEX", 0,
+	  "Select threads by id, or by a regular expression over the name; may be "
+	  "repeated",
+	  0 },
+	{ "state", KEY_STATE, "LETTERS", 0, "Select threads by state (R, S, D...)", 0 },
+	{},
+};
+
+static error_t parse_thread(int key, char *arg, struct argp_state *state)
+{
+	struct ss_selection *selection = state->input;
+	struct ss_error *error = NULL;
+
+	if (key == KEY_THREAD)
+		error = ss_selection_add(selection, arg);
+	else if (key == KEY_STATE)
+		error = ss_selection_set_states(selection, arg);
+	else
+		return ARGP_ERR_UNKNOWN;
+	ss_usage_check(error);
+	return 0;
+}
+
+const struct argp ss_selection_argp = { .options = thread_table, .parser = parse_thread };

@@ -1,4 +1,4 @@
-#include "cli/report_analysis.h"
+#include "cli/report.h"
 
 #include <errno.h>
 #include <inttypes.h>
