@@ -29,7 +29,6 @@
 enum {
 	DEFAULT_MAX_FRAMES = 1024,
 	DEFAULT_INTERPRET_MS = 60000,
-	DEFAULT_GROUPS = 20,
 	GROUPS_MAX = 1 << 20,
 	MS_PER_S = 1000,
 	KIB = 1 << 10,
@@ -581,8 +580,8 @@ static const struct argp_option table[] = {
 void ss_options_init(struct ss_options *options)
 {
 	*options = (struct ss_options){ .mode = SS_MODE_AUTO,
-					.goroutines = DEFAULT_GROUPS,
-					.tasks = DEFAULT_GROUPS,
+					.goroutines = SS_FORMAT_TASK_GROUPS,
+					.tasks = SS_FORMAT_TASK_GROUPS,
 					.interpret_ms = DEFAULT_INTERPRET_MS };
 }
 
