@@ -1,4 +1,4 @@
-#include "sandbox/child.h"
+#include "sandbox/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,15 +26,15 @@ enum {
 	REQUEST_MAX = SS_SANDBOX_ASK_MAX + 64, /* with its header */
 };
 
-struct ss_child_page *ss_child_page_new(void)
+struct ss_job_page *ss_job_page_new(void)
 {
-	void *page = mmap(NULL, sizeof(struct ss_child_page), PROT_READ | PROT_WRITE,
+	void *page = mmap(NULL, sizeof(struct ss_job_page), PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	return page == MAP_FAILED ? NULL : page;
 }
 
-void ss_child_page_free(struct ss_child_page *page)
+void ss_job_page_free(struct ss_job_page *page)
 {
 	if (page)
 		(void)munmap(page, sizeof(*page)); /* it is mapped */
@@ -42,7 +42,7 @@ void ss_child_page_free(struct ss_child_page *page)
 
 /* One run, as parent and child see it. */
 struct run {
-	const struct ss_child_job *job;
+	const struct ss_job *job;
 	int output;
 	int messages;
 	/* The child requests memory over its channel, whose end tells the parent that the child
@@ -62,7 +62,7 @@ static void run_deinit(struct run *run)
 	free(run->answer);
 }
 
-static struct ss_error *run_init(struct run *run, const struct ss_child_job *job)
+static struct ss_error *run_init(struct run *run, const struct ss_job *job)
 {
 	run->job = job;
 	run->output = ss_io_create_unnamed();
@@ -74,7 +74,7 @@ static struct ss_error *run_init(struct run *run, const struct ss_child_job *job
 	run->answer = malloc(SS_SANDBOX_ASK_MAX);
 	if (!run->request || !run->answer)
 		return ss_error_no_memory();
-	*job->page = (struct ss_child_page){ .module = -1 };
+	*job->page = (struct ss_job_page){ .module = -1 };
 	return NULL;
 }
 
@@ -101,7 +101,7 @@ struct request {
 static size_t ask_job(struct run *run, const void *bytes, size_t size, void *ret,
 		      size_t max)
 {
-	const struct ss_child_job *job = run->job;
+	const struct ss_job *job = run->job;
 	int64_t begin = now_ms();
 	size_t answered = job->ask ? job->ask(job->read_data, bytes, size, ret, max) : 0;
 
@@ -120,9 +120,9 @@ static bool send_answer(const struct run *run, const uint8_t *bytes, size_t size
 static void answer(struct run *run, const struct request *request, const uint8_t *asked,
 		   size_t asked_size)
 {
-	const struct ss_child_job *job = run->job;
+	const struct ss_job *job = run->job;
 	uint8_t *bytes = run->answer;
-	size_t size = SS_MIN(request->size, (uint32_t)SS_CHILD_READ_MAX - 1);
+	size_t size = SS_MIN(request->size, (uint32_t)SS_JOB_READ_MAX - 1);
 
 	bytes[0] = 0;
 	switch (request->kind) {
@@ -177,14 +177,14 @@ static size_t send_request(const struct request *request, const void *more,
 	return got > 0 ? (size_t)got : 0;
 }
 
-size_t ss_child_read(uint64_t address, void *bytes, size_t size)
+size_t ss_job_read(uint64_t address, void *bytes, size_t size)
 {
 	const struct request request = {
 		.kind = READ,
 		.address = address,
-		.size = (uint32_t)SS_MIN(size, (size_t)SS_CHILD_READ_MAX - 1),
+		.size = (uint32_t)SS_MIN(size, (size_t)SS_JOB_READ_MAX - 1),
 	};
-	uint8_t message[SS_CHILD_READ_MAX];
+	uint8_t message[SS_JOB_READ_MAX];
 	size_t got = request.size ?
 			     send_request(&request, NULL, 0, message, sizeof(message)) :
 			     0;
@@ -195,7 +195,7 @@ size_t ss_child_read(uint64_t address, void *bytes, size_t size)
 	return got - 1;
 }
 
-bool ss_child_check(pid_t tid)
+bool ss_job_check(pid_t tid)
 {
 	const struct request request = { .kind = CHECK, .tid = tid };
 	uint8_t message = 0;
@@ -204,7 +204,7 @@ bool ss_child_check(pid_t tid)
 	       message == 1;
 }
 
-size_t ss_child_ask(const void *bytes, size_t size, void *ret, size_t max)
+size_t ss_job_ask(const void *bytes, size_t size, void *ret, size_t max)
 {
 	const struct request request = { .kind = ASK };
 	size_t room = SS_MIN(max, (size_t)SS_SANDBOX_ASK_MAX - 1) + 1;
@@ -230,7 +230,7 @@ static void copy_text(const char *text, char *ret, size_t size)
 	ret[length] = '\0';
 }
 
-static void copy_error(const struct ss_error *error, struct ss_child_page *page)
+static void copy_error(const struct ss_error *error, struct ss_job_page *page)
 {
 	page->error_code = ss_error_code(error);
 	copy_text(ss_error_message(error), page->error_message,
@@ -260,7 +260,7 @@ static void use_large_pages(void)
 static int work(void *data, int channel)
 {
 	const struct run *run = data;
-	const struct ss_child_job *job = run->job;
+	const struct ss_job *job = run->job;
 	unsigned refused = 0;
 
 	(void)channel; /* it is standard input, too */
@@ -309,7 +309,7 @@ enum end {
 /* Unless it has ended, the child is to be killed. */
 static enum end wait_for_end(struct run *run)
 {
-	const struct ss_child_job *job = run->job;
+	const struct ss_job *job = run->job;
 	int64_t begin = now_ms();
 	int64_t looked = begin;
 	int64_t spent = 0;
@@ -356,14 +356,14 @@ static struct ss_error *start(struct run *run)
 }
 
 /* The child could change the page until it ended, so only this copy is read. */
-static void copy_page(const struct run *run, struct ss_child_page *ret)
+static void copy_page(const struct run *run, struct ss_job_page *ret)
 {
 	memcpy(ret, (const void *)run->job->page, sizeof(*ret));
 	ret->error_message[sizeof(ret->error_message) - 1] = '\0';
 	ret->error_remedy[sizeof(ret->error_remedy) - 1] = '\0';
 }
 
-static struct ss_error *make_error(const struct ss_child_page *page)
+static struct ss_error *make_error(const struct ss_job_page *page)
 {
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 
@@ -379,37 +379,38 @@ static struct ss_error *make_error(const struct ss_child_page *page)
 		       error;
 }
 
-static void set_cause(int status, enum end end, struct ss_child_outcome *outcome)
+static void set_cause(int status, enum end end, struct ss_job_outcome *outcome)
 {
+	const struct ss_sandbox_failure failure =
+		ss_confine_failure(status, outcome->page.refused);
+
 	outcome->failed = true;
 	outcome->interrupted = end == INTERRUPTED;
-	outcome->cause = SS_SANDBOX_EXIT;
-	outcome->code = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+	outcome->cause = failure.cause;
+	outcome->code = failure.code;
 	if (end == TIMED_OUT)
 		outcome->cause = SS_SANDBOX_TIMEOUT;
-	else if (!WIFEXITED(status))
-		outcome->cause = SS_SANDBOX_SIGNAL;
-	else if (outcome->page.refused & SS_REFUSED_ALL)
-		outcome->cause = SS_SANDBOX_REFUSED;
+	else if (failure.cause != SS_SANDBOX_EXIT)
+		return;
 	else if (outcome->page.error_code == SS_ERROR_NO_MEMORY)
 		outcome->cause = SS_SANDBOX_MEMORY;
-	else if (WEXITSTATUS(status) == EXIT_SUCCESS && outcome->page.finished)
+	else if (failure.code == EXIT_SUCCESS && outcome->page.finished)
 		outcome->failed = false;
 }
 
-/* Neither the job nor what it was reading is the cause: RLIMIT_CPU sends SIGXCPU first. It was
-   root, a user that controls the child, or the kernel, because memory ran out. */
-static bool is_killed(const struct ss_child_outcome *outcome)
+static bool is_killed(const struct ss_job_outcome *outcome)
 {
+	const struct ss_sandbox_failure failure = { .cause = outcome->cause,
+						    .code = outcome->code };
+
 	return outcome->failed && !outcome->interrupted &&
-	       outcome->cause == SS_SANDBOX_SIGNAL && outcome->code == SIGKILL;
+	       ss_confine_was_killed(&failure);
 }
 
-static struct ss_error *run_once(const struct ss_child_job *job,
-				 struct ss_child_outcome *ret)
+static struct ss_error *run_once(const struct ss_job *job, struct ss_job_outcome *ret)
 {
 	_cleanup_(run_deinit) struct run run = { .output = -1, .messages = -1 };
-	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
+	struct ss_job_outcome outcome = SS_JOB_NO_OUTCOME;
 	struct ss_error *error = run_init(&run, job);
 
 	if (!error)
@@ -431,16 +432,15 @@ static struct ss_error *run_once(const struct ss_child_job *job,
 	return NULL;
 }
 
-struct ss_error *ss_child_run(const struct ss_child_job *job,
-			      struct ss_child_outcome *ret)
+struct ss_error *ss_job_run(const struct ss_job *job, struct ss_job_outcome *ret)
 {
 	const int more_output = job->confinement.more_output;
-	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
+	struct ss_job_outcome outcome = SS_JOB_NO_OUTCOME;
 	struct ss_error *error = run_once(job, &outcome);
 
 	for (int i = 0; i < KILLED_MAX && !error && is_killed(&outcome); i++) {
-		ss_child_outcome_deinit(&outcome);
-		outcome = (struct ss_child_outcome)SS_CHILD_NO_OUTCOME;
+		ss_job_outcome_deinit(&outcome);
+		outcome = (struct ss_job_outcome)SS_JOB_NO_OUTCOME;
 		if (more_output > 0 && (ftruncate(more_output, 0) < 0 ||
 					lseek(more_output, 0, SEEK_SET) < 0))
 			return ss_error_new_errno(errno, "cannot write to a file again");
@@ -451,7 +451,7 @@ struct ss_error *ss_child_run(const struct ss_child_job *job,
 	return error;
 }
 
-void ss_child_outcome_deinit(struct ss_child_outcome *outcome)
+void ss_job_outcome_deinit(struct ss_job_outcome *outcome)
 {
 	close_cleanup(&outcome->output);
 	close_cleanup(&outcome->messages);
