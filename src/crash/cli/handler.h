@@ -1,9 +1,9 @@
 /*
  * stacksnap core --handler: what the kernel runs when a process has crashed
- * (/proc/sys/kernel/core_pattern, core(5)); --install and --uninstall set and restore that.
+ * (/proc/sys/kernel/core_pattern, core(5)).
  */
-#ifndef SS_CLI_CORE_HANDLER_H
-#define SS_CLI_CORE_HANDLER_H
+#ifndef SS_CRASH_CLI_HANDLER_H
+#define SS_CRASH_CLI_HANDLER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,10 +37,5 @@ int ss_core_handler_run(const struct ss_core_handler *handler);
 /* A ss_core_planner; data: the session. */
 bool ss_core_handler_plan_goroutines(void *data, const struct ss_capture *capture,
 				     struct ss_gather_plan *ret);
-
-/* Make this program the kernel's handler, with these options, until the next boot; restore what
-   was there before. */
-int ss_core_handler_install(const struct ss_core_handler *handler);
-int ss_core_handler_uninstall(void);
 
 #endif

@@ -6,8 +6,8 @@
  * Source: malloc/malloc.c and malloc/arena.c of glibc 2.23 to 2.42. What these versions
  * differ in, such as members before the bins and the size of heap_info, is measured.
  */
-#ifndef SS_RUNTIME_GLIBC_MALLOC_H
-#define SS_RUNTIME_GLIBC_MALLOC_H
+#ifndef SS_HEAP_MALLOC_H
+#define SS_HEAP_MALLOC_H
 
 #include "base/vector.h"
 #include "data/capture.h"

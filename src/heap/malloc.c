@@ -1,4 +1,4 @@
-#include "runtime/glibc/malloc.h"
+#include "heap/malloc.h"
 
 #include <string.h>
 #include <sys/mman.h>

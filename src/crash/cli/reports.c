@@ -1,4 +1,4 @@
-#include "cli/core_reports.h"
+#include "crash/cli/reports.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -3,12 +3,16 @@
  */
 #include <argp.h>
 
+#include "base/clock.h"
+#include "cli/analysis.h"
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/heap_analysis.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
 #include "capture/late_reader.h"
+#include "data/heap.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
 
 enum key { KEY_SIZES = 0x700, KEY_CLASSES, KEY_TIMEOUT };
 
@@ -103,18 +107,126 @@ static const struct argp argp = {
 
 /* Owned by one run of the command. */
 struct process {
+	const struct heap *heap;
 	struct ss_target *target;
 	struct ss_capture *capture;
-	struct ss_heap_analysis analysis;
+	struct ss_late_reader *reader;
+	struct ss_analysis_owner owner;
+	struct ss_output *output;
 };
 
 static void process_deinit(struct process *process)
 {
-	ss_late_reader_free(process->analysis.reader);
-	ss_output_close(process->analysis.output);
+	ss_late_reader_free(process->reader);
+	ss_output_close(process->output);
 	ss_capture_free(process->capture);
 	ss_target_close(process->target);
 }
+
+/* In the sandbox ---------------------------------------------------------------- */
+
+SS_DEFINE_CLEANUP(struct ss_heap, heap, ss_heap_free)
+
+static bool is_partial(const struct ss_heap *heap)
+{
+	bool partial = heap->classes_truncated;
+
+	for (size_t i = 0; i < heap->arena_count; i++)
+		partial |= heap->arenas[i].problem != NULL;
+	return partial;
+}
+
+static struct ss_error *print(const struct process *process,
+			      const struct ss_sandbox_attempt *attempt,
+			      const struct ss_heap_input *input, const char *problem)
+{
+	const struct ss_common_options *common = &process->heap->options.common;
+	const struct ss_format_options options = {
+		.size = sizeof(options),
+		.color = ss_options_want_color(common),
+		.problem = problem,
+	};
+	FILE *out = NULL;
+	struct ss_error *error = ss_analysis_open(attempt, &out);
+
+	if (error)
+		return error;
+	error = common->format->write_heap(input, &options, out);
+	return ss_analysis_close(out, error);
+}
+
+static struct ss_error *read_heap(const struct process *process,
+				  const struct ss_sandbox_attempt *attempt,
+				  struct ss_heap **ret)
+{
+	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
+	return ss_heap_read(process->capture, attempt->session, ss_sandbox_read,
+			    ss_drop_const(attempt), ret);
+}
+
+static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
+{
+	const struct process *process = data;
+	_cleanup_(heap_cleanup) struct ss_heap *before = NULL;
+	_cleanup_(heap_cleanup) struct ss_heap *heap = NULL;
+	bool names = attempt->level == SS_SANDBOX_NAMES;
+	struct ss_error *error = read_heap(process, attempt, &before);
+	uint64_t begin_ns = ss_now_ns();
+
+	if (!error)
+		error = read_heap(process, attempt, &heap);
+	uint64_t read_ns = ss_now_ns() - begin_ns;
+	ss_sandbox_enter(attempt, SS_SANDBOX_SYMBOLIZE);
+	if (!error && names)
+		error = ss_heap_symbolize(heap, attempt->session);
+	if (error)
+		return error;
+	_cleanup_free_ char *problem = ss_interpret_problem(
+		attempt->failures, attempt->failure_count, attempt->level,
+		attempt->no_waits, false, NULL, NULL);
+	const struct ss_heap_input input = { .before = before,
+					     .heap = heap,
+					     .read_ns = read_ns,
+					     .sizes = process->heap->sizes,
+					     .classes = process->heap->classes };
+	ss_sandbox_enter(attempt, SS_SANDBOX_OUTPUT);
+	error = print(process, attempt, &input, problem);
+	ss_sandbox_set_value(attempt, is_partial(heap) || problem);
+	return error;
+}
+
+static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+{
+	const struct process *process = data;
+
+	return ss_late_reader_read(process->reader, address, bytes, size);
+}
+
+/* Reads the heap twice, and prints the second census. *ret: whether anything is missing. */
+static struct ss_error *print_census(struct process *process, bool *ret)
+{
+	struct ss_file_requests none = {};
+	struct ss_session_options session;
+	struct ss_analysis sandboxed = {
+		.work = work,
+		.data = process,
+		.color = ss_options_want_color(&process->heap->options.common),
+	};
+	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
+
+	ss_analysis_configure(&sandboxed, &session, &process->heap->options,
+			      &process->owner, 1, &none);
+	sandboxed.options.last_level = SS_SANDBOX_RAW;
+	sandboxed.options.read = read_memory;
+	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
+	if (!error)
+		error = ss_analysis_copy(&sandboxed, result, process->output);
+	if (!error)
+		*ret = result->value != 0;
+	return error;
+}
+
+/* The process ------------------------------------------------------------------- */
 
 /* Where modules and areas are, and how to read. */
 static struct ss_error *open_process(const struct heap *heap, struct process *process)
@@ -130,32 +242,25 @@ static struct ss_error *open_process(const struct heap *heap, struct process *pr
 		error = ss_capture_take(process->target, &options, &process->capture);
 	if (!error)
 		error = ss_late_reader_new(process->capture, process->target,
-					   &process->analysis.reader);
+					   &process->reader);
 	if (error)
 		return error;
-	ss_late_reader_set_limits(process->analysis.reader, UINT64_MAX,
-				  heap->options.interpret_ms, true);
-	process->analysis.owner = ss_analysis_owner_of(process->target);
+	ss_late_reader_set_limits(process->reader, UINT64_MAX, heap->options.interpret_ms,
+				  true);
+	process->owner = ss_analysis_owner_of(process->target);
 	return NULL;
 }
 
 static struct ss_error *print_heap(const struct heap *heap, bool *missing)
 {
-	_cleanup_(process_deinit) struct process process = {};
-	struct ss_heap_analysis *analysis = &process.analysis;
+	_cleanup_(process_deinit) struct process process = { .heap = heap };
 	struct ss_error *error = open_process(heap, &process);
 
 	if (!error)
 		error = ss_output_open(heap->options.common.output,
 				       ss_target_options_pid(&heap->process),
-				       &analysis->output);
-	if (error)
-		return error;
-	analysis->options = &heap->options;
-	analysis->sizes = heap->options.common.verbose ? 0 : heap->sizes;
-	analysis->classes = heap->options.common.verbose ? 0 : heap->classes;
-	analysis->capture = process.capture;
-	return ss_heap_analysis_run(analysis, missing);
+				       &process.output);
+	return error ? error : print_census(&process, missing);
 }
 
 static int run(int argc, char **argv)
@@ -171,6 +276,8 @@ static int run(int argc, char **argv)
 	if (!ss_usage_parse(&ss_command_heap, argc, argv, 0, &heap) ||
 	    !ss_target_options_resolve(&heap.process))
 		return SS_STATUS_NOTHING;
+	if (heap.options.common.verbose)
+		heap.sizes = heap.classes = 0; /* all */
 	_cleanup_error_ struct ss_error *error = print_heap(&heap, &missing);
 	if (error) {
 		ss_failure_print(error);
@@ -181,6 +288,7 @@ static int run(int argc, char **argv)
 
 const struct ss_command ss_command_heap = {
 	.name = "heap",
+	.input = SS_FORMAT_HEAP,
 	.summary = "count the allocations of a process by size and C++ class",
 	.argp = &argp,
 	.run = run,

@@ -3,8 +3,8 @@
  * handlers may use. Everything in it belongs to root, so what is counted is what the handler has
  * written: users can read their own reports, and change none.
  */
-#ifndef SS_CLI_CORE_REPORTS_H
-#define SS_CLI_CORE_REPORTS_H
+#ifndef SS_CRASH_CLI_REPORTS_H
+#define SS_CRASH_CLI_REPORTS_H
 
 #include <limits.h>
 #include <stdbool.h>

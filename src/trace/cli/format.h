@@ -2,46 +2,58 @@
  * Writes a trace as it happens: as text, or as JSON with one object in each line; or,
  * when it has ended, as folded stacks. See stacksnap-trace(1).
  *
- * To add a format: a struct ss_trace_format, a line in the table of trace.c, a paragraph in the
+ * To add a format: a struct ss_trace_format, a line in the table of format.c, a paragraph in the
  * manual page, a test.
  */
-#ifndef SS_REPORT_TRACE_H
-#define SS_REPORT_TRACE_H
+#ifndef SS_TRACE_CLI_FORMAT_H
+#define SS_TRACE_CLI_FORMAT_H
 
 #include <stdint.h>
 #include <stdio.h>
 
 #include "base/vector.h"
+#include "report/durations.h"
+#include "report/json.h"
 #include "report/profile.h"
 #include "stacksnap.h"
 #include "stacksnap/trace.h"
 
 /*
- * The distribution of durations, in constant memory: sixteen ranges for each power of two, so that
- * a percentile is at most 6.25 % too high.
+ * Who makes the memory of a process grow: stacks that touch new pages first, as a trace of page
+ * faults reports them, one of so many bytes.
  */
-
-enum { SS_DURATION_STEPS = 16, SS_DURATION_RANGES = 61 * SS_DURATION_STEPS };
-
-struct ss_durations {
-	uint64_t count;
-	uint64_t sum_ns;
-	uint64_t min_ns;
-	uint64_t max_ns;
-	uint64_t ranges[SS_DURATION_RANGES];
+struct ss_growth_sample {
+	uint64_t page; /* its number */
+	uint32_t stack;
+	uint32_t order;
+	bool held; /* it is still there */
 };
 
-void ss_durations_add(struct ss_durations *durations, uint64_t ns);
-struct ss_durations *ss_profile_durations(const struct ss_profile *profile);
+/* A stack with its samples. */
+struct ss_growth_site {
+	uint32_t stack;
+	uint64_t samples;
+	uint64_t held; /* of these */
+};
 
-/* A line with sum, mean, extremes and percentiles. */
-void ss_durations_write_line(const struct ss_durations *durations, FILE *out);
+/* Zeroed, it is empty. */
+struct ss_growth {
+	uint64_t sample_bytes; /* that each sample stands for */
+	bool held_only; /* leave out what is not there any more, and sort by the rest */
+	unsigned rows;
+	pid_t pid;
+	uint64_t begin_ns;
+	uint64_t end_ns;
+	uint64_t samples;
+	uint64_t held;
+	uint64_t unsampled_bytes; /* touched since the last sample of a thread on a CPU */
+	SS_VECTOR(struct ss_growth_sample) items;
+	SS_VECTOR(struct ss_growth_site)
+	sites;	     /* after growth_finish(), largest first */
+	bool failed; /* no memory for the result: nothing, or not all, was written */
+};
 
-/* A line with the totals of a trace. */
-void ss_trace_write_totals(const struct ss_trace_summary *summary, FILE *out);
-
-/* A line for each power of two, with a bar. */
-void ss_durations_write(const struct ss_durations *durations, FILE *out);
+void ss_growth_deinit(struct ss_growth *growth);
 
 /* What the writers know besides the event. */
 struct ss_trace_output {
@@ -71,6 +83,9 @@ extern const struct ss_trace_format ss_growth_folded;
 extern const struct ss_trace_format ss_growth_pprof;
 /* NULL: there is no format of that name. */
 const struct ss_trace_format *ss_growth_format_find(const char *name);
+
+/* Writes the members "frames" and "end" of the stack of a hit. */
+void ss_json_trace_stack(struct ss_json *json, const struct ss_trace_stack *stack);
 
 /* Writes one line. */
 void ss_trace_write_folded(const struct ss_trace_stack *stack, uint64_t weight,

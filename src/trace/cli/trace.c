@@ -18,13 +18,12 @@
 #include "cli/signals.h"
 #include "cli/target_options.h"
 #include "cli/usage.h"
-#include "report/growth.h"
 #include "report/quantity.h"
-#include "report/trace.h"
 #include "process/spawn.h"
 #include "sample/trace_recorder.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
+#include "trace/cli/format.h"
 #include "trace/trace.h"
 
 enum key {
@@ -574,6 +573,7 @@ static int run(int argc, char **argv)
 
 const struct ss_command ss_command_trace = {
 	.name = "trace",
+	.formats = "text json folded pprof",
 	.summary = "report calls of functions of a process as they happen",
 	.argp = &argp,
 	.run = run,

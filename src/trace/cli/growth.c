@@ -1,5 +1,3 @@
-#include "report/growth.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +10,9 @@
 #include "report/json.h"
 #include "report/pprof.h"
 #include "report/quantity.h"
-#include "report/trace.h"
 #include "report/profile.h"
 #include "stacksnap/trace.h"
+#include "trace/cli/format.h"
 #include "trace/trace.h"
 
 enum { SAMPLES_MAX = 16 << 20 };

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "data/heap.h"
-#include "runtime/glibc/malloc.h"
+#include "heap/malloc.h"
 #include "runtime/late_memory.h"
 
 enum {

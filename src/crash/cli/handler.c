@@ -1,8 +1,7 @@
-#include "cli/core_handler.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,19 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
-#include "cli/core_journal.h"
-#include "cli/core_reports.h"
+#include "crash/cli/handler.h"
 #include "cli/failure.h"
+#include "cli/interpret.h"
 #include "cli/number.h"
 #include "cli/output.h"
-#include "cli/interpret.h"
 #include "core/core_capture.h"
+#include "crash/cli/reports.h"
 #include "crash/dump.h"
 #include "data/gather_plan.h"
 #include "data/pipeline.h"
@@ -130,6 +133,117 @@ static void use_root(struct crash *crash)
 	(void)snprintf(crash->sysroot, sizeof(crash->sysroot), "/proc/self/fd/%d",
 		       crash->process.about.root); /* always fits */
 	crash->handler->settings->symbols.sysroot = crash->sysroot;
+}
+
+/* The journal ------------------------------------------------------------------- */
+
+/* A value, or a part of one, which must not contain a newline: it would begin another field. */
+static void write_value(FILE *out, const char *value)
+{
+	for (; *value; value++)
+		(void)fputc(*value == '\n' ? ' ' : *value, out);
+}
+
+/* The protocol (systemd.io/JOURNAL_NATIVE_PROTOCOL): NAME=VALUE, a line each. */
+static void write_field(FILE *out, const char *name, const char *value)
+{
+	(void)fprintf(out, "%s=", name);
+	write_value(out, value);
+	(void)fputc('\n', out);
+}
+
+static void write_number(FILE *out, const char *name, uint64_t value)
+{
+	(void)fprintf(out, "%s=%" PRIu64 "\n", name, value);
+}
+
+static void write_message(FILE *out, const struct ss_core_process *process,
+			  const char *path, const char *problem)
+{
+	const char *name = sigabbrev_np(process->signal);
+
+	(void)fprintf(out, "Process %d (", process->pid);
+	write_value(out, process->about.name);
+	(void)fprintf(out, ") of user %u was killed by SIG%s%s", process->about.uid,
+		      name ? name : "?", path ? ": " : "; there is no report: ");
+	write_value(out, path ? path : problem ? problem : "unknown");
+	if (path && problem) {
+		(void)fputs("; it has only the thread that crashed: ", out);
+		write_value(out, problem);
+	}
+}
+
+static void write_entry(FILE *out, const struct ss_core_process *process,
+			const char *path, const char *problem)
+{
+	const char *name = sigabbrev_np(process->signal);
+
+	(void)fputs("MESSAGE=", out);
+	write_message(out, process, path, problem);
+	(void)fputs("\nPRIORITY=2\nSYSLOG_IDENTIFIER=stacksnap\n"
+		    "MESSAGE_ID=fc2e22bc6ee647b6b90729ab34a250b1\n", /* a core dump */
+		    out);
+	write_number(out, "COREDUMP_PID", (uint64_t)process->pid);
+	write_number(out, "COREDUMP_TID", (uint64_t)process->tid);
+	write_number(out, "COREDUMP_UID", process->about.uid);
+	write_number(out, "COREDUMP_GID", process->about.gid);
+	write_number(out, "COREDUMP_SIGNAL", (uint64_t)process->signal);
+	if (name)
+		(void)fprintf(out, "COREDUMP_SIGNAL_NAME=SIG%s\n", name);
+	write_number(out, "COREDUMP_TIMESTAMP", process->time_s * 1000000);
+	write_field(out, "COREDUMP_COMM", process->about.name);
+	if (process->about.executable[0])
+		write_field(out, "COREDUMP_EXE", process->about.executable);
+	if (path)
+		write_field(out, "STACKSNAP_REPORT", path);
+}
+
+/* syslog(3), which may block, writes such a line. */
+static void write_line(FILE *out, const struct ss_core_process *process, const char *path,
+		       const char *problem)
+{
+	(void)fprintf(out, "<%d>stacksnap: ", LOG_DAEMON | LOG_CRIT);
+	write_message(out, process, path, problem);
+}
+
+typedef void writer(FILE *out, const struct ss_core_process *process, const char *path,
+		    const char *problem);
+
+/* False: nobody reads it. */
+static bool send_to(const struct sockaddr_un *address, writer *write,
+		    const struct ss_core_process *process, const char *path,
+		    const char *problem)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	_cleanup_close_ int fd =
+		socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return false;
+	write(out, process, path, problem);
+	return fclose(out) == 0 && fd >= 0 &&
+	       sendto(fd, text, size, MSG_NOSIGNAL, (const struct sockaddr *)address,
+		      sizeof(*address)) >= 0;
+}
+
+/* Sends an entry about a crash to the journal of systemd (systemd-journald(8)), with the fields of its
+   own handler (systemd.journal-fields(7)), so that "coredumpctl list" and others find it; or a line to
+   the log if there is no journal. path: of the report, or NULL; problem: why there is none, or what is
+   missing in it, or NULL. Never blocks. */
+static void send_entry(const struct ss_core_process *process, const char *path,
+		       const char *problem)
+{
+	static const struct sockaddr_un journal = {
+		.sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket"
+	};
+	static const struct sockaddr_un log = { .sun_family = AF_UNIX,
+						.sun_path = "/dev/log" };
+
+	if (!send_to(&journal, write_entry, process, path, problem))
+		(void)send_to(&log, write_line, process, path,
+			      problem); /* there may be none, or it is full */
 }
 
 /* The report, in a child --------------------------------------------------------- */
@@ -380,8 +494,8 @@ static int copy_and_report(void *data, int copied)
 	(void)snprintf(path, sizeof(path), "%s/%s", crash->handler->directory,
 		       crash->name); /* as long as paths can be */
 	problem = error ? error : problem;
-	ss_core_journal_send(&crash->process, error ? NULL : path,
-			     problem ? ss_error_message(problem) : NULL);
+	send_entry(&crash->process, error ? NULL : path,
+		   problem ? ss_error_message(problem) : NULL);
 	ss_core_reports_expire(&crash->reports, crash->handler->quota);
 	return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -542,7 +656,7 @@ int ss_core_handler_run(const struct ss_core_handler *handler)
 		error = report(&crash);
 	if (error) {
 		ss_failure_print(error);
-		ss_core_journal_send(&crash.process, NULL, ss_error_message(error));
+		send_entry(&crash.process, NULL, ss_error_message(error));
 	}
 	ss_core_reports_close(&crash.reports);
 	_cleanup_error_ struct ss_error *failure =

@@ -24,9 +24,11 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/file_limit.h"
-#include "cli/run_report.h"
+#include "cli/interpret.h"
+#include "cli/output.h"
 #include "cli/usage.h"
 #include "crash/supervisor.h"
+#include "interpret/interpret.h"
 
 enum {
 	STATUS_TIMEOUT = 124,
@@ -61,6 +63,210 @@ static const struct argp_option table[] = {
 	{},
 };
 
+/*
+ * Reports. A process is captured at once, and held until its report is written: what is missing can
+ * be read from its memory. Interpretation and output are done in a child process, one report after
+ * the other, so that other processes of the command go on.
+ */
+
+struct report {
+	pid_t pid;
+	bool traced;
+	pid_t writer; /* 0: it is not being written yet */
+	struct ss_target *target;
+	struct ss_process_source *source;
+};
+
+static void report_deinit(struct report *report)
+{
+	ss_process_source_free(report->source);
+	ss_target_close(report->target);
+}
+
+struct reports {
+	const struct ss_options *options;
+	struct ss_selection_run selection;
+	struct ss_output *output;	/* of all reports, if there is one; or NULL */
+	bool separate;			/* something was written to it */
+	SS_VECTOR(struct report) queue; /* one is written after the other */
+};
+
+static const struct ss_target_argument any_thread;
+
+static void reports_deinit(struct reports *reports)
+{
+	for (size_t i = 0; i < reports->queue.count; i++)
+		report_deinit(&reports->queue.items[i]);
+	ss_vector_free(&reports->queue);
+	ss_output_close(reports->output);
+}
+
+/* Capture -------------------------------------------------------------------- */
+
+static struct ss_error *capture(struct reports *reports, struct ss_supervisor *supervisor,
+				struct report *report)
+{
+	struct ss_reading reading = { .options = reports->options };
+	struct ss_capture_options options = ss_options_capture(reports->options);
+	struct ss_process_source_options source = ss_reading_source(&reading, &options);
+	struct ss_error *error =
+		report->traced ?
+			ss_supervisor_hold(supervisor, report->pid, &report->target) :
+			ss_target_open(report->pid, &report->target);
+
+	if (error)
+		return error;
+	if (ss_selection_run_is_active(&reports->selection)) {
+		options.filter = ss_selection_run_filter;
+		options.filter_data = &reports->selection;
+	}
+	source.target = report->target;
+	source.held = report->traced;
+	source.watch = NULL;
+	source.warn = NULL;
+	return ss_process_source_new(report->pid, &source, &report->source);
+}
+
+/* Captures a process; traced: it is held. After an error it goes on. */
+static struct ss_error *add_report(struct reports *reports,
+				   struct ss_supervisor *supervisor, pid_t pid,
+				   bool traced)
+{
+	struct report *report = ss_vector_push(&reports->queue);
+	struct ss_error *error = NULL;
+
+	if (report) {
+		*report = (struct report){ .pid = pid, .traced = traced };
+		error = capture(reports, supervisor, report);
+		if (!error)
+			return NULL;
+		report_deinit(report);
+		reports->queue.count--;
+	}
+	ss_supervisor_release(supervisor, pid);
+	return error ? error : ss_error_no_memory();
+}
+
+static bool has_report(const struct reports *reports, pid_t pid)
+{
+	for (size_t i = 0; i < reports->queue.count; i++) {
+		if (reports->queue.items[i].pid == pid)
+			return true;
+	}
+	return false;
+}
+
+/* Writing, in a child -------------------------------------------------------- */
+
+static bool write_report(struct reports *reports, struct report *report)
+{
+	const struct ss_options *options = reports->options;
+	__attribute__((cleanup(ss_reading_deinit))) struct ss_reading reading = {
+		.options = options,
+		.run = &reports->selection,
+		.output = reports->output,
+		.separate = reports->separate,
+		.color = !options->common.output && isatty(STDERR_FILENO) == 1 &&
+			 ss_options_want_color(&options->common),
+	};
+	struct ss_interpret_options interpret;
+	bool missing = false;
+
+	ss_reading_configure(&reading, NULL, &interpret);
+	ss_interpret_as_owner(report->target, &interpret);
+	interpret.cache = NULL;
+	interpret.stops = 0;
+	ss_row_source_init(&reading.rows, &options->common.rows);
+	_cleanup_error_ struct ss_error *error = ss_reading_show(
+		&reading, ss_process_source_last(report->source), &interpret, &missing);
+
+	if (error)
+		ss_failure_print(error);
+	return error == NULL;
+}
+
+/* The output of the first report, or of each one. */
+static struct ss_error *open_output(struct reports *reports, pid_t pid)
+{
+	const char *pattern = reports->options->common.output;
+
+	if (ss_output_is_per_target(pattern)) {
+		ss_output_close(take_ptr(reports->output));
+		reports->separate = false;
+	}
+	if (reports->output)
+		return NULL;
+	return pattern ? ss_output_open(pattern, pid, &reports->output) :
+			 ss_output_open_stderr(&reports->output);
+}
+
+/* In the child. */
+static int write_first(void *data, int channel)
+{
+	struct reports *reports = data;
+
+	(void)channel; /* none */
+	return write_report(reports, &reports->queue.items[0]) ? EXIT_SUCCESS :
+								 EXIT_FAILURE;
+}
+
+/* The supervisor sees the end of the child. The signals of the command are blocked here. */
+static void start_writer(struct reports *reports)
+{
+	const struct ss_child_options options = { .death_signal = SIGKILL };
+	struct report *report = &reports->queue.items[0];
+	struct ss_child child = SS_NO_CHILD;
+	_cleanup_error_ struct ss_error *error = open_output(reports, report->pid);
+
+	if (!error)
+		error = ss_child_start(&options, write_first, reports, &child);
+	if (error)
+		ss_failure_print(error);
+	reports->separate |= !error;
+	report->writer = error ? -1 : child.pid;
+}
+
+static void remove_first(struct reports *reports, struct ss_supervisor *supervisor)
+{
+	struct report first = reports->queue.items[0];
+
+	reports->queue.count--;
+	memmove(reports->queue.items, reports->queue.items + 1,
+		reports->queue.count * sizeof(first));
+	if (first.traced)
+		ss_supervisor_release(supervisor, first.pid);
+	report_deinit(&first);
+}
+
+/* Starts to write the next report unless another one is being written. */
+static void start_report(struct reports *reports, struct ss_supervisor *supervisor)
+{
+	while (reports->queue.count > 0 && reports->queue.items[0].writer == 0) {
+		start_writer(reports);
+		if (reports->queue.items[0].writer > 0)
+			return;
+		remove_first(reports, supervisor);
+	}
+}
+
+/* A child process has ended. */
+static void end_report(struct reports *reports, struct ss_supervisor *supervisor,
+		       pid_t child)
+{
+	if (reports->queue.count > 0 && reports->queue.items[0].writer == child)
+		remove_first(reports, supervisor);
+}
+
+/* Gives up what is not written yet, and lets its processes go on. */
+static void drop_reports(struct reports *reports, struct ss_supervisor *supervisor)
+{
+	/* The one that is being written is abandoned: its end is not waited for. */
+	while (reports->queue.count > 0)
+		remove_first(reports, supervisor);
+}
+
+/* The command's processes ----------------------------------------------------- */
+
 /* What happens after the time limit, in this order. */
 enum phase { PHASE_RUNS, PHASE_REPORTS, PHASE_TERMINATED, PHASE_KILLED };
 
@@ -77,7 +283,7 @@ struct run {
 	bool no_crashes;
 	char **command; /* in argv */
 
-	struct ss_run_reports *reports;
+	struct reports reports;
 	struct ss_supervisor *supervisor;
 	sigset_t signals; /* the mask of the command */
 	bool ignores_sigchld;
@@ -94,7 +300,7 @@ struct run {
 static void run_deinit(struct run *run)
 {
 	close_cleanup(&run->child.channel);
-	ss_run_reports_free(run->reports);
+	reports_deinit(&run->reports);
 	ss_supervisor_free(run->supervisor);
 	ss_options_deinit(&run->options);
 }
@@ -264,8 +470,8 @@ static void on_event(struct run *run, const struct ss_supervisor_event *event)
 		if (run->phase > PHASE_REPORTS && event->signal == SIGTERM)
 			ss_supervisor_release(run->supervisor, event->pid);
 		else
-			warn(ss_run_reports_add(run->reports, run->supervisor, event->pid,
-						true));
+			warn(add_report(&run->reports, run->supervisor, event->pid,
+					true));
 		break;
 	case SS_SUPERVISOR_STOPPED:
 		run->stop = event->signal == SIGSTOP ? 0 : event->signal;
@@ -278,7 +484,7 @@ static void on_event(struct run *run, const struct ss_supervisor_event *event)
 			run->ended = true;
 			run->status = event->status;
 		}
-		ss_run_reports_end(run->reports, run->supervisor, event->pid);
+		end_report(&run->reports, run->supervisor, event->pid);
 		break;
 	default:
 		break;
@@ -360,9 +566,9 @@ static void report_all(struct run *run)
 			(double)run->timeout_ns / SS_NS_PER_SECOND);
 	warn(ss_supervisor_list(run->supervisor, &processes, &count));
 	for (size_t i = 0; i < count; i++) {
-		if (!ss_run_reports_has(run->reports, processes[i].pid))
-			warn(ss_run_reports_add(run->reports, run->supervisor,
-						processes[i].pid, processes[i].traced));
+		if (!has_report(&run->reports, processes[i].pid))
+			warn(add_report(&run->reports, run->supervisor, processes[i].pid,
+					processes[i].traced));
 	}
 }
 
@@ -377,7 +583,7 @@ static void next_phase(struct run *run)
 	case PHASE_REPORTS:
 		run->phase = PHASE_TERMINATED;
 		run->limit_ns = ss_now_ns() + run->kill_after_ns;
-		ss_run_reports_drop(run->reports, run->supervisor);
+		drop_reports(&run->reports, run->supervisor);
 		(void)signal_all(run, SIGTERM);
 		return;
 	default:
@@ -394,7 +600,7 @@ static bool is_done(const struct run *run)
 	_cleanup_free_ struct ss_supervised *processes = NULL;
 	size_t count = 0;
 
-	if (!run->ended || ss_run_reports_are_pending(run->reports))
+	if (!run->ended || run->reports.queue.count)
 		return false;
 	if (run->phase == PHASE_RUNS)
 		return true;
@@ -406,7 +612,7 @@ static bool is_done(const struct run *run)
 
 static bool is_reported(const struct run *run)
 {
-	return run->phase == PHASE_REPORTS && !ss_run_reports_are_pending(run->reports);
+	return run->phase == PHASE_REPORTS && !run->reports.queue.count;
 }
 
 /* The loop -------------------------------------------------------------------- */
@@ -445,7 +651,7 @@ static void supervise(struct run *run)
 	for (;;) {
 		while (ss_supervisor_next(run->supervisor, &event))
 			on_event(run, &event);
-		ss_run_reports_start(run->reports, run->supervisor);
+		start_report(&run->reports, run->supervisor);
 		if (is_done(run))
 			return;
 		wait_for_signal(run);
@@ -497,16 +703,14 @@ static int run(int argc, char **argv)
 						 .kill_after_ns = kill_after_ns };
 
 	ss_options_init(&run.options);
+	run.reports.options = &run.options;
+	run.reports.selection =
+		(struct ss_selection_run){ .selection = &run.options.selection,
+					   .argument = &any_thread };
 	if (!ss_usage_parse(&ss_command_run, argc, argv, ARGP_IN_ORDER, &run))
 		return STATUS_FAILED;
 	ss_options_open_cache(&run.options);
 	ss_row_arguments_begin(&run.options.common.rows, 0);
-	_cleanup_error_ struct ss_error *error =
-		ss_run_reports_new(&run.options, &run.reports);
-	if (error) {
-		ss_failure_print(error);
-		return STATUS_FAILED;
-	}
 	return run_command(&run);
 }
 
