@@ -1,7 +1,7 @@
 """Every command says the same of one thread: what it waits for, on which object, who owns it, whether
 it is in a deadlock, and which functions it is in. Programs that stand still are looked at by a
 snapshot, a series, hang, diff, a recording and its report, and several processes at once."""
-# ctest: slow timeout=600
+# ctest: long-with-sanitizers slow timeout=600
 
 import json
 import os
