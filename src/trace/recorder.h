@@ -1,8 +1,8 @@
 /*
  * Writes the events of a trace to a recording.
  */
-#ifndef SS_SAMPLE_TRACE_RECORDER_H
-#define SS_SAMPLE_TRACE_RECORDER_H
+#ifndef SS_TRACE_RECORDER_H
+#define SS_TRACE_RECORDER_H
 
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
