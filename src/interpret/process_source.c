@@ -19,6 +19,7 @@
 
 enum {
 	PLANS_MAX = 3, /* of runtimes, for the captures of a series */
+	EXTENDED_MAX = 4096,
 };
 
 SS_DEFINE_CLEANUP(struct ss_process_source, ss_process_source, ss_process_source_free)
@@ -115,6 +116,8 @@ struct ss_process_source {
 	bool has_runtimes;
 	unsigned plans; /* for runtimes, that were executed for the last capture */
 	SS_VECTOR(pid_t) stopped; /* threads that needed it; ascending */
+	/* Of stacks of earlier captures that were extended: they may continue there again. */
+	SS_VECTOR(struct ss_stack_request) extended;
 	bool saved; /* there have been stacks to be saved: the process has a runtime */
 	bool whole; /* the last ones that were saved lack nothing; untrusted */
 };
@@ -175,6 +178,35 @@ static bool complete_registers(struct ss_process_source *source,
 	return count > 0;
 }
 
+/* Notes what was extended, for later captures. */
+static bool extend(struct ss_process_source *source,
+		   const struct ss_completion *completion)
+{
+	bool grown = extend_stacks(&source->live, *last_capture(source), completion);
+
+	for (size_t i = 0;
+	     grown && i < completion->count && source->extended.count < EXTENDED_MAX;
+	     i++) {
+		struct ss_stack_request *slot = ss_vector_push(&source->extended);
+		if (slot)
+			*slot = completion->stacks[i];
+	}
+	return grown;
+}
+
+/* The same for another capture, in which most of these threads have not run. */
+static void extend_again(struct ss_process_source *source)
+{
+	size_t grown = 0;
+
+	if (source->extended.count)
+		(void)warn(&source->live,
+			   ss_capture_extend(*last_capture(source), source->live.target,
+					     &source->live.capture_options,
+					     source->extended.items,
+					     source->extended.count, &grown));
+}
+
 static void add_related(struct ss_process_source *source)
 {
 	if (!source->live.options.no_related)
@@ -233,7 +265,7 @@ static bool complete(void *data, const struct ss_completion *completion, bool ma
 	    completion->jit != SS_JIT_NONE)
 		return use_plan(source, completion);
 	bool stopped = may_stop && complete_registers(source, completion);
-	return extend_stacks(&source->live, *last_capture(source), completion) || stopped;
+	return extend(source, completion) || stopped;
 }
 
 /* For the frames of runtimes, while the stacks are interpreted. */
@@ -355,6 +387,7 @@ void ss_process_source_free(struct ss_process_source *source)
 		ss_capture_free(source->captures.items[i]);
 	ss_vector_free(&source->captures);
 	ss_vector_free(&source->stopped);
+	ss_vector_free(&source->extended);
 	if (!source->live.options.target)
 		ss_target_close(source->live.target);
 	ss_error_free(source->refusal);
@@ -477,6 +510,8 @@ struct ss_error *ss_process_source_take(struct ss_process_source *source,
 	capture_options->plan = NULL;
 	if (!error)
 		error = keep(source, capture);
+	if (!error)
+		extend_again(source);
 	if (error || !must_save(source))
 		return error;
 	error = save_stacks(source, options, false);
