@@ -28,6 +28,24 @@ const char *ss_state_name(char state)
 	return "in an unknown state";
 }
 
+const char *ss_task_noun(enum ss_task_kind kind)
+{
+	static const char *const nouns[] = {
+		[SS_TASK_THREAD] = "thread",
+		[SS_TASK_GOROUTINE] = "goroutine",
+		[SS_TASK_ASYNCIO] = "task",
+	};
+
+	return nouns[kind];
+}
+
+const char *ss_task_words(const struct ss_task *task)
+{
+	return task->status == SS_STATUS_WAITING && task->wait_reason ?
+		       task->wait_reason :
+		       ss_task_status_name(task->status);
+}
+
 static const char *const names[] = {
 	[SS_MODE_DEFAULT] = "default", [SS_MODE_STOP] = "stop", [SS_MODE_LIVE] = "live",
 	[SS_MODE_NO_STOP] = "no-stop", [SS_MODE_AUTO] = "auto", [SS_MODE_CORE] = "core",

@@ -172,8 +172,7 @@ void ss_text_write_advice(const struct ss_format_options *options, FILE *out)
 static void write_place(const struct ss_snapshot *snapshot, const struct ss_group *group,
 			const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_task *thread =
-		ss_snapshot_task(snapshot, SS_TASK_THREAD, *group->members);
+	const struct ss_task *thread = *group->members;
 	size_t program = 0;
 	size_t called = ss_text_find_wait(snapshot, thread, &program);
 
@@ -188,25 +187,21 @@ static void write_place(const struct ss_snapshot *snapshot, const struct ss_grou
 
 static struct ss_error *write_group(const struct ss_snapshot *snapshot,
 				    const struct ss_group *group,
-				    const struct ss_goroutine_grouping *goroutines,
+				    const struct ss_grouping *goroutines,
 				    const struct ss_format_options *options, FILE *out)
 {
 	(void)fputc_unlocked('\n', out);
-	struct ss_error *error = ss_text_write_threads(snapshot, group, options, out);
+	ss_text_write_threads(snapshot, group, options, out);
+	struct ss_error *error = ss_text_write_waits(group, options, out);
 
-	if (!error)
-		error = ss_text_write_waits(snapshot, group, options, out);
 	write_place(snapshot, group, options, out);
-	ss_text_write_thread_goroutine(goroutines, snapshot, group, out);
+	ss_text_write_thread_goroutine(goroutines, snapshot, group, options, out);
 	if (group->like_previous)
 		(void)fputs_unlocked("  the same native frames; functions of the "
 				     "interpreted program are not known\n",
 				     out);
 	else
-		ss_text_write_frames(
-			snapshot,
-			ss_snapshot_task(snapshot, SS_TASK_THREAD, *group->members),
-			options, out);
+		ss_text_write_frames(snapshot, *group->members, options, out);
 	return error;
 }
 
@@ -229,8 +224,7 @@ static bool folds(const struct ss_grouping *grouping,
 }
 
 /* "38 idle threads in 6 groups; -a shows them" */
-static void write_folded(const struct ss_snapshot *snapshot,
-			 const struct ss_grouping *grouping, bool color, FILE *out)
+static void write_folded(const struct ss_grouping *grouping, bool color, FILE *out)
 {
 	size_t groups = 0;
 	size_t threads = 0;
@@ -242,8 +236,7 @@ static void write_folded(const struct ss_snapshot *snapshot,
 			continue;
 		groups += !group->like_previous;
 		threads += group->count;
-		if (ss_snapshot_task(snapshot, SS_TASK_THREAD, *group->members)->end !=
-		    SS_END_ROOT)
+		if ((*group->members)->end != SS_END_ROOT)
 			incomplete += group->count;
 	}
 	(void)fputc_unlocked('\n', out);
@@ -267,11 +260,13 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-		ss_grouping_new(snapshot, !options->no_group);
-	_cleanup_(
-		ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *goroutines =
-		ss_goroutine_grouping_new(snapshot, !options->no_group);
-	struct ss_error *error = grouping && goroutines ? NULL : ss_error_no_memory();
+		ss_grouping_new(snapshot, SS_TASK_THREAD, !options->no_group);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *goroutines =
+		ss_grouping_new(snapshot, SS_TASK_GOROUTINE, !options->no_group);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *tasks =
+		ss_grouping_new(snapshot, SS_TASK_ASYNCIO, !options->no_group);
+	struct ss_error *error = grouping && goroutines && tasks ? NULL :
+								   ss_error_no_memory();
 
 	if (error)
 		return error;
@@ -291,13 +286,13 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 					    options, out);
 	}
 	if (folding)
-		write_folded(snapshot, grouping, options->color, out);
-	if (!error)
-		ss_text_write_goroutines(snapshot, goroutines, options, out);
-	if (!error)
-		error = ss_text_write_tasks(snapshot, options, out);
+		write_folded(grouping, options->color, out);
+	if (error)
+		return error;
+	ss_text_write_tasks(snapshot, goroutines, options, out);
+	ss_text_write_tasks(snapshot, tasks, options, out);
 	ss_text_write_advice(options, out);
-	return error;
+	return NULL;
 }
 
 const struct ss_format ss_format_text = {
@@ -454,8 +449,7 @@ struct ss_error *ss_text_write_waits_of(const struct ss_wait *const *waits, size
 	return NULL;
 }
 
-struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
-				     const struct ss_group *group,
+struct ss_error *ss_text_write_waits(const struct ss_group *group,
 				     const struct ss_format_options *options, FILE *out)
 {
 	_cleanup_free_ const struct ss_wait **waits =
@@ -464,8 +458,7 @@ struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
 	if (!waits)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < group->count; i++)
-		waits[i] = ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[i])
-				   ->wait;
+		waits[i] = group->members[i]->wait;
 	return ss_text_write_waits_of(waits, group->count, "  ", options, out);
 }
 

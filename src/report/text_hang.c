@@ -164,7 +164,7 @@ static struct ss_error *write_bundle(const struct hang_report *report,
 	(void)fputs_unlocked("  ", report->out);
 	ss_quantity_write_things(bundle->count, "thread", report->out);
 	write_activities(report, bundle);
-	ss_text_write_thread_list(threads, bundle->count, report->options, report->out);
+	ss_text_write_list(threads, bundle->count, report->options, report->out);
 	struct ss_error *error = ss_text_write_waits_of(waits, bundle->count, "    ",
 							report->options, report->out);
 	if (!error)
@@ -377,7 +377,7 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				    const struct ss_progress *progress,
 				    const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_free_ size_t *groups = ss_grouping_numbers(snapshot);
+	_cleanup_free_ size_t *groups = ss_grouping_numbers(snapshot, SS_TASK_THREAD);
 	const struct hang_report report = {
 		.snapshot = snapshot,
 		.progress = progress,
@@ -387,9 +387,8 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 	};
 	struct ss_error *error = NULL;
 
-	_cleanup_(
-		ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *goroutines =
-		ss_goroutine_grouping_new(snapshot, true);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *goroutines =
+		ss_grouping_new(snapshot, SS_TASK_GOROUTINE, true);
 
 	if (!goroutines || !groups)
 		return ss_error_no_memory();
@@ -401,7 +400,7 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				ss_progress_verdict(progress) == SS_VERDICT_DEADLOCK,
 				options, out);
 	ss_text_write_task_cycles(snapshot, options, out);
-	ss_text_write_blocked_goroutines(snapshot, goroutines, options, out);
+	ss_text_write_blocked_tasks(snapshot, goroutines, options, out);
 	for (enum class class = 0; class < CLASS_COUNT && !error; class ++)
 		error = write_class(&report, class);
 	if (!error)

@@ -62,22 +62,6 @@ static void write_captures(const struct ss_snapshots *snapshots,
 	write_pauses(snapshots, out);
 }
 
-/* ", running", or ", 3 times running, 9 times sleeping" */
-static void write_states(const struct ss_merged_stack *stack, FILE *out)
-{
-	for (size_t state = 0; state < SS_ARRAY_SIZE(stack->states); state++) {
-		size_t times = stack->states[state];
-		if (times == 0)
-			continue;
-		(void)fputs_unlocked(", ", out);
-		if (times < stack->times) {
-			ss_quantity_write_things(times, "time", out);
-			(void)fputc_unlocked(' ', out);
-		}
-		(void)fputs_unlocked(ss_state_name((char)state), out);
-	}
-}
-
 /* "in all snapshots", "in 8 of 10 snapshots" */
 static void write_snapshots(size_t snapshots, size_t of, FILE *out)
 {
@@ -115,47 +99,51 @@ void ss_text_write_presence(const struct ss_presence *presence, size_t snapshots
 	(void)fputs_unlocked(": ", out);
 }
 
+/* The threads of a stack, to be freed; NULL without memory. */
+static const struct ss_task **list_threads(const struct ss_merged_group *stack)
+{
+	const struct ss_task **threads =
+		calloc(stack->members.count + 1, sizeof(const struct ss_task *));
+
+	for (size_t i = 0; threads && i < stack->members.count; i++)
+		threads[i] = stack->members.items[i].task;
+	return threads;
+}
+
 /* "in 8 of 10 snapshots, 12 times: 2 threads, running: worker-* 11,12" */
 static struct ss_error *write_header(const struct ss_snapshots *snapshots,
-				     const struct ss_merged_stack *stack,
+				     const struct ss_merged_group *stack,
 				     const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_free_ const struct ss_task **threads =
-		calloc(stack->threads.count, sizeof(const struct ss_task *));
+	_cleanup_free_ const struct ss_task **threads = list_threads(stack);
 
 	if (!threads)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < stack->threads.count; i++)
-		threads[i] = stack->threads.items[i].thread;
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	write_snapshots(stack->snapshots, snapshots->count, out);
-	if (stack->times != stack->snapshots) {
+	write_snapshots(stack->presence.snapshots, snapshots->count, out);
+	if (stack->times != stack->presence.snapshots) {
 		(void)fputs_unlocked(", ", out);
 		ss_quantity_write_things(stack->times, "time", out);
 	}
 	(void)fputs_unlocked(": ", out);
-	ss_quantity_write_things(stack->threads.count, "thread", out);
+	ss_quantity_write_things(stack->members.count, "thread", out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
-	write_states(stack, out);
-	ss_text_write_thread_list(threads, stack->threads.count, options, out);
+	ss_text_write_states(stack->states, stack->times, "time", out);
+	ss_text_write_list(threads, stack->members.count, options, out);
 	return NULL;
 }
 
 static struct ss_error *write_stack(const struct ss_snapshots *snapshots,
-				    const struct ss_merged_stack *stack,
+				    const struct ss_merged_group *stack,
 				    const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_snapshot *last = snapshots->items[stack->last];
-
 	(void)fputc_unlocked('\n', out);
 	struct ss_error *error = write_header(snapshots, stack, options, out);
 	if (!error)
-		error = ss_text_write_waits(last, stack->group, options, out);
+		error = ss_text_write_waits(stack->group, options, out);
 	if (!error)
-		ss_text_write_frames(
-			last,
-			ss_snapshot_task(last, SS_TASK_THREAD, *stack->group->members),
-			options, out);
+		ss_text_write_frames(snapshots->items[stack->presence.last],
+				     *stack->group->members, options, out);
 	return error;
 }
 
@@ -187,7 +175,8 @@ struct ss_error *ss_text_write_series(const struct ss_snapshots *snapshots,
 {
 	const struct ss_snapshot *last = snapshots->items[snapshots->count - 1];
 	const struct ss_process *process = ss_snapshot_process(snapshots->items[0]);
-	_cleanup_(ss_merged_cleanup) struct ss_merged *merged = ss_merged_new(snapshots);
+	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
+		ss_merged_new(snapshots, SS_TASK_THREAD);
 	struct ss_error *error = merged ? NULL : ss_error_no_memory();
 	size_t foldable = 0;
 
@@ -209,9 +198,11 @@ struct ss_error *ss_text_write_series(const struct ss_snapshots *snapshots,
 	if (folding)
 		write_folded(merged, foldable, options->color, out);
 	if (!error)
-		error = ss_text_write_merged_goroutines(snapshots, false, options, out);
+		error = ss_text_write_merged_tasks(snapshots, SS_TASK_GOROUTINE, false,
+						   options, out);
 	if (!error)
-		error = ss_text_write_merged_tasks(snapshots, options, out);
+		error = ss_text_write_merged_tasks(snapshots, SS_TASK_ASYNCIO, false,
+						   options, out);
 	ss_text_write_advice(options, out);
 	return error;
 }
@@ -411,66 +402,44 @@ static struct ss_error *write_deadlocks(const struct ss_snapshots *snapshots,
 	return NULL;
 }
 
-/* ", sleeping", or ", 3 running, 9 sleeping" */
-static void write_process_states(const struct ss_merged_stack *stack, FILE *out)
-{
-	for (size_t state = 0; state < SS_ARRAY_SIZE(stack->states); state++) {
-		size_t times = stack->states[state];
-		if (times == 0)
-			continue;
-		(void)fputs_unlocked(", ", out);
-		if (times < stack->times) {
-			ss_quantity_write_count(times, out);
-			(void)fputc_unlocked(' ', out);
-		}
-		(void)fputs_unlocked(ss_state_name((char)state), out);
-	}
-}
-
 /* "9 threads in 8 of 11 processes, sleeping: postgres 4711-4719" */
 static struct ss_error *write_process_stack(const struct ss_snapshots *snapshots,
-					    const struct ss_merged_stack *stack,
+					    const struct ss_merged_group *stack,
 					    const struct ss_format_options *options,
 					    FILE *out)
 {
-	const struct ss_snapshot *last = snapshots->items[stack->last];
-	size_t count = stack->threads.count;
-	_cleanup_free_ const struct ss_task **threads =
-		calloc(count, sizeof(const struct ss_task *));
+	const size_t count = stack->members.count;
+	_cleanup_free_ const struct ss_task **threads = list_threads(stack);
 	_cleanup_free_ const struct ss_wait **waits =
 		calloc(count, sizeof(const struct ss_wait *));
 
 	if (!threads || !waits)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < count; i++) {
-		threads[i] = stack->threads.items[i].thread;
+	for (size_t i = 0; i < count; i++)
 		waits[i] = threads[i]->wait;
-	}
 	(void)fputc_unlocked('\n', out);
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
 	ss_quantity_write_things(count, "thread", out);
 	(void)fputs_unlocked(" in ", out);
-	ss_quantity_write_count(stack->snapshots, out);
+	ss_quantity_write_count(stack->presence.snapshots, out);
 	(void)fputs_unlocked(" of ", out);
 	ss_quantity_write_count(snapshots->count, out);
 	(void)fputs_unlocked(" processes", out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
-	write_process_states(stack, out);
-	ss_text_write_thread_list(threads, count, options, out);
+	ss_text_write_states(stack->states, stack->times, NULL, out);
+	ss_text_write_list(threads, count, options, out);
 	struct ss_error *error = ss_text_write_waits_of(waits, count, "  ", options, out);
 	if (!error)
-		ss_text_write_frames(
-			last,
-			ss_snapshot_task(last, SS_TASK_THREAD, *stack->group->members),
-			options, out);
+		ss_text_write_frames(snapshots->items[stack->presence.last],
+				     *stack->group->members, options, out);
 	return error;
 }
 
 /* As in a snapshot of one process: what few do comes first. */
 static int compare(const void *a, const void *b)
 {
-	const struct ss_merged_stack *x = *(const struct ss_merged_stack *const *)a;
-	const struct ss_merged_stack *y = *(const struct ss_merged_stack *const *)b;
+	const struct ss_merged_group *x = *(const struct ss_merged_group *const *)a;
+	const struct ss_merged_group *y = *(const struct ss_merged_group *const *)b;
 
 	if (x->class != y->class)
 		return x->class < y->class ? -1 : 1;
@@ -479,7 +448,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static bool is_process_foldable(const struct ss_merged_stack *stack)
+static bool is_process_foldable(const struct ss_merged_group *stack)
 {
 	return stack->class == SS_GROUP_IDLE;
 }
@@ -499,8 +468,8 @@ static struct ss_error *write_stacks(const struct ss_snapshots *snapshots,
 				     const struct ss_merged *merged,
 				     const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_free_ const struct ss_merged_stack **order =
-		calloc(merged->count + 1, sizeof(const struct ss_merged_stack *));
+	_cleanup_free_ const struct ss_merged_group **order =
+		calloc(merged->count + 1, sizeof(const struct ss_merged_group *));
 	size_t folded = 0;
 	size_t threads = 0;
 	struct ss_error *error = order ? NULL : ss_error_no_memory();
@@ -510,7 +479,7 @@ static struct ss_error *write_stacks(const struct ss_snapshots *snapshots,
 	for (size_t i = 0; i < merged->count; i++)
 		order[i] = &merged->items[i];
 	if (merged->count > 1)
-		qsort(order, merged->count, sizeof(const struct ss_merged_stack *),
+		qsort(order, merged->count, sizeof(const struct ss_merged_group *),
 		      compare);
 	/* If all are idle, that is what the user wants to see. */
 	bool all = options->all || options->verbose || merged->count == 0 ||
@@ -558,7 +527,8 @@ struct ss_error *ss_text_write_processes(const struct ss_snapshots *snapshots,
 					 const struct ss_format_options *options,
 					 FILE *out)
 {
-	_cleanup_(ss_merged_cleanup) struct ss_merged *merged = ss_merged_new(snapshots);
+	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
+		ss_merged_new(snapshots, SS_TASK_THREAD);
 	struct ss_error *error = merged ? NULL : ss_error_no_memory();
 
 	if (error)

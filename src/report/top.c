@@ -672,7 +672,7 @@ static struct ss_error *collect(const struct ss_snapshot *snapshot, bool all,
 				struct lines *ret)
 {
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-		ss_grouping_new(snapshot, false);
+		ss_grouping_new(snapshot, SS_TASK_THREAD, false);
 
 	ret->items = calloc(ss_snapshot_task_count(snapshot, SS_TASK_THREAD) + 1,
 			    sizeof(*ret->items));
@@ -680,8 +680,7 @@ static struct ss_error *collect(const struct ss_snapshot *snapshot, bool all,
 		return ss_error_no_memory();
 	for (size_t i = 0; i < grouping->count; i++) {
 		const struct ss_group *group = &grouping->groups[i];
-		const struct ss_task *thread =
-			ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[0]);
+		const struct ss_task *thread = *group->members;
 		if (!thread->wait || thread->state == 'R' ||
 		    (group->class == SS_GROUP_IDLE && !all))
 			continue;
