@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #ifdef __cplusplus
@@ -1039,6 +1040,20 @@ struct ss_snapshot_options {
 SS_API struct ss_error *ss_snapshot_take(pid_t pid,
 					 const struct ss_snapshot_options *options,
 					 struct ss_snapshot **ret);
+
+enum ss_write_flags {
+	SS_WRITE_ALL = 1 << 0,	   /* text: idle threads, too */
+	SS_WRITE_VERBOSE = 1 << 1, /* text: no limits, nothing shortened */
+};
+
+/*
+ * Writes a snapshot in a format of stacksnap(1): "text" as the tool prints it, "json", "folded" and
+ * others. flags: enum ss_write_flags. Control characters that come from the target are escaped. A
+ * failure to write is left in ferror() of out. Errors: INVALID (there is no such format, or it needs
+ * the capture: "recording", see ss_snapshot_record()), NO_MEMORY.
+ */
+SS_API struct ss_error *ss_snapshot_write(const struct ss_snapshot *snapshot,
+					  const char *format, unsigned flags, FILE *out);
 
 #ifdef __cplusplus
 }

@@ -8,10 +8,9 @@
 #include "base/clock.h"
 #include "capture/observe.h"
 #include "capture/result.h"
-#include "process/denial.h"
-#include "process/freezer.h"
-#include "data/regions.h"
 #include "data/gather_plan.h"
+#include "data/regions.h"
+#include "process/denial.h"
 
 enum {
 	MAPS_TEXT_MAX = 1 << 30,

@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "data/call.h"
-#include "process/socket.h"
+#include "process/sockets.h"
 
 /* What a file descriptor refers to, as far as its link in /proc tells. */
 enum file_kind {

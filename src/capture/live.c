@@ -1,4 +1,4 @@
-#include "capture/live.h"
+#include "capture/attempt.h"
 
 #include <elf.h>
 #include <libunwind.h>

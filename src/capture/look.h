@@ -16,7 +16,6 @@
 #include "capture/tasks.h"
 #include "process/cpu_sampler.h"
 #include "process/process_memory.h"
-#include "process/user_sampler.h"
 
 struct ss_look {
 	const struct ss_target *target;

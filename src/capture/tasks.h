@@ -6,10 +6,12 @@
 #define SS_CAPTURE_TASKS_H
 
 #include "arch/arch.h"
+#include "base/buffer.h"
 #include "base/vector.h"
-#include "process/kept_files.h"
-#include "process/target.h"
 #include "data/capture.h"
+#include "process/kept_files.h"
+#include "process/process_memory.h"
+#include "process/target.h"
 
 enum ss_task_phase {
 	SS_TASK_SEEN,	     /* listed, not attached */
@@ -174,5 +176,29 @@ void ss_task_read_again(struct ss_tracee *task, const struct ss_target *target,
 /* The state of a thread. False: it has ended. */
 bool ss_task_read_stat(struct ss_tracee *task, const struct ss_target *target,
 		       struct ss_buffer *text, struct ss_stat *ret);
+
+/*
+ * Whether a thread has not run since it was captured, so that memory that only it changes is
+ * still what it was.
+ */
+
+/* For threads that wait for a CPU: some time slices. Other programs may keep all CPUs busy. */
+enum { SS_STILL_WAITS = 100 };
+
+/* Everything is borrowed. */
+struct ss_still {
+	const struct ss_capture *capture;
+	const struct ss_target *target;
+	const struct ss_process_memory *memory;
+	struct ss_buffer *text; /* scratch */
+	unsigned *waits_left;	/* of a millisecond, for all threads together */
+};
+
+/*
+ * A thread that was not stopped: by how often the scheduler has put it on a CPU. A stop
+ * changes that number, so a thread that was stopped must be blocked in the same call, with
+ * the same bytes on its stack. It is waited for until it is back there.
+ */
+bool ss_still_check(const struct ss_still *still, const struct ss_capture_thread *thread);
 
 #endif

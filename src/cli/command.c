@@ -7,9 +7,19 @@
 #include "report/format.h"
 
 static const struct ss_command *const commands[] = {
-	&ss_command_snap,    &ss_command_record, &ss_command_hang, &ss_command_diff,
-	&ss_command_report,  &ss_command_run,	 &ss_command_core, &ss_command_heap,
-	&ss_command_modules, &ss_command_trace,	 &ss_command_top,  &ss_command_names,
+	&ss_command_snap,    &ss_command_record, &ss_command_hang,
+	&ss_command_diff,    &ss_command_report,
+#if SS_CRASH
+	&ss_command_run,     &ss_command_core,
+#endif
+#if SS_HEAP
+	&ss_command_heap,
+#endif
+	&ss_command_modules,
+#if SS_TRACE
+	&ss_command_trace,
+#endif
+	&ss_command_top,     &ss_command_names,
 };
 
 const struct ss_command *ss_command_at(size_t index)

@@ -1,6 +1,7 @@
 /*
  * The commands, in one table. A command parses its own options and returns an exit
- * status.
+ * status. Those of components that may be left out (SS_CRASH, SS_TRACE, SS_HEAP) are beside their
+ * component.
  */
 #ifndef SS_CLI_COMMAND_H
 #define SS_CLI_COMMAND_H
@@ -10,11 +11,21 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "report/format.h"
+
+struct ss_report_arguments;
+
 struct ss_command {
 	const char *name;
 	const char *summary; /* one line, for the help */
 	const struct argp *argp;
 	int (*run)(int argc, char **argv); /* argv[0] is the program's name */
+	/* For completions: what it writes, or the formats that only it has. */
+	enum ss_format_input input;
+	const char *formats;
+	/* Shows what it has written into a directory that has no recordings, for report; or NULL.
+	   *ret is the exit status. */
+	struct ss_error *(*report)(const struct ss_report_arguments *arguments, int *ret);
 };
 
 extern const struct ss_command ss_command_snap;

@@ -77,17 +77,10 @@ static void write_commands(FILE *out)
 
 static void write_formats(const struct ss_command *command, FILE *out)
 {
-	if (command == &ss_command_trace) {
-		(void)fputs("text json folded pprof", out);
-		return;
-	}
-	enum ss_format_input input = command == &ss_command_report ? SS_FORMAT_PROFILE :
-				     command == &ss_command_heap   ? SS_FORMAT_HEAP :
-				     command == &ss_command_hang   ? SS_FORMAT_HANG :
-				     command == &ss_command_diff   ? SS_FORMAT_DIFF :
-								     SS_FORMAT_SNAPSHOT;
-
-	ss_format_write_names(input, " ", out);
+	if (command->formats)
+		(void)fputs(command->formats, out);
+	else
+		ss_format_write_names(command->input, " ", out);
 }
 
 /* Writes the words that may follow an option, separated by spaces; nothing if there is no

@@ -275,6 +275,7 @@ static int run(int argc, char **argv)
 
 const struct ss_command ss_command_diff = {
 	.name = "diff",
+	.input = SS_FORMAT_DIFF,
 	.summary = "compare two snapshots thread by thread",
 	.argp = &argp,
 	.run = run,

@@ -421,6 +421,7 @@ static int run(int argc, char **argv)
 
 const struct ss_command ss_command_hang = {
 	.name = "hang",
+	.input = SS_FORMAT_HANG,
 	.summary = "report what is stuck, on what, and who holds it",
 	.argp = &argp,
 	.run = run,

@@ -15,7 +15,6 @@
 
 enum {
 	DEFAULT_INTERPRET_MS = 60000,
-	DEFAULT_GROUPS = 20,
 	GROUPS_MAX = 1 << 20,
 	MS_PER_S = 1000,
 	MIB = 1 << 20,
@@ -92,8 +91,8 @@ static const struct argp_option table[] = {
 void ss_options_init(struct ss_options *options)
 {
 	*options = (struct ss_options){ .mode = SS_MODE_AUTO,
-					.goroutines = DEFAULT_GROUPS,
-					.tasks = DEFAULT_GROUPS,
+					.goroutines = SS_FORMAT_TASK_GROUPS,
+					.tasks = SS_FORMAT_TASK_GROUPS,
 					.interpret_ms = DEFAULT_INTERPRET_MS };
 }
 

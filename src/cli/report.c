@@ -2,9 +2,9 @@
  * stacksnap report [OPTIONS] RECORDING|DIRECTORY|-...: shows or converts recordings.
  */
 #include <argp.h>
+#include <sys/stat.h>
 
 #include "cli/command.h"
-#include "cli/crash_reports.h"
 #include "cli/failure.h"
 #include "cli/report_analysis.h"
 #include "cli/usage.h"
@@ -37,14 +37,30 @@ static void open_files(struct report *report)
 	}
 }
 
-/* No argument led to a recording. Crash reports are read from one directory. */
+/* The command that reads the only argument, a directory without recordings; NULL: there is none. */
+static const struct ss_command *find_reader(const struct ss_report_arguments *arguments)
+{
+	struct stat status;
+	const struct ss_command *command;
+
+	if (arguments->files.count != 1 ||
+	    stat(arguments->files.items[0], &status) != 0 || !S_ISDIR(status.st_mode))
+		return NULL;
+	for (size_t i = 0; (command = ss_command_at(i)); i++) {
+		if (command->report)
+			return command;
+	}
+	return NULL;
+}
+
 static int report_no_recording(struct report *report)
 {
+	const struct ss_command *reader = find_reader(&report->arguments);
 	int status = SS_STATUS_NOTHING;
 
-	if (ss_crash_reports_are_wanted(&report->arguments)) {
+	if (reader) {
 		_cleanup_error_ struct ss_error *error =
-			ss_crash_reports_run(&report->arguments, &status);
+			reader->report(&report->arguments, &status);
 		if (error)
 			ss_failure_print(error);
 		if (status == SS_STATUS_WHOLE && report->analysis.files.missing)
@@ -88,6 +104,7 @@ static int run(int argc, char **argv)
 
 const struct ss_command ss_command_report = {
 	.name = "report",
+	.input = SS_FORMAT_PROFILE,
 	.summary = "show recordings, or convert them",
 	.argp = &ss_report_argp,
 	.run = run,

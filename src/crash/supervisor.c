@@ -10,20 +10,249 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/auxvec.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
 #include "arch/arch.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/io.h"
+#include "base/proc_process.h"
 #include "base/scan.h"
 #include "base/vector.h"
-#include "crash/fatal.h"
-#include "crash/program.h"
 #include "process/target.h"
 #include "crash/supervisor.h"
+
+/*
+ * Programs that must not stay traced. They are looked at when they have been executed, before
+ * their first instruction.
+ */
+
+enum { RECORD_MAX = 32 * 1024, WORD = sizeof(long) };
+
+static const char *const debuggers[] = {
+	"gdb", "gdbserver", "lldb",	"lldb-server", "strace",  "ltrace",
+	"rr",  "dlv",	    "eu-stack", "stacksnap",   "tbstack", "reptyr",
+};
+
+static bool is_debugger(pid_t pid)
+{
+	char link[64];
+	char path[PATH_MAX];
+
+	(void)snprintf(link, sizeof(link), "/proc/%d/exe", pid); /* always fits */
+	ssize_t size = readlink(link, path, sizeof(path) - 1);
+	if (size <= 0)
+		return false;
+	path[size] = '\0';
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(debuggers); i++) {
+		if (strcmp(name, debuggers[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the process lacks rights that its file grants. */
+static bool lacks_rights(pid_t pid)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_status status;
+	struct statvfs mount;
+	struct stat st;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", pid); /* always fits */
+	if (stat(path, &st) != 0)
+		return false;
+	bool changes_user = st.st_mode & S_ISUID;
+	bool changes_group = (st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP);
+	bool capable = getxattr(path, "security.capability", NULL, 0) > 0;
+	if ((!changes_user && !changes_group && !capable) || statvfs(path, &mount) != 0 ||
+	    (mount.f_flag & ST_NOSUID))
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid); /* always fits */
+	if (ss_io_read_record(AT_FDCWD, path, RECORD_MAX, &text) != 0 ||
+	    !ss_status_parse(text.bytes, text.size, &status) || status.no_new_privileges)
+		return false;
+	return (changes_user && status.uid[1] != st.st_uid) ||
+	       (changes_group && status.gid[1] != st.st_gid) ||
+	       (capable && status.cap_permitted == 0);
+}
+
+/* Reads a word of a stopped process. */
+static bool peek(pid_t pid, uint64_t address, uint64_t *ret)
+{
+	errno = 0;
+	long word = ptrace(PTRACE_PEEKDATA, pid, address, 0);
+	*ret = (uint64_t)word;
+	return errno == 0;
+}
+
+static bool read_path(pid_t pid, uint64_t address, char ret[PATH_MAX])
+{
+	for (size_t at = 0; at + WORD <= PATH_MAX; at += WORD) {
+		uint64_t word;
+		if (!peek(pid, address + at, &word))
+			return false;
+		memcpy(ret + at, &word, WORD);
+		if (memchr(ret + at, '\0', WORD))
+			return true;
+	}
+	return false;
+}
+
+/* Whether that path still leads the process to the file that it executes. */
+static bool leads_to_program(pid_t pid, const char *name)
+{
+	char path[64];
+	struct stat program;
+	struct stat named;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", pid); /* always fits */
+	if (stat(path, &program) != 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", pid,
+		       *name == '/' ? "root" : "cwd"); /* always fits */
+	_cleanup_close_ int start = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	while (*name == '/')
+		name++;
+	return start >= 0 && fstatat(start, name, &named, 0) == 0 &&
+	       named.st_dev == program.st_dev && named.st_ino == program.st_ino;
+}
+
+static bool find_path(pid_t pid, uint64_t *ret)
+{
+	_cleanup_buffer_ struct ss_buffer auxv = {};
+	char path[64];
+	char name[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/auxv", pid); /* always fits */
+	return ss_io_read_record(AT_FDCWD, path, RECORD_MAX, &auxv) == 0 &&
+	       ss_auxv_find(auxv.bytes, auxv.size, AT_EXECFN, ret) &&
+	       read_path(pid, *ret, name) && leads_to_program(pid, name);
+}
+
+static bool write_code(pid_t pid, uint64_t address)
+{
+	const struct ss_arch_attach *attach = ss_arch_host.attach;
+
+	for (size_t at = 0; at < attach->execute_size; at += WORD) {
+		long word;
+		memcpy(&word, attach->execute_code + at, WORD);
+		if (ptrace(PTRACE_POKEDATA, pid, address + at, word) != 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The first instructions of the new program are replaced by execve() with the arguments that
+ * the kernel has put on its stack. The memory is a private copy that the next program
+ * replaces.
+ */
+static bool execute_again(pid_t pid)
+{
+	const struct ss_arch_attach *attach = ss_arch_host.attach;
+	ss_kernel_regs kernel;
+	struct ss_regs regs = {};
+	struct iovec iov = { &kernel, sizeof(kernel) };
+	uint64_t path;
+	uint64_t argc;
+
+	if (ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &iov) != 0 ||
+	    iov.iov_len != sizeof(kernel))
+		return false;
+	attach->regs(&kernel, &regs);
+	uint64_t sp = ss_regs_sp(&ss_arch_host, &regs);
+	if (!peek(pid, sp, &argc) || !find_path(pid, &path))
+		return false;
+	uint64_t argv = sp + WORD;
+	attach->set_execute(&kernel, path, argv, argv + (argc + 1) * WORD);
+	return write_code(pid, ss_regs_pc(&ss_arch_host, &regs)) &&
+	       ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &iov) == 0;
+}
+
+/*
+ * Releases a process that is in its stop after execve(2) (PTRACE_EVENT_EXEC) if it must not
+ * stay traced: a debugger, whose children it could not trace; and a program that did not get
+ * the rights of its file because its tracer is unprivileged (execve(2)). That one makes the same
+ * execve() again, untraced. True: it was released.
+ */
+static bool program_release(pid_t pid)
+{
+	if (!is_debugger(pid) && !(lacks_rights(pid) && execute_again(pid)))
+		return false;
+	return ptrace(PTRACE_DETACH, pid, 0, 0) == 0;
+}
+
+/*
+ * Whether a signal that is about to be delivered ends a process (signal(7)).
+ */
+
+/* Whether the default action is to end the process, with or without a core dump. */
+static bool fatal_by_default(int signal)
+{
+	switch (signal) {
+	case SIGCHLD:
+	case SIGCONT:
+	case SIGURG:
+	case SIGWINCH:
+	case SIGSTOP:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* The same for a process whose dispositions are known. */
+static bool fatal_is(const siginfo_t *info, const struct ss_status *status)
+{
+	uint64_t bit = UINT64_C(1) << (info->si_signo - 1);
+
+	if (!fatal_by_default(info->si_signo) ||
+	    ((status->handled_signals | status->ignored_signals) & bit))
+		return false;
+	/* The first process of a pid namespace gets signals with a default action only from
+	   the kernel and from outside (SIGNAL_UNKILLABLE). */
+	return status->inner_id != 1 || status->id_count < 2 || info->si_code > 0;
+}
+
+/*
+ * Whether the end is part of normal operation rather than a crash: SIGPIPE, with which all but
+ * the last commands of a pipeline end, and what a terminal sends (Ctrl-C, hang-up), also if
+ * the process pid has handled it and ends itself by the same signal, as shells do.
+ */
+static bool fatal_is_normal(const siginfo_t *info, pid_t pid)
+{
+	switch (info->si_signo) {
+	case SIGPIPE:
+		return true;
+	case SIGINT:
+	case SIGHUP:
+		return info->si_code == SI_KERNEL ||
+		       (info->si_code <= 0 && info->si_pid == pid);
+	default:
+		return false;
+	}
+}
 
 enum {
 	/* EXITKILL must not be set: the command survives the supervisor. */
@@ -185,8 +414,8 @@ static bool hold_crash(struct ss_supervisor *supervisor, pid_t tid, int status,
 {
 	struct ss_status process;
 
-	if (!ss_fatal_by_default(info->si_signo) || !read_status(tid, &process) ||
-	    ss_fatal_is_normal(info, process.tgid) || !ss_fatal_is(info, &process) ||
+	if (!fatal_by_default(info->si_signo) || !read_status(tid, &process) ||
+	    fatal_is_normal(info, process.tgid) || !fatal_is(info, &process) ||
 	    !ss_vector_reserve(&supervisor->held, supervisor->held.count + 1) ||
 	    !park(supervisor, process.tgid, tid, status))
 		return false;
@@ -244,7 +473,7 @@ static bool on_trap(struct ss_supervisor *supervisor, pid_t tid, int status,
 	case PTRACE_EVENT_STOP:
 		return on_stop(supervisor, tid, status, ret);
 	case PTRACE_EVENT_EXEC:
-		if (!ss_program_release(tid))
+		if (!program_release(tid))
 			resume(tid, status);
 		return false;
 	default:

@@ -310,6 +310,7 @@ void ss_snapshot_free(struct ss_snapshot *snapshot)
 		ss_snapshot_free(snapshot->others.items[i]);
 	ss_vector_free(&snapshot->others);
 	ss_intern_free(snapshot->strings);
+	free(snapshot->problem);
 	free(snapshot);
 }
 

@@ -105,6 +105,7 @@ struct ss_snapshot {
 	SS_VECTOR(struct ss_snapshot *) others;
 	const struct ss_snapshot *first; /* NULL unless this is a related process */
 	SS_VECTOR(struct ss_cycle) cycles;
+	char *problem; /* what failed in its interpretation, a line; or NULL */
 };
 
 /* A new task of that kind, which does nothing that is known; its id and tid are not set. NULL without

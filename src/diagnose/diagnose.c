@@ -554,7 +554,7 @@ static void process_fill_file_lock(struct ss_diagnosis *d)
  * What a thread blocked in a system call waits for. The table in data/call.c assigns a
  * kind to each call; the table below has one entry for each kind.
  *
- * To add a system call: give it a name in arch/syscall.h and a line in the table of
+ * To add a system call: give it a name in arch/arch.h and a line in the table of
  * data/call.c. To add a kind of wait: add it to enum ss_wait_kind, its name to
  * diagnose/names.c, its function to the table below, its words to report/wait_text.c,
  * and to stacksnap-json(5). A wait that only the stack reveals (of a lock, a runtime, an

@@ -510,6 +510,7 @@ struct ss_error *ss_snapshot_take(pid_t pid, const struct ss_snapshot_options *o
 		return error;
 	if (result->count == 0)
 		return ss_error_new(SS_ERROR_SYSTEM, "the analysis has no result");
+	result->snapshots[0]->problem = take_ptr(result->problem);
 	*ret = take_ptr(result->snapshots[0]);
 	return NULL;
 }

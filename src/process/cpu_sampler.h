@@ -9,6 +9,7 @@
 #ifndef SS_PROCESS_CPU_SAMPLER_H
 #define SS_PROCESS_CPU_SAMPLER_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "arch/arch.h"
@@ -42,5 +43,43 @@ void ss_cpu_sampler_wait(const struct ss_cpu_sampler *sampler, uint64_t limit_ns
 bool ss_cpu_sampler_next(struct ss_cpu_sampler *sampler, struct ss_cpu_sample *ret);
 
 void ss_cpu_sampler_deinit(struct ss_cpu_sampler *sampler);
+
+/*
+ * Whether threads compute: samples of them in user space, by the task clock of
+ * perf_event_open(2). Where the kernel tells neither registers nor system call of a running
+ * thread, this still shows that it is not in a system call. Nothing is stopped and no system
+ * call is interrupted.
+ *
+ * This needs the right to trace the thread, and a perf_event_paranoid of 2 or less. It is for
+ * one thread at a time.
+ */
+
+enum { SS_USER_PERIOD_NS = 50 * 1000 };
+
+struct ss_user_event;
+
+/* Zeroed, it is empty. */
+struct ss_user_sampler {
+	SS_VECTOR(struct ss_user_event) events; /* one for each thread that was started */
+	bool refused;
+};
+
+/* Begins to sample a thread, each SS_USER_PERIOD_NS that it runs. Again: without effect.
+   False: this is not allowed, or there are too many. Opens files and allocates. */
+bool ss_user_sampler_start(struct ss_user_sampler *sampler, pid_t tid);
+
+/* Waits for a sample, at most this long. */
+void ss_user_sampler_wait(const struct ss_user_sampler *sampler, uint64_t limit_ns);
+
+/* When the thread was last seen to compute: in user space at so many samples in succession,
+   and for a good part of the time that it ran since the start. CLOCK_MONOTONIC; 0: never. */
+uint64_t ss_user_sampler_seen(const struct ss_user_sampler *sampler, pid_t tid,
+			      unsigned in_succession);
+
+/* How long the thread has run since the start; 0: unknown. */
+uint64_t ss_user_sampler_ran_ns(const struct ss_user_sampler *sampler, pid_t tid);
+
+/* Ends all samples. */
+void ss_user_sampler_deinit(struct ss_user_sampler *sampler);
 
 #endif

@@ -4,15 +4,18 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <linux/types.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "process/mapped.h"
 #include "process/opener.h"
 #include "process/references.h"
 
@@ -584,4 +587,126 @@ int ss_files_open_below_root(const struct ss_target *target, const char *path,
 	if (target->root_fd >= 0)
 		ss_opener_run(&opener);
 	return other.file;
+}
+
+/* PROCMAP_QUERY of <linux/fs.h>, since Linux 6.11, in the kernel's layout. */
+struct procmap_query {
+	__u64 size;
+	__u64 query_flags; /* 0: the mapping that covers query_addr */
+	__u64 query_addr;
+	__u64 start;
+	__u64 end;
+	__u64 flags;
+	__u64 page_size;
+	__u64 offset;
+	__u64 inode;
+	__u32 dev_major;
+	__u32 dev_minor;
+	__u32 name_size;     /* 0: no name is requested */
+	__u32 build_id_size; /* 0: no build-id is requested; otherwise at least 20 */
+	__u64 name_addr;
+	__u64 build_id_addr;
+};
+
+enum { DEVICE_MAJOR_SHIFT = 32 };
+
+static int run_query(int maps_fd, struct procmap_query *query)
+{
+	query->size = sizeof(*query);
+	return ioctl(maps_fd, _IOWR('f', 17, struct procmap_query), query);
+}
+
+static uint64_t query_device(const struct procmap_query *query)
+{
+	return (uint64_t)query->dev_major << DEVICE_MAJOR_SHIFT | query->dev_minor;
+}
+
+int ss_mapped_query(int maps_fd, uint64_t address, struct ss_mapped *ret)
+{
+	struct procmap_query query = { .query_addr = address };
+
+	if (run_query(maps_fd, &query) != 0)
+		return errno;
+	*ret = (struct ss_mapped){
+		.start = query.start,
+		.end = query.end,
+		.offset = query.offset,
+		.inode = query.inode,
+		.device = query_device(&query),
+	};
+	return 0;
+}
+
+size_t ss_mapped_build_id(int maps_fd, uint64_t address, uint64_t device, uint64_t inode,
+			  uint8_t ret[SS_MAPPED_BUILD_ID_MAX])
+{
+	uint8_t id[SS_MAPPED_BUILD_ID_MAX] = {};
+	struct procmap_query query = {
+		.query_addr = address,
+		.build_id_size = sizeof(id),
+		.build_id_addr = (uintptr_t)id,
+	};
+
+	if (run_query(maps_fd, &query) != 0 || query.build_id_size > sizeof(id) ||
+	    query_device(&query) != device || query.inode != inode)
+		return 0;
+	memcpy(ret, id, query.build_id_size);
+	return query.build_id_size;
+}
+
+/* Tolerance for clocks that were adjusted since, and for the resolution of file systems
+   (ext3: one second; FAT: two). */
+enum { CLOCK_TOLERANCE_S = 3 };
+
+/* The start of the process by the clock of file systems. */
+static int64_t start_second(const struct ss_target *target)
+{
+	struct timespec now;
+	struct timespec up;
+	long ticks = sysconf(_SC_CLK_TCK);
+
+	/* These cannot fail: Linux has both clocks. */
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	(void)clock_gettime(CLOCK_BOOTTIME, &up);
+	return now.tv_sec - up.tv_sec +
+	       (int64_t)(target->start_time / (uint64_t)SS_MAX(ticks, 1L));
+}
+
+/*
+ * Whether the target wrote the file. A file that is older than the process comes from an
+ * earlier process with this pid and has wrong names. A file of another user, or with
+ * several links, may have been planted.
+ */
+static bool is_its_own(const struct ss_target *target, const struct ss_status *status,
+		       const struct stat *st)
+{
+	return (st->st_uid == status->uid[1] || st->st_uid == 0) && st->st_nlink == 1 &&
+	       st->st_mtim.tv_sec + CLOCK_TOLERANCE_S >= start_second(target);
+}
+
+struct ss_module_impl *ss_perfmap_of(const struct ss_target *target)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_status status;
+	struct stat st;
+	char path[48];
+
+	/* Read from the leader: even a zombie has its ids. */
+	if (!ss_target_read_status(target, target->pid, &text, &status))
+		return NULL;
+	pid_t pid = status.inner_id ? status.inner_id : target->pid;
+	(void)snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid); /* fits */
+	_cleanup_close_ int fd = ss_files_open_below_root(target, path, &st);
+	if (fd < 0 || !is_its_own(target, &status, &st))
+		return NULL;
+	struct ss_module_impl *file = ss_module_new(path, 0, 0);
+	if (file)
+		file->fd = take_fd(fd);
+	return file;
+}
+
+void ss_perfmap_open(struct ss_capture *capture, const struct ss_target *target)
+{
+	if (ss_references_find_jit(capture))
+		capture->perf_map = ss_perfmap_of(target);
 }

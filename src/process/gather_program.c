@@ -1,4 +1,4 @@
-#include "process/gather_program.h"
+#include "process/sample_reader.h"
 
 #include "arch/arch.h"
 #include "base/cleanup.h"

@@ -9,7 +9,7 @@
 
 #include "base/vector.h"
 #include "data/gather.h"
-#include "process/page_cache.h"
+#include "process/process_memory.h"
 #include "process/target.h"
 
 /* Descriptors + 1; 0: not open. */

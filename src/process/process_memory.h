@@ -60,4 +60,24 @@ void ss_process_memory_peek(pid_t tid, struct ss_piece *piece);
 bool ss_process_memory_is_mapped(const struct ss_process_memory *memory,
 				 const struct ss_target *target, int maps_fd);
 
+/*
+ * Pages of a process, each copied once, while a gather plan is executed: lists of small nodes
+ * are often in few pages. Its bytes must not change meanwhile, or not matter.
+ */
+
+struct ss_page_cache;
+
+/* Reserves and touches all memory that it needs (2 MiB). NULL without memory. */
+struct ss_page_cache *ss_page_cache_new(void);
+void ss_page_cache_free(struct ss_page_cache *cache);
+
+/* Forgets all pages. */
+void ss_page_cache_clear(struct ss_page_cache *cache);
+
+/* As ss_process_memory_read_present(), of pieces without a bitmap for absent pages; sets only
+   done. */
+void ss_page_cache_read(struct ss_page_cache *cache,
+			const struct ss_process_memory *memory, struct ss_piece *pieces,
+			size_t count);
+
 #endif

@@ -10,17 +10,18 @@
 #include <linux/unix_diag.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/xattr.h>
 
 #include "base/cleanup.h"
-#include "base/search.h"
 #include "base/proc_files.h"
+#include "base/search.h"
 #include "process/own_thread.h"
 
 /*
@@ -613,4 +614,25 @@ void ss_sockets_read(struct ss_facts *facts, const struct ss_target *target)
 	read_unix_sockets(facts, target, diag_fd);
 	read_tables(&t);
 	ss_buffer_deinit(&t.text);
+}
+
+/* The same numbers on all architectures; older headers lack them. */
+enum { PIDFD_OPEN = 434, PIDFD_GETFD = 438 };
+
+bool ss_target_socket_waits_plainly(const struct ss_target *target, int fd)
+{
+	struct timeval limit = {};
+	socklen_t size = sizeof(limit);
+	int least = 0;
+	socklen_t least_size = sizeof(least);
+
+	/* Closing a duplicate has no effect on a socket, but may affect other files. */
+	_cleanup_close_ int pidfd = (int)syscall(PIDFD_OPEN, target->pid, 0);
+	_cleanup_close_ int copy = pidfd < 0 ? -1 :
+					       (int)syscall(PIDFD_GETFD, pidfd, fd, 0);
+	return copy >= 0 &&
+	       getsockopt(copy, SOL_SOCKET, SO_RCVTIMEO, &limit, &size) == 0 &&
+	       limit.tv_sec == 0 && limit.tv_usec == 0 &&
+	       getsockopt(copy, SOL_SOCKET, SO_RCVLOWAT, &least, &least_size) == 0 &&
+	       least <= 1;
 }

@@ -28,4 +28,8 @@ void ss_unix_diag_read(struct ss_facts *facts, int diag_fd, int list_fd);
 /* Completes the socket of each entry of facts->fds that is a socket. */
 void ss_sockets_read(struct ss_facts *facts, const struct ss_target *target);
 
+/* Whether a read of this socket waits without a time limit (SO_RCVTIMEO), and for any
+   data (SO_RCVLOWAT). False if unknown: before Linux 5.6, or without permission. */
+bool ss_target_socket_waits_plainly(const struct ss_target *target, int fd);
+
 #endif

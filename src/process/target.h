@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/proc_process.h"
+#include "base/vector.h"
 #include "stacksnap.h"
 
 enum { SS_UNRESPONSIVE_MAX = 64 };
@@ -105,5 +106,13 @@ void ss_target_open_root(struct ss_target *target);
 pid_t ss_target_reopen_live(struct ss_target *target);
 
 SS_DEFINE_CLEANUP(struct ss_target, ss_target, ss_target_close)
+
+struct ss_children {
+	SS_VECTOR(pid_t) pids;
+};
+
+/* Stores the living children in ret; none if the kernel lacks CONFIG_PROC_CHILDREN.
+   Returns false if memory is exhausted. */
+bool ss_target_list_children(const struct ss_target *target, struct ss_children *ret);
 
 #endif

@@ -2,11 +2,17 @@
 
 #include <string.h>
 
+#include "data/snapshot.h"
+
 static const struct ss_format *const formats[] = {
-	&ss_format_text,  &ss_format_json,   &ss_format_folded,	   &ss_format_gdb,
-	&ss_format_eu,	  &ss_format_dot,    &ss_format_html,	   &ss_format_speedscope,
-	&ss_format_pprof, &ss_format_perf,   &ss_format_recording, &ss_format_minidump,
-	&ss_format_satyr, &ss_format_apport, &ss_format_rows,
+	&ss_format_text,     &ss_format_json,	    &ss_format_folded,
+	&ss_format_gdb,	     &ss_format_eu,	    &ss_format_dot,
+	&ss_format_html,     &ss_format_speedscope, &ss_format_pprof,
+	&ss_format_perf,     &ss_format_recording,
+#if SS_CRASH
+	&ss_format_minidump,
+#endif
+	&ss_format_satyr,    &ss_format_apport,	    &ss_format_rows,
 };
 
 static bool can_write(const struct ss_format *format, enum ss_format_input input)
@@ -61,4 +67,25 @@ void ss_format_write_help(enum ss_format_input input, FILE *out)
 	(void)fputs("Formats:\n", out);
 	for (size_t i = 0; (format = ss_format_at(input, i)); i++)
 		(void)fprintf(out, "  %-10s %s\n", format->name, format->description);
+}
+
+struct ss_error *ss_snapshot_write(const struct ss_snapshot *snapshot, const char *name,
+				   unsigned flags, FILE *out)
+{
+	const struct ss_format *format = ss_format_find(SS_FORMAT_SNAPSHOT, name);
+	const struct ss_format_options options = {
+		.size = sizeof(options),
+		.all = flags & SS_WRITE_ALL,
+		.verbose = flags & SS_WRITE_VERBOSE,
+		.goroutine_groups = SS_FORMAT_TASK_GROUPS,
+		.task_groups = SS_FORMAT_TASK_GROUPS,
+		.problem = snapshot->problem,
+	};
+
+	if (!format)
+		return ss_error_new(SS_ERROR_INVALID, "there is no format \"%s\"", name);
+	if (format->confined)
+		return ss_error_new(SS_ERROR_INVALID,
+				    "the format \"%s\" needs the capture", name);
+	return format->write_snapshot(snapshot, &options, out);
 }

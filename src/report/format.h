@@ -47,6 +47,8 @@ struct ss_snapshots {
 	const char *const *command_lines; /* of processes; each may be NULL */
 };
 
+enum { SS_FORMAT_TASK_GROUPS = 20 }; /* by default */
+
 struct ss_format_options {
 	size_t size;   /* sizeof(struct ss_format_options) */
 	bool raw;      /* module and offset instead of names */

@@ -118,9 +118,6 @@ void ss_json_modules(struct ss_json *json, const struct ss_profile *profile);
 struct ss_durations;
 void ss_json_durations(struct ss_json *json, const struct ss_durations *durations);
 
-/* Writes the members "frames" and "end" of the stack of a hit. */
-void ss_json_trace_stack(struct ss_json *json, const struct ss_trace_stack *stack);
-
 /* Writes a state such as "R"; null if it is unknown. */
 static inline void ss_json_state(struct ss_json *json, const char *key, char state)
 {

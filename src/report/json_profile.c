@@ -6,10 +6,9 @@
 
 #include "report/diff.h"
 #include "report/json.h"
-#include "report/trace.h"
+#include "report/durations.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
-#include "trace/trace.h"
 
 static const char *scope_name(enum ss_recording_scope scope)
 {

@@ -12,9 +12,9 @@
 #include "report/quantity.h"
 #include "report/style.h"
 #include "report/text.h"
-#include "report/trace.h"
-#include "report/profile_condense.h"
+#include "report/durations.h"
 #include "report/profile.h"
+#include "report/profile_condense.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
 

@@ -5,11 +5,32 @@
 #ifndef SS_SAMPLE_ACCESS_H
 #define SS_SAMPLE_ACCESS_H
 
+#include <time.h>
+
 #include "capture/freeze.h"
 #include "capture/observe.h"
+#include "capture/tasks.h"
+#include "process/target.h"
 #include "sample/address_space.h"
-#include "sample/thread_source.h"
-#include "process/children.h"
+#include "sample/thread_list.h"
+
+/*
+ * The source of thread_list.h for a target: procfs, and the CPU-time clock of the process.
+ */
+
+struct ss_target_threads {
+	const struct ss_target *target; /* borrowed */
+	struct ss_thread_source source;
+	struct ss_task_list scan;
+	clockid_t clock; /* of its CPU time */
+	bool has_clock;
+	struct ss_buffer text;
+};
+
+/* Fills in source, whose data is threads. */
+void ss_target_threads_init(struct ss_target_threads *threads,
+			    const struct ss_target *target);
+void ss_target_threads_deinit(struct ss_target_threads *threads);
 
 /* The functions that are named here have the contracts. */
 struct ss_process_access {

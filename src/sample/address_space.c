@@ -13,7 +13,6 @@
 #include "capture/result.h"
 #include "process/denial.h"
 #include "process/files.h"
-#include "process/mapped.h"
 #include "data/regions.h"
 
 enum {

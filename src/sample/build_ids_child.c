@@ -1,4 +1,4 @@
-#include "sample/build_ids_child.h"
+#include "sample/module_set.h"
 
 #include <errno.h>
 #include <string.h>

@@ -9,7 +9,6 @@
 #include "capture/stacks.h"
 #include "data/gather.h"
 #include "sample/on_cpu.h"
-#include "process/page_cache.h"
 #include "process/process_memory.h"
 #include "data/gather_plan.h"
 

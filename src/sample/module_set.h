@@ -6,6 +6,9 @@
 
 #include "base/vector.h"
 #include "data/capture.h"
+#include "data/module.h"
+#include "process/target.h"
+#include "sandbox/child.h"
 
 struct ss_module_entry {
 	struct ss_module_impl *module; /* one reference */
@@ -33,5 +36,40 @@ const struct ss_module_entry *ss_module_set_find(const struct ss_module_set *set
 						 const struct ss_module_impl *module);
 
 void ss_module_set_deinit(struct ss_module_set *set);
+
+/*
+ * Finds the build-ids that the kernel did not report: it lacks PROCMAP_QUERY (before Linux
+ * 6.11), or the id is longer than 20 bytes. They are in the ELF notes of the modules'
+ * files, which are untrusted input, so a confined child reads them. One child does so for
+ * all modules that were loaded since the last one: processes load modules in batches.
+ *
+ * This is a part of sample/, the lowest room that may use both a process's modules
+ * and a child (sandbox/).
+ */
+
+/* Finds missing build-ids of the modules of a capture. Each module is tried once. If the
+   child cannot be created, or fails because of a module, pub.problem of the module says
+   so. The child runs as the owner of the target, if that is permitted. Errors: NO_MEMORY. */
+struct ss_error *ss_build_ids_find(const struct ss_capture *capture,
+				   const struct ss_target *target);
+
+/*
+ * The side of build_ids.c that runs in a confined child: it reads ELF files.
+ */
+
+struct ss_build_id_batch {
+	struct ss_module_impl *const *modules;
+	size_t count;
+};
+
+/* What the child writes for each module of the batch that is not identified. */
+struct ss_build_id_answer {
+	uint32_t module; /* its index in the batch */
+	uint32_t size;	 /* 0: it has no build-id */
+	uint8_t build_id[SS_BUILD_ID_MAX];
+};
+
+/* An ss_child_work; data is a struct ss_build_id_batch. */
+struct ss_error *ss_build_ids_read(void *data, struct ss_child_page *page, int output);
 
 #endif

@@ -28,19 +28,20 @@ uint64_t ss_pace_next_ns(const struct ss_pace *pace)
 }
 
 /* xorshift (Marsaglia) */
-static uint64_t next_random(struct ss_pace *pace)
+static uint64_t next_random(uint64_t *random)
 {
-	pace->random ^= pace->random << 13;
-	pace->random ^= pace->random >> 7;
-	pace->random ^= pace->random << 17;
-	return pace->random;
+	*random ^= *random << 13;
+	*random ^= *random >> 7;
+	*random ^= *random << 17;
+	return *random;
 }
 
 uint64_t ss_pace_reading_ns(struct ss_pace *pace, uint64_t max_ns)
 {
 	uint64_t range_ns = SS_MAX(SS_MIN(pace->interval_ns, max_ns), (uint64_t)1);
 
-	return ss_pace_next_ns(pace) + range_ns / LAG_PART + next_random(pace) % range_ns;
+	return ss_pace_next_ns(pace) + range_ns / LAG_PART +
+	       next_random(&pace->random) % range_ns;
 }
 
 uint64_t ss_pace_advance(struct ss_pace *pace, uint64_t now_ns, uint64_t *first_ns)
@@ -58,7 +59,7 @@ bool ss_pace_renew(struct ss_pace *pace, uint64_t now_ns)
 {
 	uint64_t count = SS_MAX(GROUP_NS / pace->period_ns, (uint64_t)GROUP_MIN);
 	uint64_t last_ns = pace->base_ns + pace->counted * pace->interval_ns;
-	uint64_t permille = LEAST + next_random(pace) % SPAN;
+	uint64_t permille = LEAST + next_random(&pace->random) % SPAN;
 
 	if (pace->counted < count)
 		return false;
@@ -75,4 +76,32 @@ bool ss_pace_renew(struct ss_pace *pace, uint64_t now_ns)
 void ss_pace_set(struct ss_pace *pace, uint64_t now_ns)
 {
 	pace->base_ns = now_ns;
+}
+
+enum { JITTER_PART = 4 };
+
+void ss_ticker_init(struct ss_ticker *ticker, uint64_t period_ns, uint64_t now_ns)
+{
+	*ticker = (struct ss_ticker){
+		.period_ns = period_ns,
+		.due_ns = now_ns,
+		.random = now_ns | 1, /* not zero; no secret */
+	};
+}
+
+uint64_t ss_ticker_next_ns(struct ss_ticker *ticker)
+{
+	uint64_t span = ticker->period_ns / JITTER_PART + 1;
+
+	return ticker->due_ns + next_random(&ticker->random) % span;
+}
+
+uint64_t ss_ticker_advance(struct ss_ticker *ticker, uint64_t now_ns)
+{
+	uint64_t period = ticker->period_ns;
+	uint64_t missed =
+		now_ns > ticker->due_ns + period ? (now_ns - ticker->due_ns) / period : 0;
+
+	ticker->due_ns += (missed + 1) * period;
+	return missed;
 }

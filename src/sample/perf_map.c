@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "process/perfmap.h"
+#include "process/files.h"
 
 static const uint64_t interval_ns = SS_NS_PER_SECOND;
 

@@ -6,25 +6,155 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/child.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/proc_process.h"
 #include "capture/stop.h"
 #include "capture/tasks.h"
-#include "sample/recorder_processes.h"
-#include "sample/pace.h"
-#include "sample/stop_guard.h"
-#include "sample/ticker.h"
 #include "process/own_thread.h"
 #include "process/spawn.h"
+#include "sample/pace.h"
 #include "sample/recorder.h"
+#include "sample/recorder_process.h"
 #include "stacksnap/record.h"
+
+/*
+ * A process that watches over a recorder. SIGSTOP cannot be blocked: if it stops the
+ * recorder in the middle of a tick, the threads that are held at that moment would stand
+ * still with it. The guard lets the recorder end its tick, and then stops it again.
+ *
+ * It looks every STOP_GUARD_MS milliseconds, which bounds how long threads are held.
+ */
+
+enum { STOP_GUARD_MS = 50 };
+
+struct stop_guard {
+	atomic_uint *in_tick; /* shared with the guard; NULL: there is no guard */
+	struct ss_child child;
+};
+
+enum {
+	STEP_MS = 1,
+	STEPS_MAX = 5000, /* a tick ends in less than that many steps */
+};
+
+static void sleep_ms(unsigned ms)
+{
+	ss_sleep_ns((uint64_t)ms * SS_NS_PER_MS);
+}
+
+/* The guard ------------------------------------------------------------- */
+
+static bool is_stopped(int stat_fd)
+{
+	char text[1024];
+	struct ss_stat stat;
+	ssize_t n = pread(stat_fd, text, sizeof(text), 0);
+
+	return n > 0 && ss_stat_parse(text, (size_t)n, &stat) && stat.state == 'T';
+}
+
+/* Continues the recorder until its tick is over, and stops it again. The next tick may
+   begin before that. */
+static void finish_ticks(pid_t recorder, int stat_fd, const atomic_uint *in_tick)
+{
+	for (int step = 0; step < STEPS_MAX && *in_tick && is_stopped(stat_fd);) {
+		(void)kill(recorder, SIGCONT); /* it has ended: so does the guard */
+		for (; step < STEPS_MAX && *in_tick; step++)
+			sleep_ms(STEP_MS);
+		(void)kill(recorder, SIGSTOP);
+		sleep_ms(STEP_MS);
+	}
+}
+
+struct watched {
+	pid_t recorder;
+	int stat_fd; /* without it the guard never sees a stop */
+	const atomic_uint *in_tick;
+};
+
+/* Calls only what is async-signal-safe: other threads may have held locks at the fork. */
+static int watch(void *data, int channel)
+{
+	const struct watched *watched = data;
+
+	(void)channel; /* none */
+	/* Signals of the terminal, and those for all of this name, are not for the guard.
+	   These calls cannot fail. */
+	(void)setpgid(0, 0);
+	(void)prctl(PR_SET_NAME, "ss-stop-guard");
+	while (getppid() == watched->recorder) {
+		sleep_ms(STOP_GUARD_MS);
+		finish_ticks(watched->recorder, watched->stat_fd, watched->in_tick);
+	}
+	return EXIT_SUCCESS;
+}
+
+/* The recorder ---------------------------------------------------------- */
+
+static int open_own_stat(void)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", getpid()); /* always fits */
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Starts the guard, which ends with the calling thread at the latest. Without a guard
+   (no memory, no process) everything else works. */
+static void stop_guard_start(struct stop_guard *guard)
+{
+	const struct ss_child_options options = { .death_signal = SIGKILL,
+						  .on_this_cpu = true };
+	_cleanup_close_ int stat_fd = open_own_stat();
+
+	*guard = (struct stop_guard){};
+	void *shared = mmap(NULL, sizeof(*guard->in_tick), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return;
+	struct watched watched = { getpid(), stat_fd, shared };
+	_cleanup_error_ struct ss_error *error =
+		ss_child_start(&options, watch, &watched, &guard->child);
+	if (error) {
+		(void)munmap(shared, sizeof(*guard->in_tick)); /* it is mapped */
+		return;
+	}
+	/* It is not for the sandboxed children that follow. */
+	(void)madvise(shared, sizeof(*guard->in_tick), MADV_DONTFORK);
+	guard->in_tick = shared;
+}
+
+static void stop_guard_end(struct stop_guard *guard)
+{
+	if (!guard->in_tick)
+		return;
+	(void)ss_child_end(&guard->child);
+	(void)munmap(guard->in_tick, sizeof(*guard->in_tick)); /* it is mapped */
+	*guard = (struct stop_guard){};
+}
+
+/* Whether threads may be held from now on. */
+static void stop_guard_set(struct stop_guard *guard, bool in_tick)
+{
+	if (guard->in_tick)
+		*guard->in_tick = in_tick;
+}
 
 enum { THREAD_STACK = 1 << 20, HZ = 99, DEFAULT_FRAMES = 1024, NICE_MIN = -20 };
 /* How long to wait for a thread that does not stop: a share of the period, within these
@@ -68,7 +198,7 @@ struct ss_recorder {
 	struct ss_tick_record unwritten; /* of lost ticks; added to the next one */
 	uint64_t checked_stops; /* summary.thread_stops at the last look for tracees */
 	struct ss_error *error;
-	struct ss_stop_guard guard;
+	struct stop_guard guard;
 	sigset_t signals; /* the mask of the caller of ss_recorder_run() */
 	bool restart;	  /* this thread ends and another one continues */
 	bool first;	  /* one tick only: the target has not been resumed yet */
@@ -248,9 +378,9 @@ static bool wait_until(struct ss_recorder *recorder, uint64_t time_ns)
 		uint64_t left = time_ns > now ? time_ns - now : 0;
 		struct timespec ts = { .tv_sec = (time_t)(left / SS_NS_PER_SECOND),
 				       .tv_nsec = (long)(left % SS_NS_PER_SECOND) };
-		ss_stop_guard_set(&recorder->guard, false);
+		stop_guard_set(&recorder->guard, false);
 		int n = ppoll(&pollfd, 1, &ts, &recorder->wait_mask);
-		ss_stop_guard_set(&recorder->guard, true);
+		stop_guard_set(&recorder->guard, true);
 		if (n > 0)
 			return false;
 		if (left == 0)
@@ -592,7 +722,7 @@ static struct ss_error *run_thread(struct ss_recorder *recorder)
 	(void)pthread_sigmask(SIG_SETMASK, &all, &recorder->signals);
 	int errnum = ss_own_thread_run(&thread);
 	/* The end of the thread has released every thread of the target. */
-	ss_stop_guard_set(&recorder->guard, false);
+	stop_guard_set(&recorder->guard, false);
 	return errnum ? ss_error_new_errno(errnum, "starting the recording thread") :
 			take_ptr(recorder->error);
 }
@@ -696,7 +826,7 @@ struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 	block_signals(recorder, &before);
 	set_nice(NICE_MIN); /* inherited by the threads and the unwinder */
 	ss_ticker_init(&recorder->ticker, recorder->options.period_ns, ss_now_ns());
-	ss_stop_guard_start(&recorder->guard);
+	stop_guard_start(&recorder->guard);
 	error = ss_unwinder_start(&recorder->processes.unwinder);
 	if (!error)
 		error = check_files(recorder);
@@ -707,7 +837,7 @@ struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 		ss_error_free(ss_unwinder_start(&recorder->processes.unwinder));
 		error = run_thread(recorder);
 	}
-	ss_stop_guard_end(&recorder->guard);
+	stop_guard_end(&recorder->guard);
 	ss_cpu_clock_close(&recorder->clock);
 	set_nice(nice);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);

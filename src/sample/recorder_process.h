@@ -5,13 +5,15 @@
 #ifndef SS_SAMPLE_RECORDER_PROCESS_H
 #define SS_SAMPLE_RECORDER_PROCESS_H
 
-#include "sample/perf_map.h"
-#include "sample/unwinder.h"
-#include "sample/recorder_waits.h"
-#include "data/recording_writer.h"
-#include "sample/load_feed.h"
-#include "sample/sampler.h"
+#include "base/vector.h"
 #include "data/gather_plan.h"
+#include "data/recording_writer.h"
+#include "sample/access.h"
+#include "sample/module_loads.h"
+#include "sample/perf_map.h"
+#include "sample/recorder_waits.h"
+#include "sample/sampler.h"
+#include "sample/unwinder.h"
 
 struct ss_samples {
 	SS_VECTOR(struct ss_sample_record) items;
@@ -124,5 +126,91 @@ bool ss_recorder_process_last(const struct ss_recorder_process *process,
    and is advanced past its last. */
 void ss_recorder_process_renumber(struct ss_recorder_process *process,
 				  const struct ss_sample_record **next);
+
+/*
+ * All processes of a recording and what they share: the arena for stacks and the
+ * unwinder.
+ */
+
+/*
+ * The processes of a recording: the first one and its descendants.
+ */
+
+struct ss_family {
+	const struct ss_process_access *access; /* borrowed */
+	SS_VECTOR(struct ss_target *) members;	/* likewise */
+	uint64_t searched_ns;			/* CLOCK_MONOTONIC */
+};
+
+void ss_family_init(struct ss_family *family, const struct ss_process_access *access);
+void ss_family_deinit(struct ss_family *family);
+
+/* False: no memory. */
+bool ss_family_add(struct ss_family *family, struct ss_target *target);
+void ss_family_remove(struct ss_family *family, const struct ss_target *target);
+
+/* Takes ownership of a found target; calls ss_family_add(). False: no memory. */
+typedef bool ss_family_adopt(void *data, struct ss_target *target);
+
+/* Searches for children of all members, at most every 50 ms. Skips children that have
+   ended or may not be inspected and, without privileges, those that will probably execute
+   a program next. False: no memory. */
+bool ss_family_search(struct ss_family *family, uint64_t now_ns, ss_family_adopt *adopt,
+		      void *data);
+
+struct ss_processes {
+	SS_VECTOR(struct ss_recorder_process *) items;
+	struct ss_family family;
+	struct ss_arena arena; /* the unwinder's child sees it */
+	struct ss_unwinder unwinder;
+	struct ss_recorder_process_options options;
+	struct ss_recorder_waits_budget waits_budget;
+	bool children; /* they are recorded, too */
+	/* See ss_processes_count_stops(); in processes that have ended */
+	uint64_t ended_stops;
+	uint64_t ended_not_stopped;
+	bool left_out; /* so were some children, for want of descriptors */
+	bool late;     /* a sampler was late in this tick */
+	bool lost;     /* the unwinder failed in this tick */
+	_Atomic uint64_t
+		/* CLOCK_MONOTONIC when the current read of one of them began; 0: none
+		   */
+		busy_since;
+};
+
+/* recorder: max_frames, children and on_cpu. feed, reader: see struct ss_recorder_process_options. Errors:
+   SYSTEM, NO_MEMORY; must be deinitialized even then. */
+struct ss_error *ss_processes_init(struct ss_processes *processes,
+				   struct ss_target *target, struct ss_writer *writer,
+				   const struct ss_recorder_options *recorder,
+				   const struct ss_capture_options *options,
+				   struct ss_load_feed *feed,
+				   struct ss_sample_reader *reader);
+void ss_processes_deinit(struct ss_processes *processes);
+
+/* Takes one tick of all processes. clocked: see ss_recorder_process_tick(). */
+struct ss_error *ss_processes_tick(struct ss_processes *processes, uint64_t now_ns,
+				   const struct ss_on_cpu_sample *clocked, size_t count,
+				   struct ss_samples *samples,
+				   struct ss_tick_record *written);
+
+/* The same for a tick that consists of samples of the CPUs; count: 0 if there are none. */
+struct ss_error *ss_processes_take(struct ss_processes *processes, uint64_t now_ns,
+				   const struct ss_on_cpu_sample *sampled, size_t count,
+				   struct ss_samples *samples);
+
+/* Whether a process is recorded. data: the processes. */
+bool ss_processes_have(void *data, pid_t pid);
+
+/* Begins a new segment of the file. */
+struct ss_error *ss_processes_roll(struct ss_processes *processes, uint64_t monotonic_ns,
+				   uint64_t wall_ns);
+
+/* At the end of the recording. Errors: those of ss_recorder_process_finish(). */
+struct ss_error *ss_processes_finish(struct ss_processes *processes);
+
+/* How often threads were stopped, and how often they were not because of the limit of stops. */
+void ss_processes_count_stops(const struct ss_processes *processes, uint64_t *ret_stops,
+			      uint64_t *ret_not_stopped);
 
 #endif

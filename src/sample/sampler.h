@@ -7,7 +7,7 @@
  *
  * Where the kernel samples the CPUs (process/cpu_clock.h), no running thread is stopped either:
  * one that was on a CPU at the tick has the stack of that moment, and one that waits for a CPU
- * since it was preempted has the stack of when it left its last one (process/switch_stacks.h). The
+ * since it was preempted has the stack of when it left its last one (process/cpu_clock.h). The
  * others, such as a thread that has just woken up, are captured as above. Of a process with
  * frames of a runtime, a sample counts only if the kernel has copied with it what these need
  * (process/sample_reader.h), and a thread that waits for a CPU is captured. There, a thread ran at the tick
@@ -33,7 +33,7 @@
 #include "sample/gathers.h"
 #include "sample/on_cpu.h"
 #include "sample/thread_list.h"
-#include "process/switch_stacks.h"
+#include "process/cpu_clock.h"
 
 /*
  * Bounds how long threads stand still. A stop of a thread takes as long as this program waits for a

@@ -13,7 +13,7 @@
 #include "base/idtable.h"
 #include "base/io.h"
 #include "base/vector.h"
-#include "sample/build_ids.h"
+#include "sample/module_set.h"
 #include "data/recording_format.h"
 #include "data/recording_writer.h"
 #include "sample/trace_recorder.h"

@@ -1,12 +1,10 @@
 /*
  * The public tracker: reports modules that a process loads and unloads.
  */
-
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "sample/build_ids.h"
 #include "sample/address_space.h"
 #include "sample/module_loads.h"
 #include "sample/module_set.h"

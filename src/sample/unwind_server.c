@@ -1,4 +1,4 @@
-#include "sample/unwind_server.h"
+#include "sample/recorder_wire.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,6 @@
 #include "data/futex.h"
 #include "data/session.h"
 #include "data/snapshot.h"
-#include "sample/recorder_wire.h"
 #include "data/recording_format.h"
 #include "data/recording_writer.h"
 #include "symbolize/demangle.h"

@@ -1,4 +1,4 @@
-#include "trace/resolve_child.h"
+#include "trace/resolve.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-#include "trace/stacks_child.h"
+#include "trace/stacks.h"
 
 #include <string.h>
 

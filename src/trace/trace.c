@@ -74,17 +74,6 @@ struct ss_trace {
 	bool no_memory;
 };
 
-const char *ss_trace_kind_name(enum ss_trace_kind kind)
-{
-	static const char *const names[] = {
-		[SS_TRACE_HIT] = "hit",	  [SS_TRACE_ENTER] = "enter",
-		[SS_TRACE_EXIT] = "exit", [SS_TRACE_LEFT] = "left",
-		[SS_TRACE_OPEN] = "open",
-	};
-
-	return (size_t)kind < SS_ARRAY_SIZE(names) ? names[kind] : "unknown";
-}
-
 /* What to probe ------------------------------------------------------------- */
 
 /* Matches without the namespaces count only if there are no others. */

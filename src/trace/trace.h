@@ -6,9 +6,6 @@
 
 #include "stacksnap/trace.h"
 
-/* "hit", "enter", "exit", "left", "open". Never NULL. */
-const char *ss_trace_kind_name(enum ss_trace_kind kind);
-
 /* The number of bytes of a page. Whether the page with this address is in memory or in swap;
    false also if this cannot be read. */
 size_t ss_trace_page_size(void);

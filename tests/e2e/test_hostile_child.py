@@ -52,7 +52,7 @@ class HostileChild(EndToEnd):
             code, err = self.run_hostile("random:%d" % seed, *words, directory=directory)
         self.assertIn(code, status, err)
         self.assertIsNone(CRASHED.search(err), err)
-        if code == 2:
+        if code == 2 and words[0] != "report":  # that may be what the child says
             self.assertRegex(err, "stacksnap: .")
         for target in targets:
             self.assert_free(target.pid)

@@ -1,6 +1,6 @@
 /*
- * An example of the library: starts a child, takes one snapshot of it and prints its
- * stack. It includes only the public header:
+ * The steps of a snapshot, one by one, for programs that do something else in between. Starts a
+ * child, takes a snapshot of it and prints its stack:
  *
  *	cc snapshot_child.c $(pkg-config --cflags --libs stacksnap)
  */
@@ -54,29 +54,58 @@ static void print_thread(const struct ss_snapshot *snapshot, const struct ss_tas
 	}
 }
 
+/* Threads that sleep were not stopped, so some of their registers may be missing: stops the first
+   thread whose stack ends therefore, and unwinds again. */
+static struct ss_error *complete(struct ss_capture *capture, struct ss_target *target,
+				 struct ss_session *session,
+				 struct ss_snapshot **snapshot)
+{
+	for (size_t i = 0; i < ss_snapshot_task_count(*snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(*snapshot, SS_TASK_THREAD, i);
+		pid_t tid = thread->tid;
+
+		if (thread->end != SS_END_REGISTER)
+			continue;
+		struct ss_error *error =
+			ss_capture_complete(capture, target, NULL, &tid, 1);
+		if (error)
+			return error;
+		ss_snapshot_free(*snapshot);
+		*snapshot = NULL;
+		return ss_capture_unwind(capture, session, NULL, snapshot);
+	}
+	return NULL;
+}
+
 /* Everything that is acquired here is released here, whatever fails. */
 static int snapshot(pid_t pid)
 {
-	/* The default mode does not stop threads that sleep: see ss_capture_complete(). */
-	const struct ss_capture_options capture_options = {
-		.size = sizeof(capture_options),
-		.mode = SS_MODE_STOP,
-	};
 	struct ss_target *target = NULL;
 	struct ss_capture *capture = NULL;
 	struct ss_session *session = NULL;
 	struct ss_snapshot *result = NULL;
+	uid_t uid = 0;
+	gid_t gid = 0;
 	struct ss_error *error = ss_target_open(pid, &target);
 
 	if (!error)
-		error = ss_capture_take(target, &capture_options, &capture);
+		error = ss_capture_take(target, NULL, &capture);
 	/* The child runs on from here: what follows works on the copy. */
 	if (!error)
 		error = ss_session_new(NULL, &session);
 	if (!error)
 		error = ss_capture_unwind(capture, session, NULL, &result);
 	if (!error)
+		error = complete(capture, target, session, &result);
+	if (!error)
 		error = ss_snapshot_symbolize(result, session, 0);
+	if (!error)
+		error = ss_snapshot_diagnose(result, NULL);
+	if (!error)
+		error = ss_target_owner(target, &uid, &gid);
+	if (!error)
+		printf("a process of user %u, group %u\n", (unsigned)uid, (unsigned)gid);
 	if (!error)
 		for (size_t i = 0; i < ss_snapshot_task_count(result, SS_TASK_THREAD);
 		     i++)

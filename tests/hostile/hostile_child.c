@@ -106,7 +106,8 @@ static void damage(uint8_t *bytes, size_t size)
 
 	for (uint64_t i = 1 + pick(4); i > 0 && size > 0; i--) {
 		uint64_t value = pick_value();
-		size_t part = SS_MIN(sizes[pick(SS_ARRAY_SIZE(sizes))], size);
+		size_t part = sizes[pick(SS_ARRAY_SIZE(sizes))];
+		part = SS_MIN(part, size);
 		size_t at = pick(size - part + 1) & ~(part - 1);
 		if (pick(4))
 			memcpy(bytes + at, &value, part);
@@ -202,7 +203,8 @@ static void end_somehow(void)
 	default:
 		break;
 	}
-	__real__exit((int)(pick(3) ? 0 : pick(256)));
+	/* Not the status of sanitizers, with which the tool itself would end (cli/sanitizer.h). */
+	__real__exit((int)(pick(3) ? 0 : pick(99)));
 }
 
 static void die_silently(void)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "data/regions.h"
-#include "trace/code_map.h"
+#include "trace/stacks.h"
 
 #define PROGRAM "401000-402000 r-xp 00001000 08:01 7 /bin/program\n"
 #define GENERATED "500000-510000 rwxp 00000000 00:00 0\n"

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "sample/family.h"
+#include "sample/recorder_process.h"
 
 enum { PROCESSES_MAX = 5000, INTERVAL_NS = 50000000 };
 

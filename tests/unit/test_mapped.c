@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "process/mapped.h"
+#include "process/files.h"
 
 static void test_other_file(void **state)
 {

@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "data/capture.h"
-#include "process/limited_memory.h"
 
 static void test_capture(void **state)
 {
@@ -115,42 +114,12 @@ static void test_string(void **state)
 	assert_string_equal(text, "");
 }
 
-static void test_budget(void **state)
-{
-	static const char data[16] = "0123456789abcde";
-	const struct ss_process_memory process = { .tid = getpid(),
-						   .mem_fd = -1,
-						   .pagemap_fd = -1 };
-	struct ss_memory_budget budget = { .bytes = 20, .calls = 4 };
-	struct ss_limited_memory memory;
-	uint64_t address = (uintptr_t)data;
-	char bytes[16];
-
-	(void)state;
-	ss_limited_memory_init(&memory, &process, &budget);
-	assert_true(ss_memory_read(&memory.memory, address, bytes, 16));
-	assert_string_equal(bytes, data);
-	/* The bytes run out within this one. */
-	assert_int_equal(memory.memory.read(&memory.memory, address, bytes, 16), 4);
-	assert_int_equal(memory.memory.read(&memory.memory, address, bytes, 1), 0);
-	assert_int_equal(budget.bytes, 0);
-	assert_int_equal(budget.calls, 2);
-	/* Failed reads cost calls. */
-	budget.bytes = 100;
-	assert_int_equal(memory.memory.read(&memory.memory, 16, bytes, 1), 0);
-	assert_int_equal(memory.memory.read(&memory.memory, 16, bytes, 1), 0);
-	assert_int_equal(budget.calls, 0);
-	assert_int_equal(budget.bytes, 100);
-	assert_int_equal(memory.memory.read(&memory.memory, address, bytes, 1), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_capture),
 		cmocka_unit_test(test_gathered),
 		cmocka_unit_test(test_string),
-		cmocka_unit_test(test_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "process/page_cache.h"
+#include "process/process_memory.h"
 
 enum { PAGE = 4096, PAGES = 1200, PIECES = 1000, SMALL = 24 };
 

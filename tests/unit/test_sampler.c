@@ -17,9 +17,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "sample/sampler.h"
-#include "sample/ticker.h"
 #include "data/gather_plan.h"
+#include "sample/pace.h"
+#include "sample/sampler.h"
 
 enum {
 	THREADS_MAX = 32,

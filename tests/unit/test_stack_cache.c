@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "trace/stack_cache.h"
 #include "stacksnap/trace.h"
+#include "trace/stacks.h"
 
 enum { WORDS = 8, WORD = 8, NUMBER = 7 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "sample/thread_state.h"
+#include "sample/thread_list.h"
 
 /* A thread that was captured while it was blocked with that run count. */
 static struct ss_sampled_thread idle_thread(uint64_t count)

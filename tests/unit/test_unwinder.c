@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/idtable.h"
-#include "sample/unwind_server.h"
+#include "sample/recorder_wire.h"
 #include "sample/unwinder.h"
 #include "sandbox/sandbox.h"
 

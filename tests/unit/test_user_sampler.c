@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "process/user_sampler.h"
+#include "process/cpu_sampler.h"
 
 enum { IN_SUCCESSION = 3, LIMIT_S = 20 };
 

@@ -1,0 +1,480 @@
+/*
+ * stacksnap core [OPTIONS] COREFILE [PROGRAM]: the stacks in a core file.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/interpret.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/usage.h"
+#include "core/core_capture.h"
+#include "crash/cli/groups.h"
+#include "crash/cli/handler.h"
+#include "crash/cli/reports.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
+
+enum {
+	FIRST_FD = STDERR_FILENO + 1,
+	MS_MIN = 60 * 1000,
+	MS_MAX = 3600 * 1000,
+	BYTES_PER_MS = 4000,
+};
+
+enum action { ACTION_SHOW, ACTION_HANDLE, ACTION_INSTALL, ACTION_UNINSTALL };
+
+enum key {
+	KEY_HANDLER = 0x300,
+	KEY_INSTALL,
+	KEY_UNINSTALL,
+	KEY_DIRECTORY,
+	KEY_QUOTA,
+	KEY_RATE,
+	KEY_FORWARD,
+};
+
+enum { QUOTA_MIB = 64, QUOTA_MAX = 1 << 20, RATE = 10, RATE_MAX = 1 << 20 };
+
+static const struct argp_option table[] = {
+	{ NULL, 0, NULL, 0, "Handler of crashes:", 5 },
+	{ "install", KEY_INSTALL, NULL, 0,
+	  "Make this program the kernel's handler of crashes, until the next boot", 0 },
+	{ "uninstall", KEY_UNINSTALL, NULL, 0, "Restore the previous handler", 0 },
+	{ "handler", KEY_HANDLER, NULL, 0,
+	  "Write a report about the process whose dump is standard input; for the "
+	  "kernel, "
+	  "with the arguments %P %I %s %t %d %F",
+	  0 },
+	{ "directory", KEY_DIRECTORY, "DIR", 0,
+	  "Directory of reports (default: " SS_CORE_DIRECTORY ")", 0 },
+	{ "quota", KEY_QUOTA, "MIB", 0,
+	  "Keep reports of MIB MiB, an eighth for each user (default: 64)", 0 },
+	{ "rate", KEY_RATE, "N", 0,
+	  "Begin at most N reports per minute for each user (default: 10)", 0 },
+	{ "forward", KEY_FORWARD, "COMMAND", 0,
+	  "Also pass the whole dump to another handler", 0 },
+	{},
+};
+
+struct core {
+	struct ss_options options;
+	struct ss_core_handler handler;
+	enum action action;
+	const char *path;
+	const char *program; /* or NULL */
+	int fd;
+	struct ss_selection_run run;
+	struct ss_output *output;
+	struct ss_debuginfod *debuginfod; /* or NULL */
+};
+
+static void core_deinit(struct core *core)
+{
+	close_cleanup(&core->fd);
+	ss_output_close(core->output);
+	ss_debuginfod_free(core->debuginfod);
+	ss_options_deinit(&core->options);
+}
+
+/* Compressed files are read whole, once or twice: xz makes 20 MB/s of what is compressed
+   well. */
+static unsigned interpret_ms(const struct stat *status)
+{
+	uint64_t bytes = (uint64_t)status->st_blocks * 512;
+
+	return (unsigned)SS_MIN(MS_MIN + bytes / BYTES_PER_MS, (uint64_t)MS_MAX);
+}
+
+static struct ss_error *open_file(struct core *core)
+{
+	struct stat status;
+
+	core->fd = open(core->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int errnum = errno;
+	if (core->fd < 0)
+		return ss_error_new_errno(errnum, "cannot open '%s'", core->path);
+	if (fstat(core->fd, &status) != 0)
+		return NULL;
+	if (core->options.interpret_ms == 0)
+		core->options.interpret_ms = interpret_ms(&status);
+	if (!S_ISREG(status.st_mode))
+		return ss_error_new(
+			SS_ERROR_INVALID,
+			"'%s' is %s: a core file must be a regular file", core->path,
+			S_ISDIR(status.st_mode) ? "a directory" : "a pipe or device");
+	return NULL;
+}
+
+/* In the sandbox. */
+static struct ss_error *load(void *data, const struct ss_sandbox_attempt *attempt,
+			     struct ss_capture **ret)
+{
+	struct core *core = data;
+	const struct ss_core_options options = {
+		.size = sizeof(options),
+		.program = core->program,
+		.max_stack = core->options.common.max_stack,
+		.max_total = core->options.max_total,
+		.no_waits = core->options.no_waits,
+		.filter = ss_selection_run_is_active(&core->run) ?
+				  ss_selection_run_filter :
+				  NULL,
+		.filter_data = &core->run,
+		.planner = core->options.goroutines &&
+					   !ss_selection_run_is_active(&core->run) ?
+				   ss_core_handler_plan_goroutines :
+				   NULL,
+		.planner_data = attempt->session,
+	};
+	int fd = fcntl(core->fd, F_DUPFD_CLOEXEC, FIRST_FD);
+	int errnum = errno;
+
+	if (fd < 0)
+		return ss_error_new_errno(errnum, "cannot read '%s'", core->path);
+	_cleanup_error_ struct ss_error *error =
+		ss_capture_read_core(fd, attempt->session, &options, ret);
+	return error ? ss_error_new(ss_error_code(error), "'%s': %s", core->path,
+				    ss_error_message(error)) :
+		       NULL;
+}
+
+static struct ss_error *show(struct core *core, bool *ret)
+{
+	__attribute__((cleanup(ss_reading_deinit))) struct ss_reading reading = {
+		.options = &core->options,
+		.run = &core->run,
+		.color = ss_options_want_color(&core->options.common),
+	};
+	struct ss_source source = { .data = core, .count = 1, .load = load };
+	struct ss_interpret_options options;
+	struct ss_error *error = open_file(core);
+
+	if (!error)
+		error = ss_output_open(core->options.common.output, 0, &core->output);
+	if (!error && core->options.symbols.debuginfod)
+		error = ss_debuginfod_new(&core->debuginfod);
+	if (error)
+		return error;
+	reading.requests.debuginfod = core->debuginfod;
+	reading.output = core->output;
+	ss_reading_configure(&reading, NULL, &options);
+	options.last_level = SS_SANDBOX_RAW; /* a file is not read with privileges */
+	ss_row_arguments_begin(&core->options.common.rows, 0);
+	ss_row_source_init(&reading.rows, &core->options.common.rows);
+	reading.rows.boot_id[0] = '\0'; /* it may be of another machine */
+	return ss_reading_show(&reading, &source, &options, ret);
+}
+
+/* The kernel's handler: /proc/sys/kernel/core_pattern ------------------------- */
+/* The kernel's limit (CORENAME_MAX_SIZE), with the NUL. */
+enum { PATTERN_MAX = 128, LIMIT = 16, SMALL = 4096 };
+
+static const char pattern_file[] = "/proc/sys/kernel/core_pattern";
+static const char limit_file[] = "/proc/sys/kernel/core_pipe_limit";
+/* What was there before, a line each; as they do, it lasts until the next boot. */
+static const char saved_file[] = "/run/stacksnap.core_pattern";
+
+static struct ss_error *read_line(const char *path, char **ret)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	int error = ss_io_read_path(AT_FDCWD, path, SMALL, &text);
+
+	if (error)
+		return ss_error_new_errno(-error, "cannot read %s", path);
+	*ret = strndup(text.bytes, strcspn(text.bytes, "\n"));
+	return *ret ? NULL : ss_error_no_memory();
+}
+
+static struct ss_error *write_text(const char *path, const char *text, int flags)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC | flags, 0600);
+	int errnum = errno;
+
+	if (fd < 0)
+		return ss_error_with_remedy(
+			ss_error_new_errno(errnum, "cannot write %s", path),
+			"sudo stacksnap core --install");
+	int error = ss_io_write_all(fd, text, strlen(text));
+	return error ? ss_error_new_errno(-error, "cannot write %s", path) : NULL;
+}
+
+/* Shows what is done before it is done. */
+static struct ss_error *set(const char *path, const char *line)
+{
+	_cleanup_free_ char *before = NULL;
+	_cleanup_free_ char *text = NULL;
+	struct ss_error *error = read_line(path, &before);
+
+	if (error)
+		return error;
+	if (asprintf(&text, "%s\n", line) < 0) /* without a newline, none can be empty */
+		return ss_error_no_memory();
+	(void)printf("%s:\n  now:  %s\n  then: %s\n", path, before, line);
+	(void)fflush(stdout);
+	return write_text(path, text, 0);
+}
+
+/* The kernel divides the line at spaces, without quotes. */
+static void add_word(struct ss_buffer *pattern, const char *word, bool *suitable)
+{
+	ss_buffer_printf(pattern, " %s", word);
+	*suitable &= *word && !strpbrk(word, " %\n");
+}
+
+/* The handler gets all options of --install. */
+static struct ss_error *make_pattern(const struct ss_core_handler *handler,
+				     struct ss_buffer *ret)
+{
+	char program[PATH_MAX];
+	ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	bool suitable = true;
+
+	if (size <= 0)
+		return ss_error_new_errno(errno, "/proc/self/exe");
+	program[size] = '\0';
+	ss_buffer_printf(ret, "|%s core --handler", program);
+	for (size_t i = 0; i < handler->option_count; i++) {
+		if (i != handler->skip)
+			add_word(ret, handler->options[i], &suitable);
+	}
+	ss_buffer_printf(ret, " %%P %%I %%s %%t %%d %%F");
+	if (ret->failed)
+		return ss_error_no_memory();
+	if (!suitable || strpbrk(program, " %\n"))
+		return ss_error_new(
+			SS_ERROR_INVALID,
+			"core_pattern allows neither spaces nor %% in the path "
+			"of the program and in options");
+	if (ret->size < PATTERN_MAX)
+		return NULL;
+	return ss_error_with_remedy(
+		ss_error_new(SS_ERROR_INVALID,
+			     "core_pattern would be longer than %d bytes",
+			     PATTERN_MAX - 1),
+		"install the program at a shorter path, such as /usr/bin/stacksnap");
+}
+
+static bool is_ours(const char *pattern)
+{
+	const char *space = strchr(pattern, ' ');
+	static const char ours[] = " core --handler ";
+
+	return *pattern == '|' && space && strncmp(space, ours, strlen(ours)) == 0;
+}
+
+static struct ss_error *save(const char *pattern)
+{
+	_cleanup_free_ char *limit = NULL;
+	_cleanup_free_ char *lines = NULL;
+	struct ss_error *error = read_line(limit_file, &limit);
+
+	if (error)
+		return error;
+	if (asprintf(&lines, "%s\n%s\n", pattern, limit) < 0)
+		return ss_error_no_memory();
+	return write_text(saved_file, lines, O_CREAT | O_TRUNC | O_NOFOLLOW);
+}
+
+static struct ss_error *install(const struct ss_core_handler *handler)
+{
+	_cleanup_free_ char *before = NULL;
+	_cleanup_buffer_ struct ss_buffer pattern = {};
+	_cleanup_(ss_core_reports_close) struct ss_core_reports reports =
+		SS_CORE_REPORTS_NONE;
+	char limit[16];
+
+	struct ss_error *error = make_pattern(handler, &pattern);
+	if (!error)
+		error = ss_core_reports_open(handler->directory, &reports);
+	if (!error)
+		error = read_line(pattern_file, &before);
+	if (!error && !is_ours(before))
+		error = save(before);
+	if (error)
+		return error;
+	/* The kernel then waits for the handler also after it has written everything. */
+	(void)snprintf(limit, sizeof(limit), "%d", LIMIT); /* always fits */
+	error = set(limit_file, limit);
+	return error ? error : set(pattern_file, pattern.bytes);
+}
+
+static struct ss_error *uninstall(void)
+{
+	_cleanup_free_ char *now = NULL;
+	_cleanup_buffer_ struct ss_buffer saved = {};
+	struct ss_error *error = read_line(pattern_file, &now);
+
+	if (!error && !is_ours(now))
+		error = ss_error_new(SS_ERROR_INVALID,
+				     "stacksnap is not the handler: core_pattern is '%s'",
+				     now);
+	if (error)
+		return error;
+	int errnum = -ss_io_read_path(AT_FDCWD, saved_file, SMALL, &saved);
+	if (errnum)
+		return ss_error_with_remedy(
+			ss_error_new_errno(errnum, "cannot read %s, the previous handler",
+					   saved_file),
+			"without a handler, core_pattern is 'core' and core_pipe_limit "
+			"is "
+			"0");
+	char *limit = strchr(saved.bytes, '\n');
+	if (limit)
+		*limit++ = '\0';
+	error = set(pattern_file, saved.bytes);
+	if (!error && limit && *limit)
+		error = set(limit_file, strsep(&limit, "\n"));
+	if (!error)
+		(void)unlink(saved_file); /* the next --install replaces it */
+	return error;
+}
+
+/* Options ----------------------------------------------------------------------- */
+
+static void take_argument(struct core *core, char *arg, const struct argp_state *state)
+{
+	struct ss_core_handler *handler = &core->handler;
+
+	if (core->action == ACTION_HANDLE &&
+	    handler->argument_count < SS_CORE_HANDLER_ARGUMENTS)
+		handler->arguments[handler->argument_count++] = arg;
+	else if (core->program || core->action != ACTION_SHOW)
+		ss_usage_fail(state, "unexpected argument '%s'", arg);
+	else if (core->path)
+		core->program = arg;
+	else
+		core->path = arg;
+}
+
+static void take_action(struct core *core, enum action action,
+			const struct argp_state *state)
+{
+	if (core->action != ACTION_SHOW)
+		ss_usage_fail(state, "--handler, --install and --uninstall exclude each "
+				     "other");
+	core->action = action;
+	core->handler.skip = (size_t)state->next - 2; /* of options: without argv[0] */
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct core *core = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &core->options;
+		state->child_inputs[1] = &core->options;
+		state->child_inputs[2] = &core->options.common.rows;
+		return 0;
+	case ARGP_KEY_ARG:
+		take_argument(core, arg, state);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		if (core->action == ACTION_SHOW)
+			ss_usage_fail(state, "expected a core file");
+		return 0;
+	case KEY_HANDLER:
+		take_action(core, ACTION_HANDLE, state);
+		return 0;
+	case KEY_INSTALL:
+		take_action(core, ACTION_INSTALL, state);
+		return 0;
+	case KEY_UNINSTALL:
+		take_action(core, ACTION_UNINSTALL, state);
+		return 0;
+	case KEY_DIRECTORY:
+		core->handler.directory = arg;
+		return 0;
+	case KEY_QUOTA:
+		core->handler.quota =
+			ss_options_parse_number(state, "quota", arg, 1, QUOTA_MAX) << 20;
+		return 0;
+	case KEY_RATE:
+		core->handler.rate = (unsigned)ss_options_parse_number(state, "rate", arg,
+								       1, RATE_MAX);
+		return 0;
+	case KEY_FORWARD:
+		core->handler.forward = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {
+	{ &ss_interpret_argp, 0, NULL, 0 },
+	{ &ss_minidump_argp, 0, NULL, 0 },
+	{ &ss_row_argp, 0, NULL, 0 },
+	{},
+};
+
+static const struct argp argp = {
+	.options = table,
+	.parser = parse,
+	.args_doc = "COREFILE [PROGRAM]\n--install|--uninstall",
+	.doc = "Print the stacks of all threads in a core file.\vPROGRAM is used if it "
+	       "is the "
+	       "build that dumped core (default: the file at its path then).",
+	.children = children,
+};
+
+static int run(int argc, char **argv)
+{
+	const struct ss_target_argument nothing = {};
+	_cleanup_(core_deinit) struct core core = { .fd = -1 };
+	bool missing = false;
+
+	ss_options_init(&core.options);
+	core.handler = (struct ss_core_handler){ .settings = &core.options,
+						 .directory = SS_CORE_DIRECTORY,
+						 .quota = (uint64_t)QUOTA_MIB << 20,
+						 .rate = RATE,
+						 .options = (const char *const *)argv + 1,
+						 .option_count = (size_t)argc - 1 };
+	core.options.mode = SS_MODE_CORE;
+	core.options.interpret_ms = 0; /* depends on the file */
+	core.options.common.no_pid = true;
+	core.run = (struct ss_selection_run){ .selection = &core.options.selection,
+					      .argument = &nothing };
+	if (!ss_usage_parse(&ss_command_core, argc, argv, 0, &core))
+		return SS_STATUS_NOTHING;
+	struct ss_error *error = NULL;
+	switch (core.action) {
+	case ACTION_HANDLE:
+		if (!core.options.common.format_name) /* for programs */
+			core.options.common.format = &ss_format_json;
+		return ss_core_handler_run(&core.handler);
+	case ACTION_INSTALL:
+		error = install(&core.handler);
+		break;
+	case ACTION_UNINSTALL:
+		error = uninstall();
+		break;
+	default:
+		error = show(&core, &missing);
+	}
+	_cleanup_error_ struct ss_error *owned = error;
+	if (!error)
+		return missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+	ss_failure_print(error);
+	return SS_STATUS_NOTHING;
+}
+
+const struct ss_command ss_command_core = {
+	.name = "core",
+	.report = ss_crash_reports_run,
+	.summary = "print the stacks in a core file",
+	.argp = &argp,
+	.run = run,
+};

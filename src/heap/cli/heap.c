@@ -1,0 +1,295 @@
+/*
+ * stacksnap heap PID: what a process has allocated with glibc's malloc.
+ */
+#include <argp.h>
+
+#include "base/clock.h"
+#include "cli/analysis.h"
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/target_options.h"
+#include "cli/usage.h"
+#include "capture/late_reader.h"
+#include "data/heap.h"
+#include "interpret/interpret.h"
+#include "sandbox/sandbox.h"
+
+enum key { KEY_SIZES = 0x700, KEY_CLASSES, KEY_TIMEOUT };
+
+enum {
+	DEFAULT_ROWS = 20,
+	ROWS_MAX = 1000000,
+	DEFAULT_TIMEOUT_S = 60,
+	TIMEOUT_MAX_S = 24 * 3600,
+	MS_PER_S = 1000,
+};
+
+/* Stacks are not wanted. */
+enum { STACK_BYTES = 4096 };
+
+struct heap {
+	struct ss_options options;
+	struct ss_target_options process;
+	unsigned sizes;
+	unsigned classes;
+};
+
+static void heap_deinit(struct heap *heap)
+{
+	ss_target_options_deinit(&heap->process);
+	ss_options_deinit(&heap->options);
+}
+
+static const struct argp_option table[] = {
+	{ "sizes", KEY_SIZES, "N", 0,
+	  "text: show the N sizes with the most bytes; 0: all (default: 20)", 1 },
+	{ "classes", KEY_CLASSES, "N", 0,
+	  "text: show the N classes with the most bytes; 0: all (default: 20)", 1 },
+	{ "timeout", KEY_TIMEOUT, "S", 0,
+	  "Limit the time for reading and for output (default: 60)", 4 },
+	{},
+};
+
+static unsigned parse_rows(const struct argp_state *state, const char *name,
+			   const char *text)
+{
+	return (unsigned)ss_options_parse_number(state, name, text, 0, ROWS_MAX);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct heap *heap = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &heap->options.common;
+		state->child_inputs[1] = &heap->options.common;
+		state->child_inputs[2] = &heap->process;
+		return 0;
+	case KEY_SIZES:
+		heap->sizes = parse_rows(state, "sizes", arg);
+		return 0;
+	case KEY_CLASSES:
+		heap->classes = parse_rows(state, "classes", arg);
+		return 0;
+	case KEY_TIMEOUT:
+		heap->options.interpret_ms =
+			(unsigned)ss_options_parse_number(state, "timeout", arg, 1,
+							  TIMEOUT_MAX_S) *
+			MS_PER_S;
+		return 0;
+	case ARGP_KEY_END:
+		ss_target_options_require(state, &heap->process);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_child children[] = {
+	{ &ss_format_argp, 0, NULL, 0 },
+	{ &ss_common_argp, 0, NULL, 0 },
+	{ &ss_target_argp, 0, NULL, 0 },
+	{},
+};
+
+static const struct argp argp = {
+	.children = children,
+	.options = table,
+	.parser = parse,
+	.args_doc = "PID|NAME",
+	.doc = "Print what a process has allocated with malloc of the GNU C library: "
+	       "bytes and numbers by arena, size and C++ class. The process is not "
+	       "stopped.\v"
+	       "Exit status: 0 complete, 1 something is missing, 2 the heap could not be "
+	       "read, 64 wrong usage.",
+};
+
+/* Owned by one run of the command. */
+struct process {
+	const struct heap *heap;
+	struct ss_target *target;
+	struct ss_capture *capture;
+	struct ss_late_reader *reader;
+	struct ss_analysis_owner owner;
+	struct ss_output *output;
+};
+
+static void process_deinit(struct process *process)
+{
+	ss_late_reader_free(process->reader);
+	ss_output_close(process->output);
+	ss_capture_free(process->capture);
+	ss_target_close(process->target);
+}
+
+/* In the sandbox ---------------------------------------------------------------- */
+
+SS_DEFINE_CLEANUP(struct ss_heap, heap, ss_heap_free)
+
+static bool is_partial(const struct ss_heap *heap)
+{
+	bool partial = heap->classes_truncated;
+
+	for (size_t i = 0; i < heap->arena_count; i++)
+		partial |= heap->arenas[i].problem != NULL;
+	return partial;
+}
+
+static struct ss_error *print(const struct process *process,
+			      const struct ss_sandbox_attempt *attempt,
+			      const struct ss_heap_input *input, const char *problem)
+{
+	const struct ss_common_options *common = &process->heap->options.common;
+	const struct ss_format_options options = {
+		.size = sizeof(options),
+		.color = ss_options_want_color(common),
+		.problem = problem,
+	};
+	FILE *out = NULL;
+	struct ss_error *error = ss_analysis_open(attempt, &out);
+
+	if (error)
+		return error;
+	error = common->format->write_heap(input, &options, out);
+	return ss_analysis_close(out, error);
+}
+
+static struct ss_error *read_heap(const struct process *process,
+				  const struct ss_sandbox_attempt *attempt,
+				  struct ss_heap **ret)
+{
+	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
+	return ss_heap_read(process->capture, attempt->session, ss_sandbox_read,
+			    ss_drop_const(attempt), ret);
+}
+
+static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
+{
+	const struct process *process = data;
+	_cleanup_(heap_cleanup) struct ss_heap *before = NULL;
+	_cleanup_(heap_cleanup) struct ss_heap *heap = NULL;
+	bool names = attempt->level == SS_SANDBOX_NAMES;
+	struct ss_error *error = read_heap(process, attempt, &before);
+	uint64_t begin_ns = ss_now_ns();
+
+	if (!error)
+		error = read_heap(process, attempt, &heap);
+	uint64_t read_ns = ss_now_ns() - begin_ns;
+	ss_sandbox_enter(attempt, SS_SANDBOX_SYMBOLIZE);
+	if (!error && names)
+		error = ss_heap_symbolize(heap, attempt->session);
+	if (error)
+		return error;
+	_cleanup_free_ char *problem = ss_interpret_problem(
+		attempt->failures, attempt->failure_count, attempt->level,
+		attempt->no_waits, false, NULL, NULL);
+	const struct ss_heap_input input = { .before = before,
+					     .heap = heap,
+					     .read_ns = read_ns,
+					     .sizes = process->heap->sizes,
+					     .classes = process->heap->classes };
+	ss_sandbox_enter(attempt, SS_SANDBOX_OUTPUT);
+	error = print(process, attempt, &input, problem);
+	ss_sandbox_set_value(attempt, is_partial(heap) || problem);
+	return error;
+}
+
+static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size)
+{
+	const struct process *process = data;
+
+	return ss_late_reader_read(process->reader, address, bytes, size);
+}
+
+/* Reads the heap twice, and prints the second census. *ret: whether anything is missing. */
+static struct ss_error *print_census(struct process *process, bool *ret)
+{
+	struct ss_file_requests none = {};
+	struct ss_session_options session;
+	struct ss_analysis sandboxed = {
+		.work = work,
+		.data = process,
+		.color = ss_options_want_color(&process->heap->options.common),
+	};
+	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
+
+	ss_analysis_configure(&sandboxed, &session, &process->heap->options,
+			      &process->owner, 1, &none);
+	sandboxed.options.last_level = SS_SANDBOX_RAW;
+	sandboxed.options.read = read_memory;
+	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
+	if (!error)
+		error = ss_analysis_copy(&sandboxed, result, process->output);
+	if (!error)
+		*ret = result->value != 0;
+	return error;
+}
+
+/* The process ------------------------------------------------------------------- */
+
+/* Where modules and areas are, and how to read. */
+static struct ss_error *open_process(const struct heap *heap, struct process *process)
+{
+	const struct ss_capture_options options = { .size = sizeof(options),
+						    .mode = SS_MODE_NO_STOP,
+						    .max_stack = STACK_BYTES,
+						    .no_waits = true };
+	pid_t pid = ss_target_options_pid(&heap->process);
+	struct ss_error *error = ss_target_open(pid, &process->target);
+
+	if (!error)
+		error = ss_capture_take(process->target, &options, &process->capture);
+	if (!error)
+		error = ss_late_reader_new(process->capture, process->target,
+					   &process->reader);
+	if (error)
+		return error;
+	ss_late_reader_set_limits(process->reader, UINT64_MAX, heap->options.interpret_ms,
+				  true);
+	process->owner = ss_analysis_owner_of(process->target);
+	return NULL;
+}
+
+static struct ss_error *print_heap(const struct heap *heap, bool *missing)
+{
+	_cleanup_(process_deinit) struct process process = { .heap = heap };
+	struct ss_error *error = open_process(heap, &process);
+
+	if (!error)
+		error = ss_output_open(heap->options.common.output,
+				       ss_target_options_pid(&heap->process),
+				       &process.output);
+	return error ? error : print_census(&process, missing);
+}
+
+static int run(int argc, char **argv)
+{
+	_cleanup_(heap_deinit) struct heap heap = { .process.single = true,
+						    .sizes = DEFAULT_ROWS,
+						    .classes = DEFAULT_ROWS };
+	bool missing = false;
+
+	ss_options_init(&heap.options);
+	heap.options.common.input = SS_FORMAT_HEAP;
+	heap.options.interpret_ms = DEFAULT_TIMEOUT_S * MS_PER_S;
+	if (!ss_usage_parse(&ss_command_heap, argc, argv, 0, &heap) ||
+	    !ss_target_options_resolve(&heap.process))
+		return SS_STATUS_NOTHING;
+	if (heap.options.common.verbose)
+		heap.sizes = heap.classes = 0; /* all */
+	_cleanup_error_ struct ss_error *error = print_heap(&heap, &missing);
+	if (error) {
+		ss_failure_print(error);
+		return SS_STATUS_NOTHING;
+	}
+	return missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+}
+
+const struct ss_command ss_command_heap = {
+	.name = "heap",
+	.input = SS_FORMAT_HEAP,
+	.summary = "count the allocations of a process by size and C++ class",
+	.argp = &argp,
+	.run = run,
+};

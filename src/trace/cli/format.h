@@ -1,0 +1,100 @@
+/*
+ * Writes a trace as it happens: as text, or as JSON with one object in each line; or,
+ * when it has ended, as folded stacks. See stacksnap-trace(1).
+ *
+ * To add a format: a struct ss_trace_format, a line in the table of format.c, a paragraph in the
+ * manual page, a test.
+ */
+#ifndef SS_TRACE_CLI_FORMAT_H
+#define SS_TRACE_CLI_FORMAT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/vector.h"
+#include "report/durations.h"
+#include "report/json.h"
+#include "report/profile.h"
+#include "stacksnap.h"
+#include "stacksnap/trace.h"
+
+/*
+ * Who makes the memory of a process grow: stacks that touch new pages first, as a trace of page
+ * faults reports them, one of so many bytes.
+ */
+struct ss_growth_sample {
+	uint64_t page; /* its number */
+	uint32_t stack;
+	uint32_t order;
+	bool held; /* it is still there */
+};
+
+/* A stack with its samples. */
+struct ss_growth_site {
+	uint32_t stack;
+	uint64_t samples;
+	uint64_t held; /* of these */
+};
+
+/* Zeroed, it is empty. */
+struct ss_growth {
+	uint64_t sample_bytes; /* that each sample stands for */
+	bool held_only; /* leave out what is not there any more, and sort by the rest */
+	unsigned rows;
+	pid_t pid;
+	uint64_t begin_ns;
+	uint64_t end_ns;
+	uint64_t samples;
+	uint64_t held;
+	uint64_t unsampled_bytes; /* touched since the last sample of a thread on a CPU */
+	SS_VECTOR(struct ss_growth_sample) items;
+	SS_VECTOR(struct ss_growth_site)
+	sites;	     /* after growth_finish(), largest first */
+	bool failed; /* no memory for the result: nothing, or not all, was written */
+};
+
+void ss_growth_deinit(struct ss_growth *growth);
+
+/* What the writers know besides the event. */
+struct ss_trace_output {
+	FILE *out;
+	const struct ss_trace *trace;
+	struct ss_durations *durations; /* by probe; of scopes that returned */
+	uint32_t stacks;		/* so many have been written */
+	SS_VECTOR(uint64_t) weights;	/* folded: by number of the stack - 1 */
+	struct ss_growth *growth;	/* of ss_growth_text and the like, or NULL */
+	uint64_t last_second;		/* text: of the time that is in date */
+	char date[16];
+};
+
+struct ss_trace_format {
+	const char *name;
+	bool wants_stacks;			       /* useless without */
+	void (*begin)(struct ss_trace_output *output); /* or NULL */
+	void (*event)(struct ss_trace_output *output, const struct ss_trace_event *event);
+	/* After the last event; durations have been counted. */
+	void (*end)(struct ss_trace_output *output);
+};
+
+/* Of page faults, for --alloc. */
+extern const struct ss_trace_format ss_growth_text;
+extern const struct ss_trace_format ss_growth_json;
+extern const struct ss_trace_format ss_growth_folded;
+extern const struct ss_trace_format ss_growth_pprof;
+/* NULL: there is no format of that name. */
+const struct ss_trace_format *ss_growth_format_find(const char *name);
+
+/* Writes the members "frames" and "end" of the stack of a hit. */
+void ss_json_trace_stack(struct ss_json *json, const struct ss_trace_stack *stack);
+
+/* Writes one line. */
+void ss_trace_write_folded(const struct ss_trace_stack *stack, uint64_t weight,
+			   FILE *out);
+
+/* NULL: there is no format of that name. */
+const struct ss_trace_format *ss_trace_format_find(const char *name);
+
+/* For --list: what the specs select. */
+void ss_trace_write_probes(const struct ss_trace *trace, FILE *out);
+
+#endif

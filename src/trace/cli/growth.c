@@ -1,0 +1,643 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/idtable.h"
+#include "report/escape.h"
+#include "report/json.h"
+#include "report/pprof.h"
+#include "report/quantity.h"
+#include "report/profile.h"
+#include "stacksnap/trace.h"
+#include "trace/cli/format.h"
+#include "trace/trace.h"
+
+enum { SAMPLES_MAX = 16 << 20 };
+
+/* Standard deviations that contain 95 % of a normal distribution, */
+static const double deviations = 1.96;
+/* and the upper limit of the expected number if none was seen (the "rule of three"). */
+static const double none_seen = 3;
+static const double tolerance = 1e-6;
+
+void ss_growth_deinit(struct ss_growth *growth)
+{
+	ss_vector_free(&growth->items);
+	ss_vector_free(&growth->sites);
+}
+
+/* False: no memory. */
+static bool growth_add(struct ss_growth *growth, const struct ss_trace_event *event)
+{
+	struct ss_growth_sample *sample =
+		growth->items.count < SAMPLES_MAX ? ss_vector_push(&growth->items) : NULL;
+
+	if (!sample)
+		return false;
+	*sample = (struct ss_growth_sample){
+		.page = event->args[0] / ss_trace_page_size(),
+		.stack = event->stack,
+		.order = (uint32_t)growth->items.count,
+	};
+	return true;
+}
+
+/* By page, the last one first. */
+static int compare_pages(const void *a, const void *b)
+{
+	const struct ss_growth_sample *x = a;
+	const struct ss_growth_sample *y = b;
+
+	if (x->page != y->page)
+		return x->page < y->page ? -1 : 1;
+	return (x->order < y->order) - (x->order > y->order);
+}
+
+static int compare_stacks(const void *a, const void *b)
+{
+	const struct ss_growth_sample *x = a;
+	const struct ss_growth_sample *y = b;
+
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+static int compare_sites(const void *a, const void *b, void *data)
+{
+	const struct ss_growth_site *x = a;
+	const struct ss_growth_site *y = b;
+	const struct ss_growth *growth = data;
+	uint64_t left = growth->held_only ? x->held : x->samples;
+	uint64_t right = growth->held_only ? y->held : y->samples;
+
+	if (left != right)
+		return left > right ? -1 : 1;
+	if (x->held != y->held)
+		return x->held > y->held ? -1 : 1;
+	return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static bool make_sites(struct ss_growth *growth)
+{
+	for (size_t i = 0; i < growth->items.count; i++) {
+		const struct ss_growth_sample *sample = &growth->items.items[i];
+		struct ss_growth_site *site =
+			growth->sites.count ?
+				&growth->sites.items[growth->sites.count - 1] :
+				NULL;
+		if (!site || site->stack != sample->stack) {
+			site = ss_vector_push(&growth->sites);
+			if (!site)
+				return false;
+			site->stack = sample->stack;
+		}
+		site->samples++;
+		site->held += sample->held;
+	}
+	return true;
+}
+
+/* What identifies a frame: its function, or else its address. */
+struct identity {
+	const char *symbol; /* interned */
+	const struct ss_module *module;
+	uint64_t offset;
+};
+
+static bool add_identities(const struct ss_trace_stack *stack, struct ss_buffer *key)
+{
+	ss_buffer_truncate(key, 0);
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct ss_trace_frame *frame = &stack->frames[i];
+		const struct identity identity = {
+			.symbol = frame->symbol,
+			.module = frame->module,
+			.offset = frame->symbol ? 0 : frame->pc,
+		};
+		ss_buffer_add(key, &identity, sizeof(identity));
+	}
+	return !key->failed;
+}
+
+/* Gives stacks of the same functions one number: that of the first of them. */
+static bool merge_stacks(struct ss_growth *growth, const struct ss_trace *trace)
+{
+	size_t count = ss_trace_stack_count(trace);
+	_cleanup_free_ uint32_t *merged = calloc(count + 1, sizeof(*merged));
+	_cleanup_free_ uint32_t *first = calloc(count + 1, sizeof(*first)); /* by id */
+	_cleanup_buffer_ struct ss_buffer key = {};
+	__attribute__((cleanup(ss_idtable_deinit))) struct ss_idtable ids = {};
+
+	for (uint32_t i = 1; merged && first && i <= count; i++) {
+		if (!add_identities(ss_trace_stack(trace, i), &key))
+			return false;
+		uint32_t id = ss_idtable_add(&ids, key.bytes, key.size, NULL);
+		if (id == SS_ID_NONE)
+			return false;
+		if (!first[id])
+			first[id] = i;
+		merged[i] = first[id];
+	}
+	for (size_t i = 0; merged && i < growth->items.count; i++)
+		growth->items.items[i].stack = merged[growth->items.items[i].stack];
+	return merged && first;
+}
+
+/* What the kernel has counted, but is in no sample. Pages of files
+   are among it, and of child processes, which inherit the event. */
+static uint64_t unsampled(const struct ss_growth *growth, const struct ss_trace *trace)
+{
+	const struct ss_trace_summary *summary = ss_trace_summary(trace);
+	uint64_t touched = summary->hits * ss_trace_page_size();
+	uint64_t sampled = (summary->read + summary->lost) * growth->sample_bytes;
+
+	return touched - SS_MIN(touched, sampled);
+}
+
+static bool finish(struct ss_growth *growth, const struct ss_trace *trace)
+{
+	struct ss_growth_sample *items = growth->items.items;
+	size_t count = growth->items.count;
+
+	growth->end_ns = ss_now_ns();
+	growth->samples = count;
+	growth->unsampled_bytes = unsampled(growth, trace);
+	if (count > 1)
+		qsort(items, count, sizeof(*items), compare_pages);
+	for (size_t i = 0; i < count; i++) {
+		bool last = i == 0 || items[i - 1].page != items[i].page;
+		items[i].held =
+			last &&
+			ss_trace_is_resident(trace, items[i].page * ss_trace_page_size());
+		growth->held += items[i].held;
+	}
+	if (!merge_stacks(growth, trace))
+		return false;
+	if (count > 1)
+		qsort(items, count, sizeof(*items), compare_stacks);
+	if (!make_sites(growth))
+		return false;
+	if (growth->sites.count > 1)
+		qsort_r(growth->sites.items, growth->sites.count,
+			sizeof(*growth->sites.items), compare_sites, growth);
+	return true;
+}
+
+/* Finds out which pages are still there, and makes the sites. False: no memory. */
+static bool growth_finish(struct ss_growth *growth, const struct ss_trace *trace)
+{
+	growth->failed = !finish(growth, trace);
+	return !growth->failed;
+}
+
+/* Whether a stack belongs to the result. */
+static bool growth_shows(const struct ss_growth *growth,
+			 const struct ss_growth_site *site)
+{
+	return site->held || !growth->held_only;
+}
+
+/* By Newton's method, which needs no library of mathematics. */
+static double square_root(double number)
+{
+	double root = number > 1 ? number : 1;
+
+	for (double last = root + 1; last - root > root * tolerance;) {
+		last = root;
+		root = (root + number / root) / 2;
+	}
+	return root;
+}
+
+/* By how much an estimate from so many samples may be wrong, in samples: 95 % of all are closer.
+   Samples are independent at worst. */
+static double growth_error(uint64_t samples)
+{
+	return samples ? deviations * square_root((double)samples) : none_seen;
+}
+
+/*
+ * The formats of "trace --alloc". Estimates have their error with them.
+ */
+
+enum { FRAMES_SHOWN = 24, SIZE_COLUMN = 12 };
+
+/* What the formats have in common. */
+static void growth_begin(struct ss_trace_output *output)
+{
+	output->growth->begin_ns = ss_now_ns();
+}
+
+static void growth_take(struct ss_trace_output *output,
+			const struct ss_trace_event *event)
+{
+	/* What does not fit is missing in the sum. */
+	if (event->kind == SS_TRACE_HIT)
+		(void)growth_add(output->growth, event);
+}
+
+static void write_frame(const struct ss_trace_frame *frame, FILE *out)
+{
+	if (frame->symbol)
+		ss_escape_write(frame->symbol, NULL, out);
+	else
+		(void)fprintf(out, "0x%" PRIx64,
+			      frame->module ? frame->offset : frame->pc);
+	if (frame->module) {
+		(void)fputs(" (", out);
+		ss_escape_write(ss_label_base(frame->module->path), NULL, out);
+		(void)fputc(')', out);
+	}
+	if (frame->file) {
+		(void)fputs(" at ", out);
+		ss_escape_write(frame->file, NULL, out);
+		(void)fprintf(out, ":%" PRIu32, frame->line);
+	}
+}
+
+static void write_site(const struct ss_trace_output *output,
+		       const struct ss_growth_site *site)
+{
+	const struct ss_growth *growth = output->growth;
+	const double unit = (double)growth->sample_bytes;
+	FILE *out = output->out;
+
+	(void)fputc('\n', out);
+	ss_quantity_write_size_column(site->samples * growth->sample_bytes, SIZE_COLUMN,
+				      out);
+	(void)fputs(" new, +- ", out);
+	ss_quantity_write_size((uint64_t)(growth_error(site->samples) * unit), out);
+	(void)fputs(" (", out);
+	ss_quantity_write_things(site->samples, "sample", out);
+	(void)fputs("); held ", out);
+	ss_quantity_write_size(site->held * growth->sample_bytes, out);
+	(void)fputs(", +- ", out);
+	ss_quantity_write_size((uint64_t)(growth_error(site->held) * unit), out);
+	(void)fputc('\n', out);
+	if (!site->stack) {
+		(void)fputs("    stack not known\n", out);
+		return;
+	}
+	const struct ss_trace_stack *stack = ss_trace_stack(output->trace, site->stack);
+	for (size_t i = 0; i < stack->count && i < FRAMES_SHOWN; i++) {
+		(void)fprintf(out, "    #%-2zu ", i);
+		write_frame(&stack->frames[i], out);
+		(void)fputc('\n', out);
+	}
+	if (stack->count > FRAMES_SHOWN)
+		(void)fprintf(out, "    and %zu more\n", stack->count - FRAMES_SHOWN);
+}
+
+static void write_text(struct ss_trace_output *output)
+{
+	struct ss_growth *growth = output->growth;
+	FILE *out = output->out;
+	size_t shown = 0;
+
+	if (!growth_finish(growth, output->trace))
+		return;
+	ss_quantity_write_size(growth->samples * growth->sample_bytes, out);
+	(void)fputs(" of new memory in ", out);
+	ss_quantity_write_time(growth->end_ns - growth->begin_ns, out);
+	if (ss_trace_summary(output->trace)->ended) {
+		(void)fputs("; the process has ended", out);
+	} else {
+		(void)fputs(", of which it holds ", out);
+		ss_quantity_write_size(growth->held * growth->sample_bytes, out);
+	}
+	(void)fputs("; each sample stands for ", out);
+	ss_quantity_write_size(growth->sample_bytes, out);
+	if (growth->unsampled_bytes) {
+		(void)fputs("; up to ", out);
+		ss_quantity_write_size(growth->unsampled_bytes, out);
+		(void)fputs(" more is in no sample", out);
+	}
+	(void)fputc('\n', out);
+	for (size_t i = 0; i < growth->sites.count; i++) {
+		if (!growth_shows(growth, &growth->sites.items[i]))
+			continue;
+		if (shown < growth->rows)
+			write_site(output, &growth->sites.items[i]);
+		shown++;
+	}
+	if (shown > growth->rows)
+		(void)fprintf(out, "\nand %zu more stacks (--rows)\n",
+			      shown - growth->rows);
+}
+
+/* As in trace.c, with bytes. */
+static void write_folded(struct ss_trace_output *output)
+{
+	struct ss_growth *growth = output->growth;
+
+	if (!growth_finish(growth, output->trace))
+		return;
+	for (size_t i = 0; i < growth->sites.count; i++) {
+		const struct ss_growth_site *site = &growth->sites.items[i];
+		if (!site->stack || !growth_shows(growth, site))
+			continue;
+		ss_trace_write_folded(ss_trace_stack(output->trace, site->stack),
+				      (growth->held_only ? site->held : site->samples) *
+					      growth->sample_bytes,
+				      output->out);
+	}
+}
+
+const struct ss_trace_format ss_growth_text = {
+	.name = "text",
+	.wants_stacks = true,
+	.begin = growth_begin,
+	.event = growth_take,
+	.end = write_text,
+};
+
+const struct ss_trace_format ss_growth_folded = {
+	.name = "folded",
+	.wants_stacks = true,
+	.begin = growth_begin,
+	.event = growth_take,
+	.end = write_folded,
+};
+
+/*
+ * "trace --alloc" in the format of pprof, with the sample types of heap profiles. Field numbers are
+ * those of profile.proto of github.com/google/pprof. An object is a page.
+ */
+
+/* A location is one function at one address; strings are interned. */
+struct location {
+	const struct ss_module *module;
+	const char *symbol;
+	const char *file;
+	uint64_t offset;
+	uint64_t line;
+};
+
+struct function {
+	const char *symbol;
+	const char *file;
+};
+
+struct pprof {
+	struct ss_trace_output *output;
+	struct ss_buffer out;
+	struct ss_buffer strings; /* encoded */
+	struct ss_idtable texts;
+	struct ss_idtable modules; /* of pointers */
+	struct ss_idtable locations;
+	struct ss_idtable functions;
+};
+
+static void pprof_deinit(struct pprof *p)
+{
+	ss_buffer_deinit(&p->out);
+	ss_buffer_deinit(&p->strings);
+	ss_idtable_deinit(&p->texts);
+	ss_idtable_deinit(&p->modules);
+	ss_idtable_deinit(&p->locations);
+	ss_idtable_deinit(&p->functions);
+}
+
+/* The number of a key from 1 on; 0: no memory. */
+static uint64_t number_of(struct pprof *p, struct ss_idtable *table, const void *key,
+			  size_t size, bool *added)
+{
+	uint32_t id = ss_idtable_add(table, key, size, added);
+
+	p->out.failed |= id == SS_ID_NONE;
+	return id == SS_ID_NONE ? 0 : (uint64_t)id + 1;
+}
+
+/* The index in the string table, of which 0 must be "". */
+static uint64_t text(struct pprof *p, const char *bytes)
+{
+	_cleanup_free_ char *valid = ss_escape_invalid(bytes);
+	bool added = false;
+
+	if (!valid) {
+		p->out.failed = true;
+		return 0;
+	}
+	uint64_t number = number_of(p, &p->texts, valid, strlen(valid) + 1, &added);
+	if (added)
+		ss_protobuf_text(&p->strings, PROFILE_STRING, valid);
+	return number ? number - 1 : 0;
+}
+
+static void put_type(struct pprof *p, unsigned field, const char *kind, const char *unit)
+{
+	_cleanup_buffer_ struct ss_buffer type = {};
+
+	ss_protobuf_number(&type, TYPE_KIND, text(p, kind));
+	ss_protobuf_number(&type, TYPE_UNIT, text(p, unit));
+	ss_protobuf_message(&p->out, field, &type);
+}
+
+static uint64_t mapping_of(struct pprof *p, const struct ss_module *module)
+{
+	_cleanup_buffer_ struct ss_buffer mapping = {};
+	bool added = false;
+
+	if (!module)
+		return 0;
+	uint64_t id = number_of(p, &p->modules, &module, sizeof(module), &added);
+	if (!added)
+		return id;
+	ss_protobuf_number(&mapping, MAPPING_ID, id);
+	ss_protobuf_number(&mapping, MAPPING_FILE, text(p, module->path));
+	if (module->build_id)
+		ss_protobuf_number(&mapping, MAPPING_BUILD_ID, text(p, module->build_id));
+	ss_protobuf_number(&mapping, MAPPING_HAS_FUNCTIONS, 1);
+	ss_protobuf_message(&p->out, PROFILE_MAPPING, &mapping);
+	return id;
+}
+
+static uint64_t function_of(struct pprof *p, const struct ss_trace_frame *frame)
+{
+	const struct function key = { frame->symbol, frame->file };
+	_cleanup_buffer_ struct ss_buffer function = {};
+	bool added = false;
+	uint64_t id = number_of(p, &p->functions, &key, sizeof(key), &added);
+
+	if (!added)
+		return id;
+	ss_protobuf_number(&function, FUNCTION_ID, id);
+	ss_protobuf_number(&function, FUNCTION_NAME, text(p, frame->symbol));
+	ss_protobuf_number(&function, FUNCTION_SYSTEM_NAME, text(p, frame->symbol));
+	if (frame->file)
+		ss_protobuf_number(&function, FUNCTION_FILE, text(p, frame->file));
+	ss_protobuf_message(&p->out, PROFILE_FUNCTION, &function);
+	return id;
+}
+
+static uint64_t location_of(struct pprof *p, const struct ss_trace_frame *frame)
+{
+	const struct location key = {
+		.module = frame->module,
+		.symbol = frame->symbol,
+		.file = frame->file,
+		.offset = frame->module ? frame->offset : frame->pc,
+		.line = frame->line,
+	};
+	_cleanup_buffer_ struct ss_buffer location = {};
+	_cleanup_buffer_ struct ss_buffer line = {};
+	bool added = false;
+	uint64_t id = number_of(p, &p->locations, &key, sizeof(key), &added);
+
+	if (!added)
+		return id;
+	ss_protobuf_number(&location, LOCATION_ID, id);
+	ss_protobuf_number(&location, LOCATION_MAPPING, mapping_of(p, frame->module));
+	ss_protobuf_number(&location, LOCATION_ADDRESS, key.offset);
+	if (frame->symbol) {
+		ss_protobuf_number(&line, LINE_FUNCTION, function_of(p, frame));
+		ss_protobuf_number(&line, LINE_LINE, frame->line);
+		ss_protobuf_message(&location, LOCATION_LINE, &line);
+	}
+	ss_protobuf_message(&p->out, PROFILE_LOCATION, &location);
+	return id;
+}
+
+static void put_site(struct pprof *p, const struct ss_growth_site *site)
+{
+	const struct ss_trace_stack *stack =
+		ss_trace_stack(p->output->trace, site->stack);
+	const uint64_t bytes = p->output->growth->sample_bytes;
+	const uint64_t pages = bytes / ss_trace_page_size();
+	const uint64_t values[] = { site->samples * pages, site->samples * bytes,
+				    site->held * pages, site->held * bytes };
+	_cleanup_free_ uint64_t *path = calloc(stack->count + 1, sizeof(*path));
+	_cleanup_buffer_ struct ss_buffer sample = {};
+
+	if (!path) {
+		p->out.failed = true;
+		return;
+	}
+	for (size_t i = 0; i < stack->count; i++)
+		path[i] = location_of(p, &stack->frames[i]);
+	ss_protobuf_numbers(&sample, SAMPLE_LOCATIONS, path, stack->count);
+	ss_protobuf_numbers(&sample, SAMPLE_VALUES, values, SS_ARRAY_SIZE(values));
+	ss_protobuf_message(&p->out, PROFILE_SAMPLE, &sample);
+}
+
+static void put_profile(struct pprof *p)
+{
+	const struct ss_growth *growth = p->output->growth;
+
+	(void)text(p, "");
+	put_type(p, PROFILE_SAMPLE_TYPE, "alloc_objects", "count");
+	put_type(p, PROFILE_SAMPLE_TYPE, "alloc_space", "bytes");
+	put_type(p, PROFILE_SAMPLE_TYPE, "inuse_objects", "count");
+	put_type(p, PROFILE_SAMPLE_TYPE, "inuse_space", "bytes");
+	for (size_t i = 0; i < growth->sites.count; i++) {
+		if (growth->sites.items[i].stack)
+			put_site(p, &growth->sites.items[i]);
+	}
+	ss_protobuf_number(&p->out, PROFILE_TIME,
+			   ss_clock_ns(CLOCK_REALTIME) -
+				   (growth->end_ns - growth->begin_ns));
+	ss_protobuf_number(&p->out, PROFILE_DURATION, growth->end_ns - growth->begin_ns);
+	put_type(p, PROFILE_PERIOD_TYPE, "space", "bytes");
+	ss_protobuf_number(&p->out, PROFILE_PERIOD, growth->sample_bytes);
+	ss_protobuf_number(&p->out, PROFILE_DEFAULT_TYPE,
+			   text(p, growth->held_only ? "inuse_space" : "alloc_space"));
+}
+
+static void write_end(struct ss_trace_output *output)
+{
+	__attribute__((cleanup(pprof_deinit))) struct pprof p = { .output = output };
+
+	if (!growth_finish(output->growth, output->trace))
+		return;
+	put_profile(&p);
+	FILE *compressed = p.out.failed || p.strings.failed ?
+				   NULL :
+				   ss_gzip_open(output->out, false);
+	output->growth->failed = !compressed;
+	if (!compressed)
+		return;
+	(void)fwrite(p.out.bytes, 1, p.out.size, compressed);
+	(void)fwrite(p.strings.bytes, 1, p.strings.size, compressed);
+	(void)fclose(compressed); /* the caller checks the output */
+}
+
+const struct ss_trace_format ss_growth_pprof = {
+	.name = "pprof",
+	.wants_stacks = true,
+	.begin = growth_begin,
+	.event = growth_take,
+	.end = write_end,
+};
+
+/*
+ * "trace --alloc" as JSON: see stacksnap-json(5).
+ */
+
+static void write_estimate(struct ss_json *json, const char *key, uint64_t samples,
+			   const struct ss_growth *growth)
+{
+	ss_json_open(json, key, '{');
+	ss_json_unsigned(json, "samples", samples);
+	ss_json_unsigned(json, "bytes", samples * growth->sample_bytes);
+	ss_json_unsigned(
+		json, "error_bytes",
+		(uint64_t)(growth_error(samples) * (double)growth->sample_bytes));
+	ss_json_close(json, '}');
+}
+
+static void write_json_site(struct ss_json *json, const struct ss_trace_output *output,
+			    const struct ss_growth_site *site)
+{
+	ss_json_new_line(json);
+	ss_json_open(json, NULL, '{');
+	write_estimate(json, "new", site->samples, output->growth);
+	write_estimate(json, "held", site->held, output->growth);
+	if (site->stack) {
+		ss_json_trace_stack(json, ss_trace_stack(output->trace, site->stack));
+	} else {
+		ss_json_open(json, "frames", '[');
+		ss_json_close(json, ']');
+		ss_json_null(json, "end");
+	}
+	ss_json_close(json, '}');
+}
+
+static void write_json_end(struct ss_trace_output *output)
+{
+	const struct ss_trace_summary *summary = ss_trace_summary(output->trace);
+	struct ss_growth *growth = output->growth;
+	struct ss_json json = { .out = output->out };
+
+	if (!growth_finish(growth, output->trace))
+		return;
+	ss_json_open(&json, NULL, '{');
+	ss_json_text(&json, "schema", "stacksnap-growth/1");
+	ss_json_signed(&json, "pid", growth->pid);
+	ss_json_unsigned(&json, "duration_ns", growth->end_ns - growth->begin_ns);
+	ss_json_bool(&json, "process_ended", summary->ended);
+	ss_json_unsigned(&json, "sample_bytes", growth->sample_bytes);
+	ss_json_unsigned(&json, "unsampled_bytes", growth->unsampled_bytes);
+	ss_json_unsigned(&json, "lost", summary->lost);
+	write_estimate(&json, "new", growth->samples, growth);
+	write_estimate(&json, "held", growth->held, growth);
+	ss_json_open(&json, "stacks", '[');
+	for (size_t i = 0; i < growth->sites.count; i++) {
+		if (growth_shows(growth, &growth->sites.items[i]))
+			write_json_site(&json, output, &growth->sites.items[i]);
+	}
+	ss_json_close(&json, ']');
+	ss_json_close(&json, '}');
+	(void)fputc('\n', output->out);
+}
+
+const struct ss_trace_format ss_growth_json = {
+	.name = "json",
+	.wants_stacks = true,
+	.begin = growth_begin,
+	.event = growth_take,
+	.end = write_json_end,
+};

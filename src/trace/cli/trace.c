@@ -1,0 +1,580 @@
+/*
+ * stacksnap trace [OPTIONS] PID -p FUNCTION...: reports calls of functions as they happen.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/vector.h"
+#include "cli/command.h"
+#include "cli/common_options.h"
+#include "cli/failure.h"
+#include "cli/output.h"
+#include "cli/signals.h"
+#include "cli/target_options.h"
+#include "cli/usage.h"
+#include "report/quantity.h"
+#include "process/spawn.h"
+#include "sample/trace_recorder.h"
+#include "stacksnap/record.h"
+#include "stacksnap/trace.h"
+#include "trace/cli/format.h"
+#include "trace/trace.h"
+
+enum key {
+	KEY_PROBE = 'p',
+	KEY_FORMAT = 'f',
+	KEY_OUTPUT = 'o',
+	KEY_DURATION = 'd',
+	KEY_LIST = 0x250,
+	KEY_SCOPE,
+	KEY_EVERY,
+	KEY_MAX_RATE,
+	KEY_ARGS,
+	KEY_COUNT,
+	KEY_DEBUG_DIR,
+	KEY_STACK,
+	KEY_ALLOC,
+	KEY_LEAKS,
+	KEY_ROWS,
+};
+
+enum {
+	READ_MS = 20,
+	STACK_BYTES = 16 << 10,
+	STACK_RATE = 5000,
+	ALLOC_BYTES = 512 << 10,
+	ALLOC_ROWS = 20,
+	ROWS_MAX = 1000000,
+};
+
+static const struct argp_option table[] = {
+	{ "probe", KEY_PROBE, "FUNCTION", 0,
+	  "Report calls of FUNCTION; also MODULE:FUNCTION, MODULE+0xOFFSET, FILE:LINE, "
+	  "PROVIDER:PROBE (USDT), with wildcards; can be repeated",
+	  0 },
+	{ "list", KEY_LIST, NULL, 0, "List what matches, and set no probe", 0 },
+	{ "scope", KEY_SCOPE, NULL, 0,
+	  "Report returns, too: durations, nesting, and what is still open at the end",
+	  0 },
+	{ "args", KEY_ARGS, "N", OPTION_ARG_OPTIONAL,
+	  "Show the first N registers of integer arguments, up to 6 (default of N: 6)",
+	  0 },
+	{ "stack", KEY_STACK, NULL, 0,
+	  "Show the stack of each hit (sets --max-rate to 5000 unless it is given)", 0 },
+	{ "every", KEY_EVERY, "N", 0,
+	  "Report each N-th hit of a thread on a CPU only; with --scope, each N-th entry "
+	  "(default: 1)",
+	  0 },
+	{ "max-rate", KEY_MAX_RATE, "N", 0,
+	  "Report at most N hits a second; others are counted (default: no limit)", 0 },
+	{ "count", KEY_COUNT, "N", 0, "End after N hits (default: no limit)", 0 },
+	{ "duration", KEY_DURATION, "TIME", 0,
+	  "End after TIME, for instance 10s or 500ms (default: until Ctrl-C, or the end "
+	  "of "
+	  "the process)",
+	  0 },
+	{ "format", KEY_FORMAT, "FORMAT", 0,
+	  "text, json, or folded, which implies --stack; with --alloc text, json, folded "
+	  "or pprof (default: text)",
+	  0 },
+	{ "output", KEY_OUTPUT, "FILE", 0,
+	  "Write a recording to the new file FILE, for stacksnap report; %p in FILE: the "
+	  "pid, %t: the time, %%: a percent sign",
+	  0 },
+	{ "alloc", KEY_ALLOC, "BYTES", OPTION_ARG_OPTIONAL,
+	  "In place of functions, show which stacks touch new memory, by a sample of "
+	  "each "
+	  "BYTES (default of BYTES: 524288)",
+	  0 },
+	{ "leaks", KEY_LEAKS, NULL, 0,
+	  "With --alloc: only memory that the process still has at the end", 0 },
+	{ "rows", KEY_ROWS, "N", 0, "With --alloc, as text: show N stacks (default: 20)",
+	  0 },
+	{ "debug-dir", KEY_DEBUG_DIR, "DIRECTORY", 0,
+	  "Directory of separate debug files (default: /usr/lib/debug)", 0 },
+	{},
+};
+
+struct trace {
+	struct ss_target_options process;
+	struct ss_trace_options options;
+	SS_VECTOR(const char *) specs;
+	const char *format_name; /* NULL: the default, or none */
+	const struct ss_trace_format *format;
+	const char *path;		    /* of the recording, or NULL */
+	struct ss_output *file;		    /* likewise */
+	struct ss_trace_recorder *recorder; /* likewise */
+	struct ss_error *error;		    /* of the recorder */
+	bool list;
+	uint64_t duration_ns;
+	struct ss_growth growth; /* with --alloc */
+	uint64_t count;
+	uint64_t seen; /* hits, for count */
+	struct ss_trace_output output;
+	struct ss_trace *trace;
+	struct ss_target *target;
+};
+
+static void trace_deinit(struct trace *trace)
+{
+	ss_trace_recorder_free(trace->recorder);
+	ss_output_close(trace->file);
+	ss_error_free(trace->error);
+	ss_trace_free(trace->trace);
+	ss_target_close(trace->target);
+	ss_target_options_deinit(&trace->process);
+	ss_vector_free(&trace->specs);
+	free(trace->output.durations);
+	ss_vector_free(&trace->output.weights);
+	ss_growth_deinit(&trace->growth);
+}
+
+static void add_spec(const struct argp_state *state, struct trace *trace,
+		     const char *spec)
+{
+	const char **slot = ss_vector_push(&trace->specs);
+
+	if (!*spec)
+		ss_usage_fail(state, "-p: expected the name of a function");
+	if (slot)
+		*slot = spec;
+	else
+		ss_usage_fail(state, "out of memory");
+}
+
+/* --alloc, or the options that need it. */
+static void check_alloc(const struct argp_state *state, struct trace *trace)
+{
+	const struct ss_trace_options *o = &trace->options;
+
+	if (!o->faults && (trace->growth.held_only || trace->growth.rows))
+		ss_usage_fail(state, "--leaks and --rows need --alloc");
+	if (!o->faults)
+		return;
+	if (trace->path && trace->growth.held_only)
+		ss_usage_fail(state,
+			      "--leaks cannot be recorded: what is held is known at "
+			      "the end only");
+	if (trace->specs.count || trace->list || o->scopes || o->args || o->every ||
+	    o->max_rate)
+		ss_usage_fail(state, "--alloc cannot be used with functions and their "
+				     "options");
+	if (trace->growth.rows && (trace->path || trace->format != &ss_growth_text))
+		ss_usage_fail(state,
+			      "--rows can be used with the format text only: others, "
+			      "and recordings, have all stacks");
+	trace->growth.rows = trace->growth.rows ? trace->growth.rows : ALLOC_ROWS;
+}
+
+static void set_format(const struct argp_state *state, struct trace *trace)
+{
+	const char *name = trace->format_name ? trace->format_name : "text";
+	bool alloc = trace->options.faults > 0;
+
+	trace->format = alloc ? ss_growth_format_find(name) : ss_trace_format_find(name);
+	if (!trace->format)
+		ss_usage_fail(state, "invalid format \"%s\"%s", name,
+			      alloc ? " with --alloc: text, json, folded or pprof" :
+				      ": text, json or folded");
+	if (trace->format == &ss_growth_pprof && isatty(STDOUT_FILENO) == 1)
+		ss_usage_fail(state, "pprof is not written to a terminal: redirect the "
+				     "output to a file");
+}
+
+static bool is_prime(uint64_t number)
+{
+	for (uint64_t i = 2; i * i <= number; i++) {
+		if (number % i == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Samples stand for whole pages, and for a prime number of them: a program that touches, say, 64
+   pages here and 64 there in turns would have each sample of 128 pages at the same place. */
+static void set_alloc(struct trace *trace, uint64_t bytes)
+{
+	trace->options.faults = SS_MAX(bytes / ss_trace_page_size(), UINT64_C(1));
+	while (!is_prime(trace->options.faults))
+		trace->options.faults--;
+	trace->growth.sample_bytes = trace->options.faults * ss_trace_page_size();
+}
+
+static void check(const struct argp_state *state, struct trace *trace)
+{
+	ss_target_options_require(state, &trace->process);
+	set_format(state, trace);
+	check_alloc(state, trace);
+	if (trace->specs.count == 0 && !trace->options.faults)
+		ss_usage_fail(state, "expected -p FUNCTION: what is to be traced");
+	if (trace->path && trace->format_name)
+		ss_usage_fail(state, "expected either -o or -f: report converts the "
+				     "recording to other formats");
+	if (trace->path && ss_output_is_stdout(trace->path))
+		ss_usage_fail(state, "-o: a recording must be a file");
+	if (trace->format->wants_stacks)
+		trace->options.max_stack = STACK_BYTES;
+	/* Each stack takes some 0.1 ms to unwind. */
+	if (trace->options.max_stack && !trace->options.max_rate &&
+	    !trace->options.faults)
+		trace->options.max_rate = STACK_RATE;
+	trace->options.specs = trace->specs.items;
+	trace->options.spec_count = trace->specs.count;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct trace *trace = state->input;
+	struct ss_trace_options *o = &trace->options;
+
+	switch (key) {
+	case KEY_PROBE:
+		add_spec(state, trace, arg);
+		return 0;
+	case KEY_LIST:
+		trace->list = true;
+		return 0;
+	case KEY_SCOPE:
+		o->scopes = true;
+		return 0;
+	case KEY_ARGS:
+		o->args = arg ? (unsigned)ss_options_parse_number(state, "args", arg, 1,
+								  SS_TRACE_ARGS) :
+				SS_TRACE_ARGS;
+		return 0;
+	case KEY_STACK:
+		o->max_stack = STACK_BYTES;
+		return 0;
+	case KEY_EVERY:
+		o->every = ss_options_parse_number(state, "every", arg, 1, UINT32_MAX);
+		return 0;
+	case KEY_MAX_RATE:
+		o->max_rate =
+			ss_options_parse_number(state, "max-rate", arg, 1, UINT32_MAX);
+		return 0;
+	case KEY_COUNT:
+		trace->count =
+			ss_options_parse_number(state, "count", arg, 1, UINT32_MAX);
+		return 0;
+	case KEY_DURATION:
+		trace->duration_ns = ss_options_parse_duration(state, "duration", arg);
+		return 0;
+	case KEY_FORMAT:
+		trace->format_name = arg;
+		return 0;
+	case KEY_ALLOC:
+		set_alloc(trace, arg ? ss_options_parse_number(state, "alloc", arg, 1,
+							       UINT32_MAX) :
+				       ALLOC_BYTES);
+		return 0;
+	case KEY_LEAKS:
+		trace->growth.held_only = true;
+		return 0;
+	case KEY_ROWS:
+		trace->growth.rows = (unsigned)ss_options_parse_number(state, "rows", arg,
+								       1, ROWS_MAX);
+		return 0;
+	case KEY_OUTPUT:
+		ss_options_check(state, ss_output_check(arg));
+		trace->path = arg;
+		return 0;
+	case KEY_DEBUG_DIR:
+		o->debug_dir = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (ss_target_options_count(&trace->process) == 0)
+			ss_target_options_add(state, &trace->process, arg);
+		else
+			add_spec(state, trace, arg);
+		return 0;
+	case ARGP_KEY_END:
+		check(state, trace);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = table,
+	.parser = parse,
+	.args_doc = "PID|NAME -p FUNCTION...\nPID|NAME --alloc",
+	.doc = "Report calls of functions of a running process as they happen, by the "
+	       "kernel's uprobes. The process is not stopped. Needs root; --alloc needs "
+	       "CAP_PERFMON.\v"
+	       "Exit status: 0 every hit was reported, 1 some were lost, or a function "
+	       "was "
+	       "not found, 2 nothing could be traced, 64 wrong usage.",
+};
+
+static void take_event(void *data, const struct ss_trace_event *event)
+{
+	struct trace *trace = data;
+	bool begins = event->kind == SS_TRACE_HIT || event->kind == SS_TRACE_ENTER;
+
+	if (begins && trace->count && trace->seen >= trace->count)
+		return;
+	trace->seen += begins;
+	if (event->kind == SS_TRACE_EXIT)
+		ss_durations_add(&trace->output.durations[event->probe],
+				 event->duration_ns);
+	if (!trace->recorder)
+		trace->format->event(&trace->output, event);
+	else if (!trace->error)
+		trace->error = ss_trace_recorder_add(trace->recorder, event);
+}
+
+static bool is_over(const struct trace *trace, uint64_t end_ns)
+{
+	return (end_ns && ss_now_ns() >= end_ns) ||
+	       (trace->count && trace->seen >= trace->count) ||
+	       ss_trace_summary(trace->trace)->ended || ferror(trace->output.out) ||
+	       trace->error;
+}
+
+/* After the probes were set: nothing is left of a file without them. */
+static struct ss_error *open_recording(struct trace *trace)
+{
+	int fd = -1;
+	struct ss_error *error =
+		ss_output_open(trace->path, ss_target_pid(trace->target), &trace->file);
+
+	if (!error)
+		error = ss_output_duplicate(trace->file, &fd);
+	if (!error)
+		error = ss_trace_recorder_new(trace->trace, trace->target, fd,
+					      &trace->recorder);
+	/* What is recorded until it is killed can be read. */
+	return error ? error : ss_output_publish(trace->file);
+}
+
+static struct ss_error *complete_recording(const struct trace *trace, uint64_t end_ns)
+{
+	enum ss_recording_end end =
+		ss_trace_summary(trace->trace)->ended ? SS_RECORDING_TARGET_END :
+		end_ns && ss_now_ns() >= end_ns	      ? SS_RECORDING_DURATION :
+							SS_RECORDING_STOPPED;
+
+	return ss_trace_recorder_finish(trace->recorder, end);
+}
+
+static struct ss_error *follow(struct trace *trace)
+{
+	_cleanup_close_ int fd = ss_signals_watch();
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+	struct ss_error *error = ss_trace_start(trace->trace);
+	uint64_t end_ns = trace->duration_ns ? ss_now_ns() + trace->duration_ns : 0;
+
+	if (!error && trace->path)
+		error = open_recording(trace);
+	if (error)
+		return error;
+	if (!trace->path && trace->format->begin)
+		trace->format->begin(&trace->output);
+	(void)fflush(trace->output.out); /* checked at the end */
+	while (!error && !is_over(trace, end_ns) && poll(&pollfd, 1, READ_MS) <= 0) {
+		error = ss_trace_read(trace->trace, take_event, trace);
+		(void)fflush(trace->output.out); /* likewise */
+	}
+	if (!error)
+		error = ss_trace_end(trace->trace, take_event, trace);
+	if (!error)
+		error = take_ptr(trace->error);
+	if (!error && trace->recorder)
+		error = complete_recording(trace, end_ns);
+	return error;
+}
+
+static bool has_probe(const struct trace *trace, size_t spec)
+{
+	for (size_t i = 0; i < ss_trace_probe_count(trace->trace); i++) {
+		const struct ss_trace_probe *probe = ss_trace_probe(trace->trace, i);
+		if (probe->spec == spec && probe->set)
+			return true;
+	}
+	return false;
+}
+
+/* Says what should be known about the specs. Returns whether each of them selects a probe. */
+static bool report_specs(const struct trace *trace)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < trace->specs.count; i++) {
+		bool noted = false;
+		for (size_t k = 0; k < ss_trace_note_count(trace->trace); k++) {
+			const struct ss_trace_note *note = ss_trace_note(trace->trace, k);
+			if (note->spec != i)
+				continue;
+			ss_failure_warn("%s: %s: %s", trace->specs.items[i], note->module,
+					note->text);
+			noted = true;
+		}
+		bool found = has_probe(trace, i);
+		all &= found;
+		if (!found && !noted)
+			ss_failure_warn(
+				"%s: no such function in the modules of the process",
+				trace->specs.items[i]);
+		if (!found && !noted)
+			ss_failure_hint(
+				"wildcards search, as in --list -p '*%s*'; stripped "
+				"programs need their debug files",
+				trace->specs.items[i]);
+	}
+	for (size_t i = 0; trace->options.scopes && !trace->list &&
+			   i < ss_trace_probe_count(trace->trace);
+	     i++) {
+		const struct ss_trace_probe *probe = ss_trace_probe(trace->trace, i);
+		if (probe->set && !probe->returns)
+			ss_failure_warn(
+				"%s: its returns are not known (no size, or code that "
+				"cannot be decoded): hits only",
+				probe->name);
+	}
+	return all;
+}
+
+static bool has_any(const struct trace *trace)
+{
+	for (size_t i = 0; i < trace->specs.count; i++) {
+		if (has_probe(trace, i))
+			return true;
+	}
+	return false;
+}
+
+static struct ss_error *open_trace(struct trace *trace)
+{
+	struct ss_error *error = trace->list || trace->options.faults ? NULL :
+									ss_trace_check();
+
+	if (!error)
+		error = ss_target_open(ss_target_options_pid(&trace->process),
+				       &trace->target);
+	if (!error)
+		error = ss_trace_new(trace->target, &trace->options, &trace->trace);
+	if (error)
+		return error;
+	trace->growth.pid = ss_target_pid(trace->target);
+	trace->output = (struct ss_trace_output){
+		.out = stdout,
+		.trace = trace->trace,
+		.growth = &trace->growth,
+		.durations = calloc(ss_trace_probe_count(trace->trace) + 1,
+				    sizeof(*trace->output.durations)),
+	};
+	return trace->output.durations ? NULL : ss_error_no_memory();
+}
+
+static int status_of(const struct trace *trace, bool all)
+{
+	const struct ss_trace_summary *summary = ss_trace_summary(trace->trace);
+
+	return all && !summary->lost ? SS_STATUS_WHOLE : SS_STATUS_PARTIAL;
+}
+
+static void warn_lost(const struct trace *trace)
+{
+	uint64_t lost = ss_trace_summary(trace->trace)->lost;
+
+	if (lost)
+		ss_failure_warn("%" PRIu64 " hits were lost: they came faster than they "
+				"were read",
+				lost);
+}
+
+static void report_recording(const struct trace *trace)
+{
+	const struct ss_trace_summary *summary = ss_trace_summary(trace->trace);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	ss_quantity_write_things(trace->seen, "hit", out);
+	(void)fputs(" recorded, ", out);
+	ss_quantity_write_count(summary->lost, out);
+	(void)fputs(" lost, ", out);
+	ss_quantity_write_size(ss_trace_recorder_size(trace->recorder), out);
+	if (fclose(out) == 0)
+		(void)fprintf(stderr, "stacksnap: %s: %s\n", ss_output_path(trace->file),
+			      text);
+	free(text);
+}
+
+/* Whether nobody reads what was not written yet. */
+static bool is_broken_pipe(void)
+{
+	struct pollfd pollfd = { .fd = STDOUT_FILENO };
+
+	return (fflush(stdout) != 0 || ferror(stdout)) && poll(&pollfd, 1, 0) > 0 &&
+	       (pollfd.revents & POLLERR);
+}
+
+/* Leaves SIGPIPE ignored. broken: result: standard output is a pipe without a reader. */
+static int run_trace(int argc, char **argv, bool *broken)
+{
+	_cleanup_(trace_deinit) struct trace trace = {
+		.process.single = true,
+		.options.size = sizeof(trace.options),
+	};
+
+	if (!ss_usage_parse(&ss_command_trace, argc, argv, 0, &trace) ||
+	    !ss_target_options_resolve(&trace.process))
+		return SS_STATUS_NOTHING;
+	/* The definition of the probes is removed first. */
+	(void)signal(SIGPIPE, SIG_IGN); /* cannot fail: a valid signal */
+	_cleanup_error_ struct ss_error *error = open_trace(&trace);
+	bool all = !error && report_specs(&trace);
+	bool any = !error && (trace.options.faults || has_any(&trace));
+	if (any && !trace.list)
+		error = follow(&trace);
+	if (error) {
+		ss_failure_print(error);
+		return SS_STATUS_NOTHING;
+	}
+	if (trace.list)
+		ss_trace_write_probes(trace.trace, stdout);
+	else if (any && trace.recorder)
+		report_recording(&trace);
+	else if (any)
+		trace.format->end(&trace.output);
+	if (trace.growth.failed) {
+		ss_failure_warn("not enough memory for the result");
+		return SS_STATUS_NOTHING;
+	}
+	if (any && !trace.list && !trace.recorder)
+		warn_lost(&trace);
+	*broken = is_broken_pipe();
+	return any ? status_of(&trace, all) : SS_STATUS_NOTHING;
+}
+
+static int run(int argc, char **argv)
+{
+	bool broken = false;
+
+	struct sigaction before;
+
+	(void)sigaction(SIGPIPE, NULL, &before); /* cannot fail: a valid signal */
+	int status = run_trace(argc, argv, &broken);
+	(void)sigaction(SIGPIPE, &before, NULL); /* likewise */
+	if (broken)
+		(void)raise(SIGPIPE); /* likewise */
+	return status;
+}
+
+const struct ss_command ss_command_trace = {
+	.name = "trace",
+	.formats = "text json folded pprof",
+	.summary = "report calls of functions of a process as they happen",
+	.argp = &argp,
+	.run = run,
+};
