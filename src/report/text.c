@@ -25,10 +25,8 @@ void ss_text_write_process(const struct ss_process *process, bool color, FILE *o
 		(void)fputs_unlocked(", ", out);
 		ss_escape_write(process->executable, NULL, out);
 	}
-	if (process->time_ns) {
-		(void)fputs_unlocked(", ", out);
-		ss_quantity_write_date(process->time_ns, out);
-	}
+	if (process->time_ns)
+		(void)fprintf(out, ", %s", ss_quantity_date(process->time_ns).text);
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -39,23 +37,19 @@ static void write_pause(const struct ss_process *process, size_t count, FILE *ou
 		(void)fputs_unlocked("nothing was paused", out);
 		return;
 	}
-	(void)fputs_unlocked("paused ", out);
-	ss_quantity_write_time(process->stopped_ns, out);
+	(void)fprintf(out, "paused %s", ss_quantity_time(process->stopped_ns).text);
 	if (count == 1)
 		return;
 	(void)fputs_unlocked(" (", out);
-	if (process->threads_stopped < count) {
-		ss_quantity_write_count(process->threads_stopped, out);
-		(void)fputs_unlocked(" of ", out);
-		ss_quantity_write_count(count, out);
-		(void)fputs_unlocked(" threads", out);
-	} else {
+	if (process->threads_stopped < count)
+		(void)fprintf(out, "%s of %s threads",
+			      ss_quantity_count(process->threads_stopped).text,
+			      ss_quantity_count(count).text);
+	else
 		(void)fputs_unlocked("all threads", out);
-	}
-	if (process->threads_stopped > 1 && process->running_stopped_ns) {
-		(void)fputs_unlocked(", running ones at most ", out);
-		ss_quantity_write_time(process->running_stopped_ns, out);
-	}
+	if (process->threads_stopped > 1 && process->running_stopped_ns)
+		(void)fprintf(out, ", running ones at most %s",
+			      ss_quantity_time(process->running_stopped_ns).text);
 	(void)fputc_unlocked(')', out);
 }
 
@@ -84,8 +78,8 @@ static void write_atomicity(const struct ss_snapshot *snapshot, FILE *out)
 	}
 	(void)fputs_unlocked(", not atomic: ", out);
 	if (torn) {
-		ss_quantity_write_things(torn, "thread", out);
-		(void)fputs_unlocked(" changed while being read", out);
+		(void)fprintf(out, "%s changed while being read",
+			      ss_quantity_things(torn, "thread").text);
 	} else if (process->threads_unseen) {
 		(void)fputs_unlocked("some threads were not captured", out);
 	} else if (process->threads_stopped == 0) {
@@ -100,7 +94,7 @@ static void write_capture(const struct ss_snapshot *snapshot, FILE *out)
 	const struct ss_process *process = ss_snapshot_process(snapshot);
 	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD);
 
-	ss_quantity_write_things(count, "thread", out);
+	(void)fputs_unlocked(ss_quantity_things(count, "thread").text, out);
 	if (process->mode == SS_MODE_CORE) {
 		(void)fputs_unlocked(process->core_truncated ?
 					     "; from a core file, which is truncated\n" :
@@ -139,11 +133,10 @@ static void write_unseen(unsigned count, bool color, FILE *out)
 {
 	if (count == 0)
 		return;
-	ss_style_write(SS_STYLE_WARN, color, out);
-	ss_quantity_write_count(count, out);
-	(void)fprintf(out, " more thread%s exist%s, but could not be read\n",
-		      count == 1 ? "" : "s", count == 1 ? "s" : "");
-	ss_style_write(SS_STYLE_NONE, color, out);
+	ss_style_print(SS_STYLE_WARN, color, out,
+		       "%s more thread%s exist%s, but could not be read\n",
+		       ss_quantity_count(count).text, count == 1 ? "" : "s",
+		       count == 1 ? "s" : "");
 }
 
 void ss_text_write_problem(const char *problem, bool color, FILE *out)
@@ -240,18 +233,14 @@ static void write_folded(const struct ss_grouping *grouping, bool color, FILE *o
 			incomplete += group->count;
 	}
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_STRONG, color, out);
-	ss_quantity_write_things(threads, "idle thread", out);
-	ss_style_write(SS_STYLE_NONE, color, out);
-	(void)fputs_unlocked(" in ", out);
-	ss_quantity_write_things(SS_MAX(groups, (size_t)1), "group", out);
-	if (incomplete) {
-		(void)fputs_unlocked(", ", out);
-		ss_quantity_write_count(incomplete, out);
-		(void)fprintf(out, " with %s",
+	ss_style_print(SS_STYLE_STRONG, color, out, "%s",
+		       ss_quantity_things(threads, "idle thread").text);
+	(void)fprintf(out, " in %s",
+		      ss_quantity_things(SS_MAX(groups, (size_t)1), "group").text);
+	if (incomplete)
+		(void)fprintf(out, ", %s with %s", ss_quantity_count(incomplete).text,
 			      incomplete == 1 ? "an incomplete stack" :
 						"incomplete stacks");
-	}
 	(void)fputs_unlocked("; -a shows them\n", out);
 }
 
@@ -394,10 +383,8 @@ static void write_line(const struct wait_line *line, size_t members, const char 
 		       const struct ss_format_options *options, FILE *out)
 {
 	(void)fputs_unlocked(indent, out);
-	if (line->count < members) {
-		ss_quantity_write_count(line->count, out);
-		(void)fputc_unlocked(' ', out);
-	}
+	if (line->count < members)
+		(void)fprintf(out, "%s ", ss_quantity_count(line->count).text);
 	(void)fputs_unlocked(line->count > 1 ? "wait for " : "waits for ", out);
 	ss_wait_text_write(&line->wait, options->color, out);
 	if (line->wait.syscall)
@@ -413,9 +400,8 @@ static void write_rest(const struct wait_line *items, size_t count, const char *
 
 	for (size_t i = 0; i < count; i++)
 		threads += items[i].count;
-	(void)fprintf(out, "%s... and ", indent);
-	ss_quantity_write_count(threads, out);
-	(void)fputs_unlocked(" for other things (-v lists them)\n", out);
+	(void)fprintf(out, "%s... and %s for other things (-v lists them)\n", indent,
+		      ss_quantity_count(threads).text);
 }
 
 struct ss_error *ss_text_write_waits_of(const struct ss_wait *const *waits, size_t count,

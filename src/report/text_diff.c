@@ -76,17 +76,13 @@ static void write_counts(const struct report *report)
 	uint64_t begin_ns = ss_snapshot_process(report->input->before.snapshot)->time_ns;
 	uint64_t end_ns = ss_snapshot_process(report->input->after.snapshot)->time_ns;
 
-	for (size_t i = 0; i < SS_CHANGE_COUNT; i++) {
-		ss_style_write(SS_STYLE_STRONG, report->options->color, out);
-		(void)fprintf(out, "%s%zu %s", i ? ", " : "", diff->counts[i],
-			      ss_change_name((enum ss_change)i));
-		ss_style_write(SS_STYLE_NONE, report->options->color, out);
-	}
-	if (end_ns > begin_ns) {
-		(void)fputs_unlocked("; ", out);
-		ss_quantity_write_time(end_ns - begin_ns, out);
-		(void)fputs_unlocked(" apart", out);
-	}
+	for (size_t i = 0; i < SS_CHANGE_COUNT; i++)
+		ss_style_print(SS_STYLE_STRONG, report->options->color, out, "%s%zu %s",
+			       i ? ", " : "", diff->counts[i],
+			       ss_change_name((enum ss_change)i));
+	if (end_ns > begin_ns)
+		(void)fprintf(out, "; %s apart",
+			      ss_quantity_time(end_ns - begin_ns).text);
 	if (!diff->same_process)
 		(void)fputs_unlocked("; two processes: threads are matched by name", out);
 	(void)fputc_unlocked('\n', out);
@@ -101,11 +97,8 @@ static void write_progress(const struct ss_thread_progress *progress, FILE *out)
 		(void)fputs_unlocked(", has not run", out);
 		return;
 	}
-	(void)fputs_unlocked(", ran ", out);
-	ss_quantity_write_time(progress->run_ns, out);
-	(void)fputs_unlocked(" (", out);
-	ss_quantity_write_things(progress->runs, "time", out);
-	(void)fputc_unlocked(')', out);
+	(void)fprintf(out, ", ran %s (%s)", ss_quantity_time(progress->run_ns).text,
+		      ss_quantity_things(progress->runs, "time").text);
 }
 
 static void write_frame(const struct ss_frame *frame,
@@ -247,11 +240,8 @@ static void write_sum(const struct report *report, const struct ss_bundle *bundl
 		(void)fputs_unlocked(", have not run", report->out);
 		return;
 	}
-	(void)fputs_unlocked(", ran ", report->out);
-	ss_quantity_write_time(run_ns, report->out);
-	(void)fputs_unlocked(" (", report->out);
-	ss_quantity_write_things(runs, "time", report->out);
-	(void)fputs_unlocked(") in all", report->out);
+	(void)fprintf(report->out, ", ran %s (%s) in all", ss_quantity_time(run_ns).text,
+		      ss_quantity_things(runs, "time").text);
 }
 
 /* "12 threads, sleeping, have not run: worker-* 4711-4722", their waits, and where. */
@@ -274,9 +264,8 @@ static struct ss_error *write_bundle(const struct report *report,
 		threads[i] = ss_change_task(change);
 		waits[i] = change->wait;
 	}
-	(void)fputs_unlocked("  ", out);
-	ss_quantity_write_things(bundle->count, "thread", out);
-	(void)fprintf(out, ", %s", ss_state_name(threads[0]->state));
+	(void)fprintf(out, "  %s, %s", ss_quantity_things(bundle->count, "thread").text,
+		      ss_state_name(threads[0]->state));
 	write_was(first, out);
 	write_sum(report, bundle);
 	ss_text_write_list(threads, bundle->count, report->options, out);
@@ -363,11 +352,9 @@ static struct ss_error *write_part(const struct report *report, enum part part)
 		return NULL;
 	bool folded = part == IDLE && found > 1 && !options->all && !options->verbose;
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(part == BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG, options->color,
-		       out);
-	(void)fprintf(out, "%s: ", titles[part]);
-	ss_quantity_write_things(found, "thread", out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
+	ss_style_print(part == BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG, options->color,
+		       out, "%s: %s", titles[part],
+		       ss_quantity_things(found, "thread").text);
 	(void)fputs_unlocked(folded ? "; -a lists them\n" : "\n", out);
 	if (folded)
 		return NULL;
@@ -471,13 +458,11 @@ static void write_more(size_t all, size_t shown, FILE *out)
 
 static void write_sets(const struct ss_profile_diff *diff, FILE *out)
 {
-	for (size_t i = 0; i < SS_SET_COUNT; i++) {
-		(void)fprintf(out, "%-6s  ", sets[i]);
-		ss_quantity_write_things(diff->recordings.of[i], "recording", out);
-		(void)fputs(", ", out);
-		ss_quantity_write_things(diff->samples.of[i], "sample", out);
-		(void)fputc_unlocked('\n', out);
-	}
+	for (size_t i = 0; i < SS_SET_COUNT; i++)
+		(void)fprintf(
+			out, "%-6s  %s, %s\n", sets[i],
+			ss_quantity_things(diff->recordings.of[i], "recording").text,
+			ss_quantity_things(diff->samples.of[i], "sample").text);
 }
 
 static double percent(const struct ss_profile_diff *diff,
@@ -608,8 +593,7 @@ struct ss_error *ss_text_write_profile_diff(const struct ss_profile *profile,
 	write_stacks(diff, "Stacks that vanished", SS_BEFORE, rows, out);
 	write_threads(diff, rows, out);
 	for (size_t i = 0; i < profile->notes.count; i++) {
-		(void)fputs(i ? "" : "\nNotes\n", out);
-		(void)fputs("  ", out);
+		(void)fprintf(out, "%s  ", i ? "" : "\nNotes\n");
 		write_name(profile->notes.items[i], out);
 		(void)fputc_unlocked('\n', out);
 	}

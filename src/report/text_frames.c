@@ -334,8 +334,8 @@ static void write_repeat(const struct ss_repeat *repeat, int width,
 		(void)fputs_unlocked("frame ", out);
 	else
 		(void)fprintf(out, "%zu frames ", repeat->period);
-	ss_quantity_write_count(repeat->times - 1, out);
-	(void)fputs_unlocked(" more times (-v shows all)\n", out);
+	(void)fprintf(out, "%s more times (-v shows all)\n",
+		      ss_quantity_count(repeat->times - 1).text);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
 
@@ -343,11 +343,9 @@ static void write_repeat(const struct ss_repeat *repeat, int width,
 static void write_omitted(uint32_t omitted, int width,
 			  const struct ss_format_options *options, FILE *out)
 {
-	ss_style_write(SS_STYLE_WARN, options->color, out);
-	(void)fprintf(out, "  %*s ", width + 1, "...");
-	ss_quantity_write_things(omitted, "more frame", out);
-	(void)fputs_unlocked(" of the recursion (-n 0 shows all); it began in:\n", out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
+	ss_style_print(SS_STYLE_WARN, options->color, out,
+		       "  %*s %s of the recursion (-n 0 shows all); it began in:\n",
+		       width + 1, "...", ss_quantity_things(omitted, "more frame").text);
 }
 
 /* Why the stack ends: the kind of end, its name in brackets, and the reason for this
@@ -435,9 +433,7 @@ void ss_text_write_frames(const struct ss_snapshot *snapshot,
 		(void)fputc_unlocked('\n', out);
 		ss_style_write(SS_STYLE_NONE, options->color, out);
 	}
-	if (ss_end_has_guess(snapshot, thread)) {
-		ss_style_write(SS_STYLE_WARN, options->color, out);
-		(void)fputs_unlocked("  -- " SS_END_GUESS_TEXT "\n", out);
-		ss_style_write(SS_STYLE_NONE, options->color, out);
-	}
+	if (ss_end_has_guess(snapshot, thread))
+		ss_style_print(SS_STYLE_WARN, options->color, out, "%s",
+			       "  -- " SS_END_GUESS_TEXT "\n");
 }

@@ -268,10 +268,8 @@ static void write_object(const struct waiting *w, uint32_t number)
 		return;
 	}
 	const struct ss_profile_wait *wait = &w->profile->waits.items[object->wait];
-	if (total->addresses > 1) {
-		ss_quantity_write_count(total->addresses, w->out);
-		(void)fputc(' ', w->out);
-	}
+	if (total->addresses > 1)
+		(void)fprintf(w->out, "%s ", ss_quantity_count(total->addresses).text);
 	ss_escape_write(wait->name, NULL, w->out);
 	if (wait->argument == SS_WAIT_DESCRIPTOR)
 		(void)fprintf(w->out, " fd %d", (int)object->argument);
@@ -291,13 +289,10 @@ static void write_waiters(const struct waiting *w, const struct waiter *waiters,
 		&w->profile->threads.items[waiters->thread];
 
 	ss_escape_write(thread->name, NULL, w->out);
-	if (count > 1) {
-		(void)fputs(" (", w->out);
-		ss_quantity_write_count(count, w->out);
-		(void)fputs(" threads)", w->out);
-	} else {
+	if (count > 1)
+		(void)fprintf(w->out, " (%s threads)", ss_quantity_count(count).text);
+	else
 		(void)fprintf(w->out, " %d", thread->tid);
-	}
 }
 
 static void write_row(const struct waiting *w, const struct waiter *waiters,

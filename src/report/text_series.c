@@ -26,20 +26,15 @@ static void write_pauses(const struct ss_snapshots *snapshots, FILE *out)
 		sum_ns += ns;
 		atomic += process->consistent;
 	}
-	if (sum_ns) {
-		(void)fputs_unlocked("paused at most ", out);
-		ss_quantity_write_time(longest_ns, out);
-		(void)fputs_unlocked(", ", out);
-		ss_quantity_write_time(sum_ns, out);
-		(void)fputs_unlocked(" in all", out);
-	} else {
+	if (sum_ns)
+		(void)fprintf(out, "paused at most %s, %s in all",
+			      ss_quantity_time(longest_ns).text,
+			      ss_quantity_time(sum_ns).text);
+	else
 		(void)fputs_unlocked("nothing was paused", out);
-	}
 	(void)fputs_unlocked(", ", out);
-	if (atomic < snapshots->count) {
-		ss_quantity_write_count(atomic, out);
-		(void)fputs_unlocked(" of them ", out);
-	}
+	if (atomic < snapshots->count)
+		(void)fprintf(out, "%s of them ", ss_quantity_count(atomic).text);
 	(void)fputs_unlocked("atomic\n", out);
 }
 
@@ -51,14 +46,11 @@ static void write_captures(const struct ss_snapshots *snapshots,
 	uint64_t begin_ns = ss_snapshot_process(snapshots->items[0])->time_ns;
 	uint64_t end_ns = ss_snapshot_process(last)->time_ns;
 
-	ss_quantity_write_things(snapshots->count, "snapshot", out);
-	if (end_ns > begin_ns) {
-		(void)fputs_unlocked(" in ", out);
-		ss_quantity_write_time(end_ns - begin_ns, out);
-	}
-	(void)fputs_unlocked(", ", out);
-	ss_quantity_write_things(merged->thread_count, "thread", out);
-	(void)fputs_unlocked("; ", out);
+	(void)fputs_unlocked(ss_quantity_things(snapshots->count, "snapshot").text, out);
+	if (end_ns > begin_ns)
+		(void)fprintf(out, " in %s", ss_quantity_time(end_ns - begin_ns).text);
+	(void)fprintf(out, ", %s; ",
+		      ss_quantity_things(merged->thread_count, "thread").text);
 	write_pauses(snapshots, out);
 }
 
@@ -66,13 +58,11 @@ static void write_captures(const struct ss_snapshots *snapshots,
 static void write_snapshots(size_t snapshots, size_t of, FILE *out)
 {
 	(void)fputs_unlocked("in ", out);
-	if (snapshots == of) {
+	if (snapshots == of)
 		(void)fputs_unlocked("all", out);
-	} else {
-		ss_quantity_write_count(snapshots, out);
-		(void)fputs_unlocked(" of ", out);
-		ss_quantity_write_count(of, out);
-	}
+	else
+		(void)fprintf(out, "%s of %s", ss_quantity_count(snapshots).text,
+			      ss_quantity_count(of).text);
 	(void)fputs_unlocked(" snapshots", out);
 }
 
@@ -82,13 +72,11 @@ static void write_range(size_t least, size_t most, FILE *out)
 	if (most <= SS_MAX(least, (size_t)1))
 		return;
 	(void)fputs_unlocked(", ", out);
-	if (least) {
-		ss_quantity_write_count(least, out);
-		(void)fputs_unlocked(" to ", out);
-	} else {
+	if (least)
+		(void)fprintf(out, "%s to ", ss_quantity_count(least).text);
+	else
 		(void)fputs_unlocked("at most ", out);
-	}
-	ss_quantity_write_count(most, out);
+	(void)fputs_unlocked(ss_quantity_count(most).text, out);
 }
 
 void ss_text_write_presence(const struct ss_presence *presence, size_t snapshots,
@@ -121,12 +109,10 @@ static struct ss_error *write_header(const struct ss_snapshots *snapshots,
 		return ss_error_no_memory();
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
 	write_snapshots(stack->presence.snapshots, snapshots->count, out);
-	if (stack->times != stack->presence.snapshots) {
-		(void)fputs_unlocked(", ", out);
-		ss_quantity_write_things(stack->times, "time", out);
-	}
-	(void)fputs_unlocked(": ", out);
-	ss_quantity_write_things(stack->members.count, "thread", out);
+	if (stack->times != stack->presence.snapshots)
+		(void)fprintf(out, ", %s", ss_quantity_things(stack->times, "time").text);
+	(void)fprintf(out, ": %s",
+		      ss_quantity_things(stack->members.count, "thread").text);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 	ss_text_write_states(stack->states, stack->times, "time", out);
 	ss_text_write_list(threads, stack->members.count, options, out);
@@ -161,13 +147,10 @@ static void write_folded(const struct ss_merged *merged, size_t stacks, bool col
 	for (size_t i = 0; i < merged->count; i++)
 		times += is_foldable(merged, i) ? merged->items[i].times : 0;
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_STRONG, color, out);
-	ss_quantity_write_things(stacks, "stack", out);
-	(void)fputs_unlocked(" of idle threads", out);
-	ss_style_write(SS_STYLE_NONE, color, out);
-	(void)fputs_unlocked(", ", out);
-	ss_quantity_write_things(times, "time", out);
-	(void)fputs_unlocked("; -a shows them\n", out);
+	ss_style_print(SS_STYLE_STRONG, color, out, "%s of idle threads",
+		       ss_quantity_things(stacks, "stack").text);
+	(void)fprintf(out, ", %s; -a shows them\n",
+		      ss_quantity_things(times, "time").text);
 }
 
 struct ss_error *ss_text_write_series(const struct ss_snapshots *snapshots,
@@ -231,23 +214,17 @@ static void write_process_captures(const struct ss_snapshots *snapshots, bool co
 			paused_ns = SS_MAX(paused_ns, process->stopped_ns);
 		threads += ss_snapshot_task_count(snapshots->items[i], SS_TASK_THREAD);
 	}
-	ss_style_write(SS_STYLE_STRONG, color, out);
-	ss_quantity_write_count(snapshots->count, out);
-	(void)fputs_unlocked(" processes", out);
-	ss_style_write(SS_STYLE_NONE, color, out);
-	(void)fputs_unlocked(", ", out);
-	ss_quantity_write_things(threads, "thread", out);
-	(void)fputs_unlocked(", ", out);
-	ss_quantity_write_date(first_ns, out);
-	(void)fputs_unlocked(", one after the other within ", out);
-	ss_quantity_write_time(last_ns - first_ns, out);
-	if (paused_ns) {
-		(void)fputs_unlocked("; each paused at most ", out);
-		ss_quantity_write_time(paused_ns, out);
-		(void)fputc_unlocked('\n', out);
-	} else {
+	ss_style_print(SS_STYLE_STRONG, color, out, "%s processes",
+		       ss_quantity_count(snapshots->count).text);
+	(void)fprintf(out, ", %s, %s, one after the other within %s",
+		      ss_quantity_things(threads, "thread").text,
+		      ss_quantity_date(first_ns).text,
+		      ss_quantity_time(last_ns - first_ns).text);
+	if (paused_ns)
+		(void)fprintf(out, "; each paused at most %s\n",
+			      ss_quantity_time(paused_ns).text);
+	else
 		(void)fputs_unlocked("; nothing was paused\n", out);
-	}
 }
 
 /* "  4711 postgres: checkpointer" */
@@ -272,11 +249,9 @@ static void write_processes(const struct ss_snapshots *snapshots,
 
 	for (size_t i = 0; i < shown; i++)
 		write_process(snapshots, i, options->color, out);
-	if (shown < snapshots->count) {
-		(void)fputs_unlocked("    ... and ", out);
-		ss_quantity_write_count(snapshots->count - shown, out);
-		(void)fputs_unlocked(" more (-v lists them)\n", out);
-	}
+	if (shown < snapshots->count)
+		(void)fprintf(out, "    ... and %s more (-v lists them)\n",
+			      ss_quantity_count(snapshots->count - shown).text);
 }
 
 /* Whether a cycle through several processes was found in one of the snapshots before, too. */
@@ -418,14 +393,10 @@ static struct ss_error *write_process_stack(const struct ss_snapshots *snapshots
 	for (size_t i = 0; i < count; i++)
 		waits[i] = threads[i]->wait;
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	ss_quantity_write_things(count, "thread", out);
-	(void)fputs_unlocked(" in ", out);
-	ss_quantity_write_count(stack->presence.snapshots, out);
-	(void)fputs_unlocked(" of ", out);
-	ss_quantity_write_count(snapshots->count, out);
-	(void)fputs_unlocked(" processes", out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
+	ss_style_print(SS_STYLE_STRONG, options->color, out, "%s in %s of %s processes",
+		       ss_quantity_things(count, "thread").text,
+		       ss_quantity_count(stack->presence.snapshots).text,
+		       ss_quantity_count(snapshots->count).text);
 	ss_text_write_states(stack->states, stack->times, NULL, out);
 	ss_text_write_list(threads, count, options, out);
 	struct ss_error *error = ss_text_write_waits_of(waits, count, "  ", options, out);
@@ -456,12 +427,10 @@ static bool is_process_foldable(const struct ss_merged_group *stack)
 static void write_process_folded(size_t stacks, size_t threads, bool color, FILE *out)
 {
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_STRONG, color, out);
-	ss_quantity_write_things(threads, "idle thread", out);
-	ss_style_write(SS_STYLE_NONE, color, out);
-	(void)fputs_unlocked(" in ", out);
-	ss_quantity_write_things(stacks, "group", out);
-	(void)fputs_unlocked("; -a shows them\n", out);
+	ss_style_print(SS_STYLE_STRONG, color, out, "%s",
+		       ss_quantity_things(threads, "idle thread").text);
+	(void)fprintf(out, " in %s; -a shows them\n",
+		      ss_quantity_things(stacks, "group").text);
 }
 
 static struct ss_error *write_stacks(const struct ss_snapshots *snapshots,
@@ -502,9 +471,8 @@ static void write_count(size_t count, const char *thing, const char *option, FIL
 {
 	if (count == 0)
 		return;
-	(void)fputc_unlocked('\n', out);
-	ss_quantity_write_things(count, thing, out);
-	(void)fprintf(out, "; --%s=all shows %s, and each process separately\n", option,
+	(void)fprintf(out, "\n%s; --%s=all shows %s, and each process separately\n",
+		      ss_quantity_things(count, thing).text, option,
 		      count == 1 ? "it" : "them");
 }
 

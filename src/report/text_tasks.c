@@ -25,9 +25,7 @@ static void write_name(const struct ss_task *task, FILE *out)
 
 static void write_left_out(size_t count, FILE *out)
 {
-	(void)fputs_unlocked(" and ", out);
-	ss_quantity_write_count(count, out);
-	(void)fputs_unlocked(" more (-v lists them)", out);
+	(void)fprintf(out, " and %s more (-v lists them)", ss_quantity_count(count).text);
 }
 
 static void write_names(const struct ss_group *group, bool verbose, FILE *out)
@@ -55,9 +53,9 @@ static void write_since(const struct ss_group *group, FILE *out)
 	}
 	if (longest == 0)
 		return;
-	(void)fputs_unlocked(shortest == longest ? ", for about " : ", for up to about ",
-			     out);
-	ss_quantity_write_time(longest, out);
+	(void)fprintf(out, "%s%s",
+		      shortest == longest ? ", for about " : ", for up to about ",
+		      ss_quantity_time(longest).text);
 }
 
 /* " of libfirst.so": which of several runtimes of Go runs it. */
@@ -162,7 +160,8 @@ static void write_members(const struct text *text, const struct ss_snapshot *sna
 	const struct ss_task *first = *group->members;
 	FILE *out = text->out;
 
-	ss_quantity_write_things(group->count, ss_task_noun(text->kind), out);
+	(void)fputs_unlocked(
+		ss_quantity_things(group->count, ss_task_noun(text->kind)).text, out);
 	ss_style_write(SS_STYLE_NONE, text->options->color, out);
 	write_runtime(first, text->several, out);
 	(void)fputs_unlocked(", ", out);
@@ -240,13 +239,11 @@ static void write_left(const struct text *text, const struct left_out *left)
 
 	if (left->groups == 0)
 		return;
-	(void)fputs_unlocked("\n", out);
-	ss_quantity_write_count(left->count, out);
-	(void)fprintf(out, " more %s%s in ", ss_task_noun(text->kind),
-		      left->count == 1 ? "" : "s");
-	ss_quantity_write_things(left->groups, "group", out);
-	(void)fprintf(out, "; --%ss=all shows %s\n", ss_task_noun(text->kind),
-		      left->count == 1 ? "it" : "them");
+	(void)fprintf(out, "\n%s more %s%s in %s; --%ss=all shows %s\n",
+		      ss_quantity_count(left->count).text, ss_task_noun(text->kind),
+		      left->count == 1 ? "" : "s",
+		      ss_quantity_things(left->groups, "group").text,
+		      ss_task_noun(text->kind), left->count == 1 ? "it" : "them");
 }
 
 /* "; 3 more could not be read"; any: others are before them in the line. */
@@ -256,16 +253,15 @@ static void write_more(size_t count, bool any, const char *prefix, const char *w
 	if (count == 0)
 		return;
 	(void)fprintf(out, any ? "; %s" : "tasks of asyncio: ", prefix);
-	ss_quantity_write_count(count, out);
-	(void)fprintf(out, "%s %s", any ? " more" : "", what);
+	(void)fprintf(out, "%s%s %s", ss_quantity_count(count).text, any ? " more" : "",
+		      what);
 }
 
 /* "25 tasks of asyncio" */
 static void write_count(const struct text *text, size_t count)
 {
-	ss_style_write(SS_STYLE_STRONG, text->options->color, text->out);
-	ss_quantity_write_things(count, ss_task_noun(text->kind), text->out);
-	ss_style_write(SS_STYLE_NONE, text->options->color, text->out);
+	ss_style_print(SS_STYLE_STRONG, text->options->color, text->out, "%s",
+		       ss_quantity_things(count, ss_task_noun(text->kind)).text);
 	if (text->kind == SS_TASK_ASYNCIO)
 		(void)fputs_unlocked(" of asyncio", text->out);
 }
@@ -280,16 +276,12 @@ static void write_summary(const struct text *text,
 	(void)fputc_unlocked('\n', out);
 	if (count)
 		write_count(text, count);
-	if (on_threads) {
-		(void)fputs_unlocked(", ", out);
-		ss_quantity_write_count(on_threads, out);
-		(void)fputs_unlocked(on_threads == 1 ? " on a thread" : " on threads",
-				     out);
-	}
-	if (grouping->own_count) {
-		(void)fputs_unlocked(on_threads ? ", the others in " : " in ", out);
-		ss_quantity_write_things(grouping->own_count, "group", out);
-	}
+	if (on_threads)
+		(void)fprintf(out, ", %s%s", ss_quantity_count(on_threads).text,
+			      on_threads == 1 ? " on a thread" : " on threads");
+	if (grouping->own_count)
+		(void)fprintf(out, "%s%s", on_threads ? ", the others in " : " in ",
+			      ss_quantity_things(grouping->own_count, "group").text);
 	write_more(coverage->changed, count > 0, "",
 		   coverage->changed == 1 ? "ran while it was read" :
 					    "ran while they were read",
@@ -354,9 +346,8 @@ void ss_text_write_blocked_tasks(const struct ss_snapshot *snapshot,
 	if (count == 0)
 		return;
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_WARN, options->color, out);
-	ss_quantity_write_things(count, ss_task_noun(text.kind), out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
+	ss_style_print(SS_STYLE_WARN, options->color, out, "%s",
+		       ss_quantity_things(count, ss_task_noun(text.kind)).text);
 	(void)fputs_unlocked(" made no progress, waiting for a lock of the application\n",
 			     out);
 	for (size_t i = 0; i < grouping->own_count && left > 0; i++) {
@@ -379,16 +370,12 @@ static void write_change(const struct ss_merged_group *group, FILE *out)
 	(void)fputs_unlocked(as_many ? "as many as before" : ss_merged_change(group),
 			     out);
 	if (before && after) {
-		if (before != after) {
-			(void)fputs_unlocked(" from ", out);
-			ss_quantity_write_count(before, out);
-		}
-		if (group->same < before) {
-			(void)fputs_unlocked(", of which ", out);
-			ss_quantity_write_count(group->same, out);
-			(void)fputs_unlocked(group->same == 1 ? " remains" : " remain",
-					     out);
-		}
+		if (before != after)
+			(void)fprintf(out, " from %s", ss_quantity_count(before).text);
+		if (group->same < before)
+			(void)fprintf(out, ", of which %s%s",
+				      ss_quantity_count(group->same).text,
+				      group->same == 1 ? " remains" : " remain");
 	}
 	(void)fputs_unlocked(": ", out);
 }
@@ -407,22 +394,18 @@ static void write_merged_summary(const struct text *text,
 
 	(void)fputc_unlocked('\n', out);
 	write_count(text, after);
-	if (before != after) {
-		(void)fputs_unlocked(", ", out);
-		ss_quantity_write_count(before, out);
-		(void)fputs_unlocked(" in the first snapshot", out);
-	}
-	(void)fputs_unlocked(
-		text->kind == SS_TASK_GOROUTINE ? "; those on no thread: " : "; ", out);
-	ss_quantity_write_things(merged->own_count, "group", out);
+	if (before != after)
+		(void)fprintf(out, ", %s in the first snapshot",
+			      ss_quantity_count(before).text);
+	(void)fprintf(out, "%s%s",
+		      text->kind == SS_TASK_GOROUTINE ? "; those on no thread: " : "; ",
+		      ss_quantity_things(merged->own_count, "group").text);
 	write_more(merged->changed, true, "up to ", "ran while they were read", out);
 	write_more(merged->unread, true, "up to ", "could not be read", out);
-	if (missing) {
-		(void)fputs_unlocked("; not read in ", out);
-		ss_quantity_write_count(missing, out);
-		(void)fputs_unlocked(" of ", out);
-		ss_quantity_write_things(snapshots->count, "snapshot", out);
-	}
+	if (missing)
+		(void)fprintf(out, "; not read in %s of %s",
+			      ss_quantity_count(missing).text,
+			      ss_quantity_things(snapshots->count, "snapshot").text);
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -457,12 +440,12 @@ static void write_unchanged(const struct text *text, const struct left_out *left
 	if (left->groups == 0)
 		return;
 	begin_group(text);
-	(void)fputs_unlocked("unchanged: ", out);
-	ss_quantity_write_things(left->count, ss_task_noun(text->kind), out);
+	(void)fprintf(out, "unchanged: %s",
+		      ss_quantity_things(left->count, ss_task_noun(text->kind)).text);
 	ss_style_write(SS_STYLE_NONE, text->options->color, out);
-	(void)fputs_unlocked(" in ", out);
-	ss_quantity_write_things(left->groups, "group", out);
-	(void)fprintf(out, "; -a shows %s\n", left->count == 1 ? "it" : "them");
+	(void)fprintf(out, " in %s; -a shows %s\n",
+		      ss_quantity_things(left->groups, "group").text,
+		      left->count == 1 ? "it" : "them");
 }
 
 struct ss_error *ss_text_write_merged_tasks(const struct ss_snapshots *snapshots,
@@ -520,11 +503,10 @@ static void write_counts(const struct comparison *comparison)
 	(void)fputc_unlocked('\n', text->out);
 	write_count(text, ss_snapshot_task_count(
 				  comparison->changes.input->after.snapshot, text->kind));
-	for (size_t i = 0; i < SS_CHANGE_COUNT; i++) {
-		(void)fputs_unlocked(i ? ", " : ": ", text->out);
-		ss_quantity_write_count(comparison->changes.diff->counts[i], text->out);
-		(void)fprintf(text->out, " %s", ss_change_name((enum ss_change)i));
-	}
+	for (size_t i = 0; i < SS_CHANGE_COUNT; i++)
+		(void)fprintf(text->out, "%s%s %s", i ? ", " : ": ",
+			      ss_quantity_count(comparison->changes.diff->counts[i]).text,
+			      ss_change_name((enum ss_change)i));
 	(void)fputc_unlocked('\n', text->out);
 }
 
@@ -538,8 +520,8 @@ static void write_missing(const struct ss_snapshot *snapshot, const char *where,
 
 	if (count == 0)
 		return;
-	ss_quantity_write_things(count, "task", out);
-	(void)fprintf(out, " of asyncio could not be read in the %s snapshot%s\n", where,
+	(void)fprintf(out, "%s of asyncio could not be read in the %s snapshot%s\n",
+		      ss_quantity_things(count, "task").text, where,
 		      affected ? consequence : "");
 }
 
@@ -677,9 +659,7 @@ void ss_text_write_task_cycles(const struct ss_snapshot *snapshot,
 		if (!is_first(snapshot, i))
 			continue;
 		(void)fputc_unlocked('\n', out);
-		ss_style_write(SS_STYLE_WARN, options->color, out);
-		(void)fputs_unlocked("deadlock of tasks", out);
-		ss_style_write(SS_STYLE_NONE, options->color, out);
+		ss_style_print(SS_STYLE_WARN, options->color, out, "deadlock of tasks");
 		(void)fputs_unlocked(": ", out);
 		write_cycle(snapshot, i, out);
 	}

@@ -142,11 +142,9 @@ static void write_list(struct listing *list)
 		}
 		written += write_ids(list, i, run);
 	}
-	if (written < list->count) {
-		(void)fputs_unlocked(" and ", list->out);
-		ss_quantity_write_count(list->count - written, list->out);
-		(void)fputs_unlocked(" more (-v lists them)", list->out);
-	}
+	if (written < list->count)
+		(void)fprintf(list->out, " and %s more (-v lists them)",
+			      ss_quantity_count(list->count - written).text);
 }
 
 void ss_text_write_states(const size_t *counts, size_t all, const char *unit, FILE *out)
@@ -157,9 +155,12 @@ void ss_text_write_states(const size_t *counts, size_t all, const char *unit, FI
 		(void)fputs_unlocked(", ", out);
 		if (counts[state] < all) {
 			if (unit)
-				ss_quantity_write_things(counts[state], unit, out);
+				(void)fputs_unlocked(
+					ss_quantity_things(counts[state], unit).text,
+					out);
 			else
-				ss_quantity_write_count(counts[state], out);
+				(void)fputs_unlocked(
+					ss_quantity_count(counts[state]).text, out);
 			(void)fputc_unlocked(' ', out);
 		}
 		(void)fputs_unlocked(ss_state_name((char)state), out);
@@ -190,7 +191,7 @@ static void write_pause(const struct ss_snapshot *snapshot, const struct ss_grou
 	}
 	(void)fputs_unlocked(longest ? ", paused " : ", not paused", out);
 	if (longest)
-		ss_quantity_write_time(longest, out);
+		(void)fputs_unlocked(ss_quantity_time(longest).text, out);
 	if (torn)
 		(void)fprintf(out, ", %zu changed while being read", torn);
 }
@@ -204,9 +205,8 @@ static void write_number(const struct ss_group *group, FILE *out)
 	size_t others = group->count - (group->has_main ? 1 : 0);
 	if (others == 0)
 		return;
-	ss_quantity_write_count(others, out);
-	(void)fprintf(out, "%s thread%s", group->has_main ? " more" : "",
-		      others == 1 ? "" : "s");
+	(void)fprintf(out, "%s%s thread%s", ss_quantity_count(others).text,
+		      group->has_main ? " more" : "", others == 1 ? "" : "s");
 }
 
 void ss_text_write_list(const struct ss_task *const *tasks, size_t count,
@@ -475,12 +475,10 @@ static void write_cycle(const struct ss_cycle *cycle,
 			const struct ss_format_options *options, FILE *out)
 {
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_WARN, options->color, out);
-	(void)fprintf(out,
-		      "DEADLOCK: %zu threads of several processes wait for each "
-		      "other in a cycle",
-		      cycle->count);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
+	ss_style_print(SS_STYLE_WARN, options->color, out,
+		       "DEADLOCK: %zu threads of several processes wait for each "
+		       "other in a cycle",
+		       cycle->count);
 	(void)fputs_unlocked(":\n", out);
 	for (size_t i = 0; i < SS_MIN(cycle->count, (size_t)MEMBERS_MAX); i++)
 		write_member(cycle->members[i].snapshot, cycle->members[i].thread,

@@ -378,11 +378,11 @@ static struct ss_error *write_heading(const struct top *top)
 		cpu_ns += top->threads.items[i].cpu_ns;
 	}
 	ss_escape_write(process ? process->name : "?", NULL, out);
-	(void)fprintf(out, " %d: ", process ? process->pid : 0);
-	ss_quantity_write_things(top->threads.count, "thread", out);
-	(void)fprintf(out, ", %zu running, CPU %.0f %%; ", running,
-		      cpu_percent(top, cpu_ns));
-	(void)fprintf(out, "last %.1f s, %.0f samples/s",
+	(void)fprintf(out,
+		      " %d: %s, %zu running, CPU %.0f %%; last %.1f s, %.0f samples/s",
+		      process ? process->pid : 0,
+		      ss_quantity_things(top->threads.count, "thread").text, running,
+		      cpu_percent(top, cpu_ns),
 		      (double)(top->end_ns - top->begin_ns) / (double)SS_NS_PER_SECOND,
 		      top->end_ns > top->begin_ns ?
 			      (double)top->ticks * (double)SS_NS_PER_SECOND /
