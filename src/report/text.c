@@ -185,7 +185,8 @@ static struct ss_error *write_group(const struct ss_snapshot *snapshot,
 {
 	(void)fputc_unlocked('\n', out);
 	ss_text_write_threads(snapshot, group, options, out);
-	struct ss_error *error = ss_text_write_waits(group, options, out);
+	struct ss_error *error =
+		ss_text_write_waits(group->members, group->count, "  ", options, out);
 
 	write_place(snapshot, group, options, out);
 	ss_text_write_thread_goroutine(goroutines, snapshot, group, options, out);
@@ -435,17 +436,18 @@ struct ss_error *ss_text_write_waits_of(const struct ss_wait *const *waits, size
 	return NULL;
 }
 
-struct ss_error *ss_text_write_waits(const struct ss_group *group,
+struct ss_error *ss_text_write_waits(const struct ss_task *const *threads, size_t count,
+				     const char *indent,
 				     const struct ss_format_options *options, FILE *out)
 {
 	_cleanup_free_ const struct ss_wait **waits =
-		calloc(group->count + 1, sizeof(const struct ss_wait *));
+		calloc(count + 1, sizeof(const struct ss_wait *));
 
 	if (!waits)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < group->count; i++)
-		waits[i] = group->members[i]->wait;
-	return ss_text_write_waits_of(waits, group->count, "  ", options, out);
+	for (size_t i = 0; i < count; i++)
+		waits[i] = threads[i]->wait;
+	return ss_text_write_waits_of(waits, count, indent, options, out);
 }
 
 /*
@@ -459,18 +461,6 @@ static void write_name(const char *name, FILE *out)
 	ss_escape_write(name, NULL, out);
 }
 
-static void write_thread(const struct ss_snapshot *snapshot, size_t index,
-			 const struct ss_format_options *options, FILE *out)
-{
-	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, index);
-
-	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	(void)fprintf(out, "%d (", thread->tid);
-	write_name(thread->name, out);
-	(void)fputc_unlocked(')', out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
-}
-
 static void write_only_suspect(const struct ss_snapshot *snapshot,
 			       const struct ss_application_lock *lock,
 			       const struct ss_format_options *options, FILE *out)
@@ -478,7 +468,7 @@ static void write_only_suspect(const struct ss_snapshot *snapshot,
 	const struct ss_task *thread =
 		ss_snapshot_task(snapshot, SS_TASK_THREAD, lock->suspects[0]);
 
-	write_thread(snapshot, lock->suspects[0], options, out);
+	ss_text_write_thread(thread, options, out);
 	(void)fputs_unlocked(", the only other thread in ", out);
 	write_name(lock->common_function, out);
 	if (thread->wait) {
@@ -497,7 +487,9 @@ static void write_list(const struct ss_snapshot *snapshot, const size_t *threads
 
 	for (size_t i = 0; i < shown; i++) {
 		(void)fputs_unlocked(i ? ", " : ": ", out);
-		write_thread(snapshot, threads[i], options, out);
+		ss_text_write_thread(
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, threads[i]), options,
+			out);
 	}
 	if (shown < total)
 		(void)fprintf(out, " and %zu more", total - shown);

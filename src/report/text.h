@@ -36,8 +36,13 @@ void ss_text_write_list(const struct ss_task *const *tasks, size_t count,
    by state, of all. */
 void ss_text_write_states(const size_t *counts, size_t all, const char *unit, FILE *out);
 
+/* Writes "4711 (worker)". */
+void ss_text_write_thread(const struct ss_task *thread,
+			  const struct ss_format_options *options, FILE *out);
+
 /* Writes a line for each distinct wait of the threads; nothing if none is known. */
-struct ss_error *ss_text_write_waits(const struct ss_group *group,
+struct ss_error *ss_text_write_waits(const struct ss_task *const *threads, size_t count,
+				     const char *indent,
 				     const struct ss_format_options *options, FILE *out);
 
 /* The same for any waits, some of which may be NULL. */

@@ -147,22 +147,18 @@ static struct ss_error *write_bundle(const struct hang_report *report,
 {
 	_cleanup_free_ const struct ss_task **threads =
 		calloc(bundle->count, sizeof(const struct ss_task *));
-	_cleanup_free_ const struct ss_wait **waits =
-		calloc(bundle->count, sizeof(const struct ss_wait *));
 
-	if (!threads || !waits)
+	if (!threads)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < bundle->count; i++) {
+	for (size_t i = 0; i < bundle->count; i++)
 		threads[i] = ss_snapshot_task(report->snapshot, SS_TASK_THREAD,
 					      bundle->items[i]);
-		waits[i] = threads[i]->wait;
-	}
 	(void)fprintf(report->out, "  %s",
 		      ss_quantity_things(bundle->count, "thread").text);
 	write_activities(report, bundle);
 	ss_text_write_list(threads, bundle->count, report->options, report->out);
-	struct ss_error *error = ss_text_write_waits_of(waits, bundle->count, "    ",
-							report->options, report->out);
+	struct ss_error *error = ss_text_write_waits(threads, bundle->count, "    ",
+						     report->options, report->out);
 	if (!error)
 		write_place(report, bundle->items[0]);
 	return error;

@@ -126,7 +126,8 @@ static struct ss_error *write_stack(const struct ss_snapshots *snapshots,
 	(void)fputc_unlocked('\n', out);
 	struct ss_error *error = write_header(snapshots, stack, options, out);
 	if (!error)
-		error = ss_text_write_waits(stack->group, options, out);
+		error = ss_text_write_waits(stack->group->members, stack->group->count,
+					    "  ", options, out);
 	if (!error)
 		ss_text_write_frames(snapshots->items[stack->presence.last],
 				     *stack->group->members, options, out);
@@ -385,13 +386,9 @@ static struct ss_error *write_process_stack(const struct ss_snapshots *snapshots
 {
 	const size_t count = stack->members.count;
 	_cleanup_free_ const struct ss_task **threads = list_threads(stack);
-	_cleanup_free_ const struct ss_wait **waits =
-		calloc(count, sizeof(const struct ss_wait *));
 
-	if (!threads || !waits)
+	if (!threads)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < count; i++)
-		waits[i] = threads[i]->wait;
 	(void)fputc_unlocked('\n', out);
 	ss_style_print(SS_STYLE_STRONG, options->color, out, "%s in %s of %s processes",
 		       ss_quantity_things(count, "thread").text,
@@ -399,7 +396,7 @@ static struct ss_error *write_process_stack(const struct ss_snapshots *snapshots
 		       ss_quantity_count(snapshots->count).text);
 	ss_text_write_states(stack->states, stack->times, NULL, out);
 	ss_text_write_list(threads, count, options, out);
-	struct ss_error *error = ss_text_write_waits_of(waits, count, "  ", options, out);
+	struct ss_error *error = ss_text_write_waits(threads, count, "  ", options, out);
 	if (!error)
 		ss_text_write_frames(snapshots->items[stack->presence.last],
 				     *stack->group->members, options, out);
