@@ -105,9 +105,14 @@ void ss_json_doing(struct ss_json *json, const struct ss_task *const *tasks,
 /* Writes the members that identify a thread, and its state. */
 void ss_json_thread(struct ss_json *json, const struct ss_task *thread);
 
-/* Writes a frame that names its module: for documents with frames of several snapshots, which
-   number their modules differently. */
-void ss_json_plain_frame(struct ss_json *json, const struct ss_frame *frame);
+/* Writes a frame: numbered, with the index of its module; or with its path and build-id, for
+   documents with frames of several snapshots, which number their modules differently. */
+void ss_json_frame(struct ss_json *json, const struct ss_frame *frame, bool numbered);
+
+/* Writes the frames of a task; null if there is none. */
+void ss_json_frames(struct ss_json *json, const char *key,
+		    const struct ss_snapshot *snapshot, const struct ss_task *task,
+		    bool numbered);
 
 /* Writes the rows of these tables, which the HTML page has as well. */
 void ss_json_processes(struct ss_json *json, const struct ss_profile *profile);

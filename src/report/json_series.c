@@ -53,41 +53,6 @@ static void write_states(struct ss_json *json, const struct ss_merged_group *sta
 	ss_json_close(json, '}');
 }
 
-void ss_json_plain_frame(struct ss_json *json, const struct ss_frame *frame)
-{
-	const struct ss_module *module = frame->module;
-
-	ss_json_open(json, NULL, '{');
-	ss_json_text(json, "symbol", frame->symbol);
-	ss_json_signed_if(json, "symbol_offset", frame->symbol && !frame->inlined,
-			  (int64_t)frame->symbol_offset);
-	ss_json_text(json, "file", frame->file);
-	ss_json_signed_if(json, "line", frame->line, frame->line);
-	ss_json_text(json, "kind", ss_frame_kind_name(frame->kind));
-	ss_json_bool(json, "inlined", frame->inlined);
-	ss_json_unsigned(json, "omitted", frame->omitted);
-	ss_json_text(json, "module", module ? module->path : NULL);
-	ss_json_text(json, "build_id", module ? module->build_id : NULL);
-	ss_json_hex_if(json, "lookup_offset", module, frame->lookup_offset);
-	ss_json_text(json, "area", frame->area);
-	ss_json_hex_if(json, "area_offset", frame->area, frame->area_offset);
-	ss_json_close(json, '}');
-}
-
-/* Null if there is no task. */
-static void write_frames(struct ss_json *json, const char *key,
-			 const struct ss_snapshot *snapshot, const struct ss_task *task)
-{
-	if (!task) {
-		ss_json_null(json, key);
-		return;
-	}
-	ss_json_open(json, key, '[');
-	for (size_t i = 0; i < task->frame_count; i++)
-		ss_json_plain_frame(json, ss_snapshot_frame(snapshot, task, i));
-	ss_json_close(json, ']');
-}
-
 static void write_stack(struct ss_json *json, const struct ss_snapshot *snapshot,
 			const struct ss_merged_group *stack)
 {
@@ -101,7 +66,7 @@ static void write_stack(struct ss_json *json, const struct ss_snapshot *snapshot
 	ss_json_text(json, "end", ss_end_name(thread->end));
 	ss_json_text(json, "reason", thread->reason);
 	write_threads(json, stack);
-	write_frames(json, "frames", snapshot, thread);
+	ss_json_frames(json, "frames", snapshot, thread, false);
 	ss_json_close(json, '}');
 }
 
@@ -152,7 +117,7 @@ static void write_group(struct ss_json *json, const struct ss_snapshots *snapsho
 	}
 	ss_json_close(json, ']');
 	write_doing(json, last, tasks, group->tasks.count);
-	write_frames(json, "frames", last, tasks[0]);
+	ss_json_frames(json, "frames", last, tasks[0], false);
 	ss_json_close(json, '}');
 }
 
@@ -276,8 +241,8 @@ static void write_change(struct ss_json *json, const struct ss_diff_input *input
 	ss_json_unsigned(json, "common_frames", change->common);
 	write_progress(json, change->progress);
 	ss_json_wait(json, "wait", change->wait);
-	write_frames(json, "frames_before", input->before.snapshot, before);
-	write_frames(json, "frames", input->after.snapshot, after);
+	ss_json_frames(json, "frames_before", input->before.snapshot, before, false);
+	ss_json_frames(json, "frames", input->after.snapshot, after, false);
 	ss_json_close(json, '}');
 }
 
@@ -298,8 +263,8 @@ static void write_task_change(struct ss_json *json, const struct ss_diff_input *
 	write_doing(json, after ? input->after.snapshot : input->before.snapshot, &task,
 		    1);
 	ss_json_unsigned(json, "common_frames", change->common);
-	write_frames(json, "frames_before", input->before.snapshot, before);
-	write_frames(json, "frames", input->after.snapshot, after);
+	ss_json_frames(json, "frames_before", input->before.snapshot, before, false);
+	ss_json_frames(json, "frames", input->after.snapshot, after, false);
 	ss_json_close(json, '}');
 }
 

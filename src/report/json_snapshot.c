@@ -27,16 +27,21 @@ static const char *source_name(enum ss_frame_source source)
 	return (size_t)source < SS_ARRAY_SIZE(names) ? names[source] : "unknown";
 }
 
-static void write_frame(struct ss_json *json, const struct ss_frame *frame)
+void ss_json_frame(struct ss_json *json, const struct ss_frame *frame, bool numbered)
 {
-	bool in_module = frame->module != NULL;
+	const struct ss_module *module = frame->module;
 	bool native = frame->kind == SS_FRAME_NATIVE;
 
 	ss_json_open(json, NULL, '{');
 	ss_json_text(json, "kind", ss_frame_kind_name(frame->kind));
 	ss_json_hex_if(json, "pc", native, frame->pc);
-	ss_json_signed_if(json, "module", in_module, frame->module_index);
-	ss_json_hex_if(json, "offset", in_module, frame->offset);
+	if (numbered) {
+		ss_json_signed_if(json, "module", module, frame->module_index);
+	} else {
+		ss_json_text(json, "module", module ? module->path : NULL);
+		ss_json_text(json, "build_id", module ? module->build_id : NULL);
+	}
+	ss_json_hex_if(json, "offset", module, frame->offset);
 	ss_json_text(json, "symbol", frame->symbol);
 	ss_json_signed_if(json, "symbol_offset",
 			  frame->symbol && !frame->inlined && native,
@@ -48,10 +53,24 @@ static void write_frame(struct ss_json *json, const struct ss_frame *frame)
 	ss_json_bool(json, "signal_frame", frame->signal_frame);
 	ss_json_unsigned(json, "omitted", frame->omitted);
 	ss_json_text(json, "source", source_name(frame->source));
-	ss_json_hex_if(json, "lookup_offset", in_module, frame->lookup_offset);
+	ss_json_hex_if(json, "lookup_offset", module, frame->lookup_offset);
 	ss_json_text(json, "area", frame->area);
 	ss_json_hex_if(json, "area_offset", frame->area, frame->area_offset);
 	ss_json_close(json, '}');
+}
+
+void ss_json_frames(struct ss_json *json, const char *key,
+		    const struct ss_snapshot *snapshot, const struct ss_task *task,
+		    bool numbered)
+{
+	if (!task) {
+		ss_json_null(json, key);
+		return;
+	}
+	ss_json_open(json, key, '[');
+	for (size_t i = 0; i < task->frame_count; i++)
+		ss_json_frame(json, ss_snapshot_frame(snapshot, task, i), numbered);
+	ss_json_close(json, ']');
 }
 
 static void write_frames(const struct ss_snapshot *snapshot, const struct ss_task *thread,
@@ -61,7 +80,7 @@ static void write_frames(const struct ss_snapshot *snapshot, const struct ss_tas
 
 	(void)options;
 	for (size_t i = 0; i < thread->frame_count; i++)
-		write_frame(&json, ss_snapshot_frame(snapshot, thread, i));
+		ss_json_frame(&json, ss_snapshot_frame(snapshot, thread, i), true);
 }
 
 /* An array of lines, or null. */
@@ -170,10 +189,7 @@ static void write_task_stack(struct ss_json *json, const struct ss_snapshot *sna
 			     const struct ss_task *task)
 {
 	ss_json_unsigned(json, "stack_id", task->stack_id);
-	ss_json_open(json, "frames", '[');
-	for (size_t i = 0; i < task->frame_count; i++)
-		write_frame(json, ss_snapshot_frame(snapshot, task, i));
-	ss_json_close(json, ']');
+	ss_json_frames(json, "frames", snapshot, task, true);
 }
 
 static void write_group(struct ss_json *json, const struct ss_snapshot *snapshot,
