@@ -691,7 +691,7 @@ static struct ss_error *finish_maps(struct ss_attempt *a, bool *again)
 
 	/* If the memory vanishes while maps is read, the text is truncated without an
 	   error. */
-	if (error || !ss_process_memory_is_mapped(&a->memory, a->target, a->maps_fd)) {
+	if (error || !ss_target_has_memory(a->target, a->memory.program, a->maps_fd)) {
 		ss_error_free(error);
 		/* The memory is gone. If the process has ended, the earlier maps are
 		   valid. If it has executed another program, it is unknown which

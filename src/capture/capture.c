@@ -374,7 +374,7 @@ static void open_perf_map(struct ss_capture *capture, const struct ss_attempt *a
 {
 	ss_perfmap_open(capture, a->target);
 	if (capture->perf_map &&
-	    !ss_process_memory_is_mapped(&a->memory, a->target, a->maps_fd)) {
+	    !ss_target_has_memory(a->target, a->memory.program, a->maps_fd)) {
 		ss_module_unref(capture->perf_map); /* may belong to another program */
 		capture->perf_map = NULL;
 	}

@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/vector.h"
 #include "data/capture.h"
-#include "process/kept_files.h"
+#include "process/thread_files.h"
 #include "process/process_memory.h"
 #include "process/target.h"
 

@@ -428,6 +428,20 @@ static bool find_span(const struct ss_capture_memory *memory, uint64_t address,
 	return false;
 }
 
+/* Whether a limit has cut the copy of a stack of the thread in the area of that address. */
+static bool is_cut(const struct ss_capture_memory *self, uint64_t address)
+{
+	const struct ss_area *area = ss_capture_find_area(self->capture, address);
+
+	for (size_t i = 0; self->thread && i < SS_STACK_COPIES; i++) {
+		const struct ss_stack_copy *copy = &self->thread->stacks[i];
+		if (copy->truncated &&
+		    ss_capture_find_area(self->capture, copy->address) == area)
+			return true;
+	}
+	return false;
+}
+
 static size_t read_capture(const struct ss_memory *memory, uint64_t address, void *bytes,
 			   size_t size)
 {
@@ -441,6 +455,11 @@ static size_t read_capture(const struct ss_memory *memory, uint64_t address, voi
 		memcpy((uint8_t *)bytes + done, span.bytes, n);
 		done += n;
 	}
+	/* Of a core file, other stacks to which a stack leads were not copied. */
+	const struct ss_memory *whole = self->capture->whole;
+	if (done < size && whole && !is_cut(self, address + done))
+		done += whole->read(whole, address + done, (uint8_t *)bytes + done,
+				    size - done);
 	return done;
 }
 

@@ -536,18 +536,6 @@ const struct ss_frame *ss_recording_place(const struct ss_recording *recording,
 	return recording->places->stacks.items[index].frames;
 }
 
-struct ss_error *ss_recording_symbolize(struct ss_recording *recording,
-					struct ss_session *session, unsigned flags)
-{
-	if (!recording || !session)
-		return ss_error_new(SS_ERROR_INVALID, "no recording or no session");
-	if (recording->symbolized)
-		return ss_error_new(SS_ERROR_INVALID,
-				    "the recording has already been symbolized");
-	recording->symbolized = true;
-	return ss_snapshot_symbolize(recording->places, session, flags);
-}
-
 void ss_recording_rewind(struct ss_recording *recording)
 {
 	recording->next_chunk = 0;

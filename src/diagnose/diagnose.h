@@ -21,6 +21,8 @@ struct ss_diagnosis {
  * The time limits of system calls.
  */
 
+/* Sets timed, timeout_ns and left_ns of the wait if known. */
+void ss_time_limit_read(struct ss_diagnosis *d, const struct ss_call *call);
 void ss_time_limit_read_futex(struct ss_diagnosis *d, const struct ss_futex *futex);
 
 /*

@@ -59,9 +59,9 @@ struct ss_progress;
  * and snapshots must outlive *ret. Errors: INVALID, NO_MEMORY.
  */
 struct ss_error *ss_progress_new(const struct ss_activity *before,
-					const struct ss_activity *after,
-					const struct ss_snapshot *const *snapshots,
-					size_t count, struct ss_progress **ret);
+				 const struct ss_activity *after,
+				 const struct ss_snapshot *const *snapshots, size_t count,
+				 struct ss_progress **ret);
 
 void ss_progress_free(struct ss_progress *progress);
 
@@ -75,8 +75,8 @@ bool ss_progress_is_closed(const struct ss_progress *progress);
 uint64_t ss_progress_elapsed_ns(const struct ss_progress *progress);
 
 /* The progress of the thread with that index in the last snapshot. */
-const struct ss_thread_progress *
-ss_progress_thread(const struct ss_progress *progress, size_t index);
+const struct ss_thread_progress *ss_progress_thread(const struct ss_progress *progress,
+						    size_t index);
 
 struct ss_progress {
 	const struct ss_activity *before;

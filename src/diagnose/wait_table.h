@@ -18,13 +18,12 @@ struct ss_error *ss_wait_table_new(struct ss_wait_table **ret);
  * Errors: INVALID (the table may have functions of the lines before), NO_MEMORY.
  */
 struct ss_error *ss_wait_table_add(struct ss_wait_table *table, const char *file,
-					  const char *text, size_t size);
+				   const char *text, size_t size);
 void ss_wait_table_free(struct ss_wait_table *table);
 
 /* The functions that were added, as a text that ss_wait_table_add() reads; *ret is NULL if
    there are none. The caller frees it with free(3). Errors: NO_MEMORY. */
-struct ss_error *ss_wait_table_added(const struct ss_wait_table *table,
-					    char **ret);
+struct ss_error *ss_wait_table_added(const struct ss_wait_table *table, char **ret);
 
 /* What the functions of a stack say about a wait. */
 struct ss_stack_purpose {
@@ -42,8 +41,7 @@ struct ss_stack_purpose {
  * A symbol may be NULL: it has no name. Leave out frames outside of a signal handler.
  */
 struct ss_stack_purpose ss_wait_table_search(const struct ss_wait_table *table,
-						    const char *call,
-						    const char *const *symbols,
-						    size_t count);
+					     const char *call, const char *const *symbols,
+					     size_t count);
 
 #endif

@@ -1,11 +1,14 @@
 #include "elf/cfi_table.h"
 
 #include <elf.h>
+#include <libelf.h>
 #include <string.h>
 
 #include "base/cursor.h"
 #include "base/search.h"
 #include "base/vector.h"
+#include "elf/debugfile.h"
+#include "elf/elffile.h"
 #include "elf/image.h"
 
 enum {
@@ -14,17 +17,6 @@ enum {
 	SECTION_SIZE_MAX = 64 << 20,
 	LENGTH_64 = 0xffffffff,
 	CIE_ID = 0xffffffff,
-};
-
-struct entry {
-	uint64_t start;
-	uint64_t fde;
-};
-
-struct ss_cfi_index {
-	SS_VECTOR(struct entry) entries; /* sorted by start */
-	uint8_t *bytes;			 /* of .debug_frame; NULL: .eh_frame */
-	size_t size;
 };
 
 static bool is_eh_frame(const struct ss_image *image, const Elf64_Shdr *names,
@@ -85,7 +77,7 @@ static bool add_entries(struct ss_cfi_index *index, const uint8_t *bytes,
 		/* A zero length ends the section, but linkers leave the one of
 		   crtend.o in the middle. */
 		if (head.length != 0 && head.cie != 0) {
-			struct entry *entry = ss_vector_push(&index->entries);
+			struct ss_cfi_place *entry = ss_vector_push(&index->entries);
 			if (!entry)
 				return false;
 			entry->fde = section->sh_addr + at;
@@ -114,10 +106,10 @@ static bool add_debug_entries(struct ss_cfi_index *index)
 		if (head.length == LENGTH_64)
 			break;
 		if (head.length != 0 && head.cie != CIE_ID) {
-			struct entry *entry = ss_vector_push(&index->entries);
+			struct ss_cfi_place *entry = ss_vector_push(&index->entries);
 			if (!entry)
 				return false;
-			*entry = (struct entry){ .start = head.start, .fde = at };
+			*entry = (struct ss_cfi_place){ .start = head.start, .fde = at };
 		}
 		if (head.length > index->size - at - sizeof(head.length))
 			break;
@@ -128,8 +120,8 @@ static bool add_debug_entries(struct ss_cfi_index *index)
 
 static int compare_entries(const void *a, const void *b)
 {
-	const struct entry *x = a;
-	const struct entry *y = b;
+	const struct ss_cfi_place *x = a;
+	const struct ss_cfi_place *y = b;
 
 	return (x->start > y->start) - (x->start < y->start);
 }
@@ -160,7 +152,8 @@ static struct ss_cfi_index *cfi_index_new(struct ss_image *image)
 	return index;
 }
 
-struct ss_cfi_index *ss_cfi_index_new_debug(uint8_t *bytes, size_t size)
+/* Indexes size bytes of .debug_frame. It owns bytes afterwards, also on failure. */
+static struct ss_cfi_index *index_debug_frame(uint8_t *bytes, size_t size)
 {
 	struct ss_cfi_index *index = calloc(1, sizeof(*index));
 
@@ -176,15 +169,6 @@ struct ss_cfi_index *ss_cfi_index_new_debug(uint8_t *bytes, size_t size)
 	}
 	sort_entries(index);
 	return index;
-}
-
-void ss_cfi_index_free(struct ss_cfi_index *index)
-{
-	if (!index)
-		return;
-	ss_vector_free(&index->entries);
-	free(index->bytes);
-	free(index);
 }
 
 /* Copies bytes at an offset of .debug_frame; fewer at its end. Returns their number. */
@@ -578,6 +562,91 @@ static enum ss_cfi_found find_in_debug_frame(const struct source *source,
 	return finish(&b, address, ret);
 }
 
+/*
+ * The .debug_frame section, with which programs without .eh_frame are unwound. It is
+ * not loaded with the program, but read from the module's file or its separate debug
+ * file, and may be compressed.
+ */
+
+/* 64 MiB describe a million functions. */
+enum { DEBUG_FRAME_MAX = 64 << 20 };
+
+/* Decompresses a section with libelf. */
+static uint8_t *decompress_section(Elf *handle, const struct ss_elf *elf,
+				   const Elf64_Shdr *section, size_t *size)
+{
+	Elf_Scn *compressed = elf_getscn(handle, (size_t)(section - elf->sections));
+	Elf_Data *data = compressed && elf_compress(compressed, 0, 0) >= 0 ?
+				 elf_rawdata(compressed, NULL) :
+				 NULL;
+
+	if (!data || !data->d_buf || data->d_size > DEBUG_FRAME_MAX)
+		return NULL;
+	uint8_t *bytes = malloc(data->d_size + 1);
+	if (!bytes)
+		return NULL;
+	memcpy(bytes, data->d_buf, data->d_size);
+	*size = data->d_size;
+	return bytes;
+}
+
+static uint8_t *read_compressed(const struct ss_elf *elf, const Elf64_Shdr *section,
+				size_t *size)
+{
+	Elf64_Chdr header;
+
+	if (elf->fd < 0 || section->sh_size > DEBUG_FRAME_MAX ||
+	    elf_version(EV_CURRENT) == EV_NONE ||
+	    !ss_elf_read(elf, section->sh_offset, &header, sizeof(header)) ||
+	    header.ch_size > DEBUG_FRAME_MAX)
+		return NULL;
+	Elf *handle = elf_begin(elf->fd, ELF_C_READ, NULL);
+	uint8_t *bytes = handle ? decompress_section(handle, elf, section, size) : NULL;
+	(void)elf_end(handle); /* returns a reference count; accepts NULL */
+	return bytes;
+}
+
+static uint8_t *read_section(const struct ss_elf *elf, size_t *size)
+{
+	const Elf64_Shdr *section = elf ? ss_elf_find_section(elf, ".debug_frame") : NULL;
+
+	if (!section || section->sh_size > DEBUG_FRAME_MAX)
+		return NULL;
+	if (section->sh_flags & SHF_COMPRESSED)
+		return read_compressed(elf, section, size);
+	*size = section->sh_size;
+	return ss_elf_copy_section(elf, section);
+}
+
+/* Returns the decompressed section, which the caller frees, or NULL. session: where debug
+   files are; NULL: reads the module's own file only. */
+static uint8_t *debug_frame_read(const struct ss_session *session,
+				 const struct ss_module_impl *module, size_t *size)
+{
+	_cleanup_(ss_elf_cleanup) struct ss_elf *own = ss_elf_from_module(module);
+	_cleanup_(ss_elf_cleanup) struct ss_elf *debug = NULL;
+	uint8_t *bytes = read_section(own, size);
+
+	if (bytes || !session)
+		return bytes;
+	debug = ss_debugfile_find(session, module, own);
+	return read_section(debug, size);
+}
+
+/* The index of .debug_frame, built on first use. NULL: there is none. */
+static const struct ss_cfi_index *find_debug_index(struct ss_image *image)
+{
+	size_t size;
+
+	if (image->debug_index_tried)
+		return image->debug_index;
+	image->debug_index_tried = true;
+	uint8_t *bytes = debug_frame_read(image->session, image->module, &size);
+	if (bytes)
+		image->debug_index = index_debug_frame(bytes, size);
+	return image->debug_index;
+}
+
 enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
 				    const struct ss_cfi_table *table, uint64_t address,
 				    struct ss_cfi_entry *ret)
@@ -591,7 +660,7 @@ enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
 		found = find_in_eh_frame(&source, &other, address, ret);
 	if (found != SS_CFI_NONE)
 		return found;
-	source.debug = ss_image_debug_index(image);
+	source.debug = find_debug_index(image);
 	return find_in_debug_frame(&source, address, ret);
 }
 

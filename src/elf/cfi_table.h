@@ -19,13 +19,6 @@
  * found by the section headers. One pass over the section builds it.
  */
 
-struct ss_image;
-struct ss_cfi_index;
-
-/* Indexes size bytes of .debug_frame. It owns bytes afterwards, also on failure. */
-struct ss_cfi_index *ss_cfi_index_new_debug(uint8_t *bytes, size_t size);
-void ss_cfi_index_free(struct ss_cfi_index *index);
-
 struct ss_cfi_table {
 	uint64_t header;  /* ELF virtual address of .eh_frame_hdr */
 	uint64_t entries; /* of the first entry: pairs of 32-bit offsets from header */

@@ -36,4 +36,24 @@ bool ss_go_table_find(const struct ss_elf *elf, struct ss_go_table *ret);
 /* Reads the names as a symbol table. False: as above, or no memory. */
 bool ss_go_table_read(const struct ss_elf *elf, struct ss_table *ret);
 
+struct ss_image;
+
+/* The function table of an image, found on first use. NULL: there is none. */
+const struct ss_go_table *ss_go_table_of(struct ss_image *image);
+
+/* How far below the return address the stack pointer is, at address (ELF virtual). False: not a Go
+   program, or its tables do not cover address. */
+bool ss_go_find_depth(struct ss_image *image, uint64_t address, int64_t *ret);
+
+/* Whether a function of Go begins at address (ELF virtual). */
+bool ss_go_is_entry(struct ss_image *image, uint64_t address);
+
+/* Whether the function at address (ELF virtual) is the outermost one of a stack: what is
+   further out does not belong to it, or is nothing. */
+bool ss_go_is_root(struct ss_image *image, uint64_t address);
+
+/* Whether it is sigpanic(). The handler of a signal makes a fault look like a call of that
+   function: it returns to the instruction that failed. */
+bool ss_go_is_sigpanic(struct ss_image *image, uint64_t address);
+
 #endif

@@ -1,85 +1,11 @@
 #include "elf/image.h"
 
-#include <libelf.h>
 #include <string.h>
 
 #include "arch/arch.h"
-#include "elf/cfi_table.h"
-#include "elf/debugfile.h"
 #include "elf/elffile.h"
 #include "data/module.h"
 #include "data/session.h"
-
-/*
- * The .debug_frame section, with which programs without .eh_frame are unwound. It is
- * not loaded with the program, but read from the module's file or its separate debug
- * file, and may be compressed.
- */
-
-/* 64 MiB describe a million functions. */
-enum { SS_DEBUG_FRAME_MAX = 64 << 20 };
-
-/* Decompresses a section with libelf. */
-static uint8_t *decompress_section(Elf *handle, const struct ss_elf *elf,
-				   const Elf64_Shdr *section, size_t *size)
-{
-	Elf_Scn *compressed = elf_getscn(handle, (size_t)(section - elf->sections));
-	Elf_Data *data = compressed && elf_compress(compressed, 0, 0) >= 0 ?
-				 elf_rawdata(compressed, NULL) :
-				 NULL;
-
-	if (!data || !data->d_buf || data->d_size > SS_DEBUG_FRAME_MAX)
-		return NULL;
-	uint8_t *bytes = malloc(data->d_size + 1);
-	if (!bytes)
-		return NULL;
-	memcpy(bytes, data->d_buf, data->d_size);
-	*size = data->d_size;
-	return bytes;
-}
-
-static uint8_t *read_compressed(const struct ss_elf *elf, const Elf64_Shdr *section,
-				size_t *size)
-{
-	Elf64_Chdr header;
-
-	if (elf->fd < 0 || section->sh_size > SS_DEBUG_FRAME_MAX ||
-	    elf_version(EV_CURRENT) == EV_NONE ||
-	    !ss_elf_read(elf, section->sh_offset, &header, sizeof(header)) ||
-	    header.ch_size > SS_DEBUG_FRAME_MAX)
-		return NULL;
-	Elf *handle = elf_begin(elf->fd, ELF_C_READ, NULL);
-	uint8_t *bytes = handle ? decompress_section(handle, elf, section, size) : NULL;
-	(void)elf_end(handle); /* returns a reference count; accepts NULL */
-	return bytes;
-}
-
-static uint8_t *read_section(const struct ss_elf *elf, size_t *size)
-{
-	const Elf64_Shdr *section = elf ? ss_elf_find_section(elf, ".debug_frame") : NULL;
-
-	if (!section || section->sh_size > SS_DEBUG_FRAME_MAX)
-		return NULL;
-	if (section->sh_flags & SHF_COMPRESSED)
-		return read_compressed(elf, section, size);
-	*size = section->sh_size;
-	return ss_elf_copy_section(elf, section);
-}
-
-/* Returns the decompressed section, which the caller frees, or NULL. session: where debug
-   files are; NULL: reads the module's own file only. */
-static uint8_t *debug_frame_read(const struct ss_session *session,
-				 const struct ss_module_impl *module, size_t *size)
-{
-	_cleanup_(ss_elf_cleanup) struct ss_elf *own = ss_elf_from_module(module);
-	_cleanup_(ss_elf_cleanup) struct ss_elf *debug = NULL;
-	uint8_t *bytes = read_section(own, size);
-
-	if (bytes || !session)
-		return bytes;
-	debug = ss_debugfile_find(session, module, own);
-	return read_section(debug, size);
-}
 
 enum { HEADERS_MAX = 512 };
 
@@ -184,6 +110,15 @@ static void free_group(struct ss_image_group *group)
 	free(group);
 }
 
+void ss_cfi_index_free(struct ss_cfi_index *index)
+{
+	if (!index)
+		return;
+	ss_vector_free(&index->entries);
+	free(index->bytes);
+	free(index);
+}
+
 void ss_image_free(struct ss_image *image)
 {
 	if (!image)
@@ -251,30 +186,6 @@ size_t ss_image_read(struct ss_image *image, uint64_t address, void *bytes, size
 					SS_MIN(size, s->size - at));
 	}
 	return 0;
-}
-
-const struct ss_cfi_index *ss_image_debug_index(struct ss_image *image)
-{
-	size_t size;
-
-	if (image->debug_index_tried)
-		return image->debug_index;
-	image->debug_index_tried = true;
-	uint8_t *bytes = debug_frame_read(image->session, image->module, &size);
-	if (bytes)
-		image->debug_index = ss_cfi_index_new_debug(bytes, size);
-	return image->debug_index;
-}
-
-const struct ss_go_table *ss_image_go_table(struct ss_image *image)
-{
-	if (!image->go_tried) {
-		_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
-			ss_elf_from_module(image->module);
-		image->has_go = elf && ss_go_table_find(elf, &image->go);
-	}
-	image->go_tried = true;
-	return image->has_go ? &image->go : NULL;
 }
 
 uint64_t ss_image_bias(const struct ss_image *image, const struct ss_module_impl *module)

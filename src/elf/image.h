@@ -9,6 +9,7 @@
 #include <elf.h>
 
 #include "arch/arch.h"
+#include "base/vector.h"
 #include "elf/go_table.h"
 #include "data/module.h"
 #include "data/session.h"
@@ -28,6 +29,21 @@ struct ss_image_group {
 	uint8_t *chunks[SS_IMAGE_GROUP];
 	uint16_t sizes[SS_IMAGE_GROUP];
 };
+
+/* Where an FDE is: an ELF virtual address, in .debug_frame an offset. */
+struct ss_cfi_place {
+	uint64_t start; /* of its code */
+	uint64_t fde;
+};
+
+/* The FDEs of a section without a binary search table, see elf/cfi_table.h. */
+struct ss_cfi_index {
+	SS_VECTOR(struct ss_cfi_place) entries; /* sorted by start */
+	uint8_t *bytes;				/* of .debug_frame; NULL: .eh_frame */
+	size_t size;
+};
+
+void ss_cfi_index_free(struct ss_cfi_index *index);
 
 struct ss_go_program;
 
@@ -51,7 +67,8 @@ struct ss_image {
 	struct ss_go_table go; /* if has_go, which is valid if go_tried */
 	bool has_go;
 	bool go_tried;
-	struct ss_go_program *go_program; /* see runtime/go/goroutines.h; NULL: not known */
+	struct ss_go_program
+		*go_program; /* see runtime/go/goroutines.h; NULL: not known */
 	const struct ss_session *session; /* where debug files are; NULL: nowhere */
 };
 
@@ -71,12 +88,6 @@ size_t ss_image_read_at(struct ss_image *image, uint64_t offset, void *bytes,
 /* The load bias of a module with this image: what to subtract from an address in the
    process to get the ELF virtual address. */
 uint64_t ss_image_bias(const struct ss_image *image, const struct ss_module_impl *module);
-
-/* The index of .debug_frame, built on first use. NULL: there is none. */
-const struct ss_cfi_index *ss_image_debug_index(struct ss_image *image);
-
-/* The function table of Go's runtime, found on first use. NULL: there is none. */
-const struct ss_go_table *ss_image_go_table(struct ss_image *image);
 
 SS_DEFINE_CLEANUP(struct ss_image, ss_image, ss_image_free)
 

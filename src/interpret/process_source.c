@@ -16,6 +16,7 @@
 
 enum {
 	PLANS_MAX = 3, /* of runtimes, for the captures of a series */
+	EXTENDED_MAX = 4096,
 };
 
 SS_DEFINE_CLEANUP(struct ss_process_source, ss_process_source, ss_process_source_free)
@@ -37,6 +38,8 @@ struct ss_process_source {
 	bool has_runtimes;
 	unsigned plans; /* for runtimes, that were executed for the last capture */
 	SS_VECTOR(pid_t) stopped; /* threads that needed it; ascending */
+	/* Of stacks of earlier captures that were extended: they may continue there again. */
+	SS_VECTOR(struct ss_stack_request) extended;
 	bool saved; /* there have been stacks to be saved: the process has a runtime */
 	bool whole; /* the last ones that were saved lack nothing; untrusted */
 };
@@ -130,7 +133,27 @@ static bool extend_stacks(struct ss_process_source *source,
 	(void)warn(source, ss_capture_extend(*last_capture(source), source->target,
 					     &source->capture_options, completion->stacks,
 					     completion->count, &grown));
+	for (size_t i = 0; grown > 0 && i < completion->count &&
+			   source->extended.count < EXTENDED_MAX;
+	     i++) {
+		struct ss_stack_request *slot = ss_vector_push(&source->extended);
+		if (slot)
+			*slot = completion->stacks[i];
+	}
 	return grown > 0;
+}
+
+/* The same for another capture, in which most of these threads have not run. */
+static void extend_again(struct ss_process_source *source)
+{
+	size_t grown = 0;
+
+	if (source->extended.count)
+		(void)warn(source, ss_capture_extend(*last_capture(source),
+						     source->target,
+						     &source->capture_options,
+						     source->extended.items,
+						     source->extended.count, &grown));
 }
 
 static void add_related(struct ss_process_source *source)
@@ -313,6 +336,7 @@ void ss_process_source_free(struct ss_process_source *source)
 		ss_capture_free(source->captures.items[i]);
 	ss_vector_free(&source->captures);
 	ss_vector_free(&source->stopped);
+	ss_vector_free(&source->extended);
 	if (!source->options.target)
 		ss_target_close(source->target);
 	ss_error_free(source->refusal);
@@ -435,6 +459,8 @@ struct ss_error *ss_process_source_take(struct ss_process_source *source,
 	capture_options->plan = NULL;
 	if (!error)
 		error = keep(source, capture);
+	if (!error)
+		extend_again(source);
 	if (error || !must_save(source))
 		return error;
 	error = save_stacks(source, options, false);

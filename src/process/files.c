@@ -511,7 +511,7 @@ bool ss_files_open_modules(struct ss_module_impl *const *modules, const bool *wa
 		if (opened[i] && (module->bytes || (module->fd >= 0 && !module->copied)))
 			set_build_id(modules[i], maps_fd);
 	}
-	if (!any || ss_process_memory_is_mapped(memory, target, maps_fd))
+	if (!any || ss_target_has_memory(target, memory->program, maps_fd))
 		return any;
 	for (size_t i = 0; i < count; i++) {
 		if (opened[i])

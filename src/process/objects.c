@@ -15,7 +15,7 @@
 #include "data/capture.h"
 #include "process/holders.h"
 #include "process/sockets.h"
-#include "process/kept_files.h"
+#include "process/thread_files.h"
 #include "process/process_memory.h"
 #include "process/target.h"
 

@@ -7,7 +7,7 @@
 
 #include "data/capture.h"
 #include "data/facts.h"
-#include "process/kept_files.h"
+#include "process/thread_files.h"
 #include "process/process_memory.h"
 #include "process/target.h"
 

@@ -13,7 +13,6 @@
  */
 char *ss_target_read_variable(const struct ss_target *target, const char *name);
 
-
 struct ss_process_list;
 
 struct ss_listed_process {
@@ -32,12 +31,12 @@ typedef bool ss_process_filter(void *data, const struct ss_listed_process *proce
  * zombies and the caller. Errors: NO_MEMORY, SYSTEM (/proc is not mounted).
  */
 struct ss_error *ss_process_list_new(ss_process_filter *filter, void *data,
-					    struct ss_process_list **ret);
+				     struct ss_process_list **ret);
 void ss_process_list_free(struct ss_process_list *list);
 size_t ss_process_list_count(const struct ss_process_list *list);
 /* Valid as long as the list. index must be below the count. */
-const struct ss_listed_process *
-ss_process_list_at(const struct ss_process_list *list, size_t index);
+const struct ss_listed_process *ss_process_list_at(const struct ss_process_list *list,
+						   size_t index);
 
 /*
  * Whether a process is in the cgroup with that path, or below it. The path is that of

@@ -312,16 +312,6 @@ void ss_process_memory_peek(pid_t tid, struct ss_piece *piece)
 	}
 }
 
-bool ss_process_memory_is_mapped(const struct ss_process_memory *memory,
-				 const struct ss_target *target, int maps_fd)
-{
-	char byte;
-
-	return lseek(maps_fd, 0, SEEK_SET) == 0 &&
-	       read(maps_fd, &byte, sizeof(byte)) == sizeof(byte) &&
-	       ss_target_program(target) == memory->program;
-}
-
 enum {
 	PAGE = 4096,
 	SLOTS = 512, /* a power of two */

@@ -53,14 +53,6 @@ uint64_t ss_process_memory_find_present(const struct ss_process_memory *memory,
 void ss_process_memory_peek(pid_t tid, struct ss_piece *piece);
 
 /*
- * Whether a process still has the memory of maps_fd (/proc/PID/maps): execve() replaces
- * it, and exit drops it. The memory may outlive the process: a child of vfork() shares
- * that of its parent.
- */
-bool ss_process_memory_is_mapped(const struct ss_process_memory *memory,
-				 const struct ss_target *target, int maps_fd);
-
-/*
  * Pages of a process, each copied once, while a gather plan is executed: lists of small nodes
  * are often in few pages. Its bytes must not change meanwhile, or not matter.
  */

@@ -143,16 +143,6 @@ struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret)
 	return error;
 }
 
-void ss_target_reap(struct ss_target *target)
-{
-	struct ss_child child = { .pid = target->pid, .channel = -1 };
-
-	if (target->stopped_at_exec)
-		(void)ss_child_end(&child);
-	else
-		(void)ss_child_wait(&child, 0); /* or it continues */
-}
-
 bool ss_target_wait(struct ss_target *target, unsigned timeout_ms, int *ret)
 {
 	struct ss_child child = { .pid = target->pid, .channel = -1 };

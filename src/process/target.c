@@ -14,49 +14,14 @@
 #include "base/scan.h"
 #include "data/pipeline.h"
 #include "process/denial.h"
-#include "process/kept_files.h"
+#include "process/thread_files.h"
+#include "base/child.h"
 
-/* stat and syscall are far smaller; the line Groups can make status long. */
 enum {
-	RECORD_MAX = 8 * 1024,
-	STATUS_MAX = 32 * 1024, /* with a thousand groups before CoreDumping */
-	STAT_MAX = 2048,
-	PATH_SIZE = 64,
+	RECORD_MAX = 8 * 1024, /* of status and auxv */
 	/* How long a forked process usually takes at most until it executes a program. */
 	YOUNG_MS = 100,
 };
-
-/* Writes "TID/name". A freeze does not format. */
-static void make_path(char path[PATH_SIZE], pid_t tid, const char *name)
-{
-	char digits[16];
-	size_t count = 0;
-
-	for (unsigned left = (unsigned)tid; left > 0 || count == 0; left /= 10)
-		digits[count++] = (char)('0' + left % 10);
-	while (count > 0)
-		*path++ = digits[--count];
-	*path++ = '/';
-	memcpy(path, name, strlen(name) + 1);
-}
-
-bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *name,
-			 struct ss_buffer *text)
-{
-	char path[PATH_SIZE];
-
-	make_path(path, tid, name);
-	return ss_io_read_record(target->task_fd, path, RECORD_MAX, text) == 0;
-}
-
-bool ss_target_read_stat(const struct ss_target *target, pid_t tid,
-			 struct ss_buffer *text, struct ss_stat *ret)
-{
-	if (target->kept && ss_kept_files_read_stat(target->kept, tid, ret))
-		return true;
-	return ss_target_read_task(target, tid, "stat", text) &&
-	       ss_stat_parse(text->bytes, text->size, ret);
-}
 
 bool ss_target_will_execute(const struct ss_target *target)
 {
@@ -67,41 +32,6 @@ bool ss_target_will_execute(const struct ss_target *target)
 
 	return ss_target_read_stat(target, target->pid, &text, &stat) && stat.forked &&
 	       now < stat.start_time + per_second * YOUNG_MS / 1000;
-}
-
-bool ss_target_read_status(const struct ss_target *target, pid_t tid,
-			   struct ss_buffer *text, struct ss_status *ret)
-{
-	return ss_target_read_task(target, tid, "status", text) &&
-	       ss_status_parse(text->bytes, text->size, ret);
-}
-
-char ss_target_peek_state(const struct ss_target *target, pid_t tid)
-{
-	char path[PATH_SIZE];
-	char text[STAT_MAX];
-	struct ss_stat stat;
-
-	make_path(path, tid, "stat");
-	_cleanup_close_ int fd = openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
-	return n > 0 && ss_stat_parse(text, (size_t)n, &stat) ? stat.state : '\0';
-}
-
-int ss_target_open_task(const struct ss_target *target, pid_t tid, const char *name)
-{
-	char path[PATH_SIZE];
-
-	make_path(path, tid, name);
-	return openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
-}
-
-bool ss_target_dumps_core(int status_fd)
-{
-	char text[STATUS_MAX];
-	ssize_t n = status_fd < 0 ? -1 : pread(status_fd, text, sizeof(text), 0);
-
-	return n > 0 && ss_status_dumps_core(text, (size_t)n);
 }
 
 static bool is_alive(const struct ss_target *target, pid_t tid, struct ss_buffer *text,
@@ -143,6 +73,15 @@ uint64_t ss_target_program(const struct ss_target *target)
 	struct ss_stat stat;
 
 	return find_live(target, &stat) ? stat.program : 0;
+}
+
+bool ss_target_has_memory(const struct ss_target *target, uint64_t program, int maps_fd)
+{
+	char byte;
+
+	return lseek(maps_fd, 0, SEEK_SET) == 0 &&
+	       read(maps_fd, &byte, sizeof(byte)) == sizeof(byte) &&
+	       ss_target_program(target) == program;
 }
 
 /* Opens /proc/TID, which exists although it is not listed, and checks that it is still
@@ -411,12 +350,23 @@ struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *ret_uid,
 	return NULL;
 }
 
+/* Kills a child that was not resumed; reaps a child that has ended. */
+static void reap(struct ss_target *target)
+{
+	struct ss_child child = { .pid = target->pid, .channel = -1 };
+
+	if (target->stopped_at_exec)
+		(void)ss_child_end(&child);
+	else
+		(void)ss_child_wait(&child, 0); /* or it continues */
+}
+
 void ss_target_close(struct ss_target *target)
 {
 	if (!target)
 		return;
 	if (target->spawned)
-		ss_target_reap(target);
+		reap(target);
 	close_directories(target);
 	close_cleanup(&target->root_fd);
 	close_cleanup(&target->procfs_fd);

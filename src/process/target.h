@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "base/proc_process.h"
 #include "base/vector.h"
+#include "process/thread_files.h"
 #include "stacksnap.h"
 
 enum { SS_UNRESPONSIVE_MAX = 64 };
@@ -51,33 +52,9 @@ struct ss_error *ss_target_check(const struct ss_target *target);
    descriptor left to read it. */
 struct ss_error *ss_target_missing(const struct ss_target *target);
 
-/* Reads a small file of task/TID. Returns false if the thread is gone, or if it is not
-   readable. */
-bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *name,
-			 struct ss_buffer *text);
-
-/* Read task/TID/stat or status. Return false if the thread is gone. */
-bool ss_target_read_stat(const struct ss_target *target, pid_t tid,
-			 struct ss_buffer *text, struct ss_stat *ret);
-bool ss_target_read_status(const struct ss_target *target, pid_t tid,
-			   struct ss_buffer *text, struct ss_status *ret);
-
-/* The state of a thread (proc_pid_stat(5)), or 0 if it is gone. Does not allocate. */
-char ss_target_peek_state(const struct ss_target *target, pid_t tid);
-
-/* Opens a file of a thread, close-on-exec. -1 if the thread is gone. */
-int ss_target_open_task(const struct ss_target *target, pid_t tid, const char *name);
-
-/* Whether the process of a status file is writing a core dump (Linux 4.15), of any of its
-   threads: all exist until the dump is complete. Does not allocate; false for -1. */
-bool ss_target_dumps_core(int status_fd);
-
 /* Whether the page with this address is in memory or in swap; false also if this cannot be
    read. */
 bool ss_target_has_page(const struct ss_target *target, uint64_t address);
-
-/* Kills a child that was not resumed; reaps a child that has ended. */
-void ss_target_reap(struct ss_target *target);
 
 /* Whether the process is exiting, or has ended. */
 bool ss_target_is_exiting(const struct ss_target *target);
@@ -94,6 +71,13 @@ void ss_target_describe(const struct ss_target *target, char **name, char **exec
 
 /* A number that identifies the program and that execve() changes (ss_stat.program). */
 uint64_t ss_target_program(const struct ss_target *target);
+
+/*
+ * Whether a process still has the memory of maps_fd (/proc/PID/maps): execve() replaces
+ * it, and exit drops it. The memory may outlive the process: a child of vfork() shares
+ * that of its parent. program: as ss_target_program() said when they were opened.
+ */
+bool ss_target_has_memory(const struct ss_target *target, uint64_t program, int maps_fd);
 
 /* Returns a living thread of the process (its leader may be a zombie), or 0. */
 pid_t ss_target_find_live(const struct ss_target *target);

@@ -93,7 +93,7 @@ static bool read_next(struct ss_address_space *space)
 	return space->maps_fd >= 0 && lseek(space->maps_fd, 0, SEEK_SET) == 0 &&
 	       ss_io_read_all(space->maps_fd, MAPS_TEXT_MAX, &space->next) == 0 &&
 	       space->next.size > 0 &&
-	       ss_process_memory_is_mapped(&space->memory, space->target, space->maps_fd);
+	       ss_target_has_memory(space->target, space->memory.program, space->maps_fd);
 }
 
 /* Joins the mappings from *at on that continue the same file. False: none is left. */
@@ -355,8 +355,8 @@ enum ss_mapping_check ss_address_space_check(struct ss_address_space *space,
 	if (check != SS_MAPPING_UNKNOWN || space->no_query)
 		return check;
 	/* An unmapped address may be mapped in the next program. */
-	return ss_process_memory_is_mapped(&space->memory, space->target,
-					   space->maps_fd) ?
+	return ss_target_has_memory(space->target, space->memory.program,
+				    space->maps_fd) ?
 		       SS_MAPPING_SAME :
 		       SS_MAPPING_DIFFERS;
 }

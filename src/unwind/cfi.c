@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/vector.h"
 #include "elf/cfi_table.h"
-#include "unwind/go.h"
+#include "elf/go_table.h"
 
 enum { SAVED_ROWS_MAX = 8, OPERAND_MASK = 0x3f };
 
@@ -332,19 +332,12 @@ bool ss_cfi_row_make(const struct ss_arch *arch, const struct ss_cfi_entry *entr
 /* 150 bytes each; a process has a few thousand return addresses. */
 enum { CACHED_MAX = 1 << 15 };
 
-struct cached_row {
+struct ss_cached_row {
 	const struct ss_image *image;
 	uint64_t address; /* ELF virtual */
 	uint64_t start;	  /* of the function; 0: not known */
 	enum ss_cfi_found found;
 	struct ss_cfi_row row; /* FOUND */
-};
-
-struct ss_cfi_rows {
-	struct ss_hash table; /* of cached */
-	SS_VECTOR(struct cached_row) cached;
-	uint32_t last; /* index of the last row found, which is usually needed again */
-	struct cached_row uncached; /* where a row goes if there is no memory */
 };
 
 struct query {
@@ -353,47 +346,30 @@ struct query {
 	uint64_t address;
 };
 
-struct ss_cfi_rows *ss_cfi_rows_new(void)
-{
-	return calloc(1, sizeof(struct ss_cfi_rows));
-}
-
-void ss_cfi_rows_free(struct ss_cfi_rows *rows)
-{
-	if (!rows)
-		return;
-	ss_hash_deinit(&rows->table);
-	ss_vector_free(&rows->cached);
-	free(rows);
-}
-
 static bool is_same(const void *context, uint32_t index)
 {
 	const struct query *query = context;
-	const struct cached_row *cached = &query->rows->cached.items[index];
+	const struct ss_cached_row *cached = &query->rows->cached.items[index];
 
 	return cached->address == query->address && cached->image == query->image;
 }
 
-/* Adds an entry to the cache. At the limit all others are dropped. */
-static struct cached_row *add_row(struct ss_cfi_rows *rows, uint64_t hash)
+/* Adds an entry to the cache. At the limit all others are dropped. NULL: no memory. */
+static struct ss_cached_row *add_row(struct ss_cfi_rows *rows, uint64_t hash)
 {
 	if (rows->cached.count >= CACHED_MAX) {
 		ss_hash_deinit(&rows->table);
 		rows->cached.count = 0;
 	}
-	struct cached_row *cached =
+	struct ss_cached_row *cached =
 		ss_hash_reserve(&rows->table) ? ss_vector_push(&rows->cached) : NULL;
-	if (!cached)
-		return &rows->uncached;
-	ss_hash_insert(&rows->table, hash, (uint32_t)rows->cached.count - 1);
+	if (cached)
+		ss_hash_insert(&rows->table, hash, (uint32_t)rows->cached.count - 1);
 	return cached;
 }
 
-static const struct cached_row *make_row(struct cached_row *cached,
-					 struct ss_image *image,
-					 const struct ss_cfi_table *table,
-					 uint64_t address)
+static void make_row(struct ss_cached_row *cached, struct ss_image *image,
+		     const struct ss_cfi_table *table, uint64_t address)
 {
 	struct ss_cfi_entry entry;
 
@@ -407,45 +383,33 @@ static const struct cached_row *make_row(struct cached_row *cached,
 		cached->found = SS_CFI_FOUND;
 		cached->row = (struct ss_cfi_row){ .return_rule = SS_RETURN_UNDEFINED };
 	} else if (cached->found == SS_CFI_FOUND &&
-		   !ss_cfi_row_make(image->arch, &entry, address, &cached->row))
+		   !ss_cfi_row_make(image->arch, &entry, address, &cached->row)) {
 		cached->found = SS_CFI_COMPLEX;
-	return cached;
+	}
 }
 
-static const struct cached_row *find_cached(struct ss_cfi_rows *rows,
-					    struct ss_image *image,
-					    const struct ss_cfi_table *table,
-					    uint64_t address)
+/* The row for a pc in a module, valid until the next call. */
+static const struct ss_cached_row *find_row(struct ss_unwind_context *ctx,
+					    const struct ss_loaded_module *loaded,
+					    uint64_t pc)
 {
-	const struct query query = { rows, image, address };
-	uint64_t hash = address ^ (uintptr_t)image;
+	static const struct ss_cached_row no_memory = { .found = SS_CFI_NONE };
+	struct ss_cfi_rows *rows = &ctx->images->rows;
+	const struct query query = { rows, loaded->image, pc - loaded->bias };
+	uint64_t hash = query.address ^ (uintptr_t)loaded->image;
 
 	if (rows->last < rows->cached.count && is_same(&query, rows->last))
 		return &rows->cached.items[rows->last];
 	uint32_t index = ss_hash_find(&rows->table, hash, is_same, &query);
-	if (index == SS_HASH_NONE)
-		return make_row(add_row(rows, hash), image, table, address);
-	rows->last = index;
-	return &rows->cached.items[index];
-}
-
-/* Finds the row of an address (ELF virtual). It is set if FOUND is returned, and valid until the
-   next call. */
-static enum ss_cfi_found cfi_rows_find(struct ss_cfi_rows *rows, struct ss_image *image,
-				       const struct ss_cfi_table *table, uint64_t address,
-				       const struct ss_cfi_row **ret)
-{
-	const struct cached_row *cached = find_cached(rows, image, table, address);
-
-	*ret = &cached->row;
-	return cached->found;
-}
-
-/* The start (ELF virtual) of the function that has the row of an address. 0: not known. */
-static uint64_t cfi_rows_find_function(struct ss_cfi_rows *rows, struct ss_image *image,
-				       const struct ss_cfi_table *table, uint64_t address)
-{
-	return find_cached(rows, image, table, address)->start;
+	if (index != SS_HASH_NONE) {
+		rows->last = index;
+		return &rows->cached.items[index];
+	}
+	struct ss_cached_row *added = add_row(rows, hash);
+	if (!added)
+		return &no_memory;
+	make_row(added, loaded->image, &loaded->table, query.address);
+	return added;
 }
 
 static enum ss_step find_return_address(const struct ss_cfi_row *row,
@@ -523,24 +487,16 @@ static const struct ss_loaded_module *find_module(struct ss_unwind_context *ctx,
 	return loaded && loaded->image && !loaded->skipped ? loaded : NULL;
 }
 
-static enum ss_cfi_found find_row(struct ss_unwind_context *ctx,
-				  const struct ss_loaded_module *loaded, uint64_t pc,
-				  const struct ss_cfi_row **ret)
-{
-	return cfi_rows_find(ctx->images->rows, loaded->image, &loaded->table,
-			     pc - loaded->bias, ret);
-}
-
 bool ss_cfi_find_row(struct ss_unwind_context *ctx, const struct ss_unwind_frame *frame,
 		     struct ss_cfi_row *ret)
 {
 	uint64_t pc = ss_unwind_lookup_pc(ctx, frame);
 	const struct ss_loaded_module *loaded = find_module(ctx, pc);
-	const struct ss_cfi_row *row;
+	const struct ss_cached_row *cached = loaded ? find_row(ctx, loaded, pc) : NULL;
 
-	if (!loaded || find_row(ctx, loaded, pc, &row) != SS_CFI_FOUND)
+	if (!cached || cached->found != SS_CFI_FOUND)
 		return false;
-	*ret = *row;
+	*ret = cached->row;
 	return true;
 }
 
@@ -549,10 +505,7 @@ uint64_t ss_cfi_find_function(struct ss_unwind_context *ctx,
 {
 	uint64_t pc = ss_unwind_lookup_pc(ctx, frame);
 	const struct ss_loaded_module *loaded = find_module(ctx, pc);
-	uint64_t start = loaded ? cfi_rows_find_function(ctx->images->rows, loaded->image,
-							 &loaded->table,
-							 pc - loaded->bias) :
-				  0;
+	uint64_t start = loaded ? find_row(ctx, loaded, pc)->start : 0;
 
 	return start ? start + loaded->bias : 0;
 }
@@ -562,14 +515,14 @@ static enum ss_step step(void *state, struct ss_unwind_context *ctx,
 {
 	uint64_t pc = ss_unwind_lookup_pc(ctx, frame);
 	const struct ss_loaded_module *loaded = find_module(ctx, pc);
-	const struct ss_cfi_row *row;
 
 	(void)state;
 	if (!loaded)
 		return SS_STEP_NO_INFO;
-	switch (find_row(ctx, loaded, pc, &row)) {
+	const struct ss_cached_row *cached = find_row(ctx, loaded, pc);
+	switch (cached->found) {
 	case SS_CFI_FOUND:
-		return ss_cfi_row_apply(row, ctx, frame);
+		return ss_cfi_row_apply(&cached->row, ctx, frame);
 	case SS_CFI_NONE:
 		return SS_STEP_NO_INFO;
 	default:
@@ -586,10 +539,9 @@ const struct ss_unwinder ss_unwinder_cfi = {
 bool ss_cfi_starts_at(struct ss_unwind_context *ctx, uint64_t pc)
 {
 	const struct ss_loaded_module *loaded = find_module(ctx, pc);
-	const struct ss_cfi_row *row;
 
-	return loaded && find_row(ctx, loaded, pc - 1, &row) == SS_CFI_NONE &&
-	       find_row(ctx, loaded, pc, &row) != SS_CFI_NONE;
+	return loaded && find_row(ctx, loaded, pc - 1)->found == SS_CFI_NONE &&
+	       find_row(ctx, loaded, pc)->found != SS_CFI_NONE;
 }
 
 /* Unwinding by the tables that JIT compilers have registered. */

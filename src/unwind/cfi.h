@@ -55,15 +55,6 @@ bool ss_cfi_row_make(const struct ss_arch *arch, const struct ss_cfi_entry *entr
 		     uint64_t address, struct ss_cfi_row *ret);
 
 /*
- * CFI rows of ELF files. They are kept between captures, because they depend on files
- * only and not on addresses.
- */
-
-/* NULL without memory. */
-struct ss_cfi_rows *ss_cfi_rows_new(void);
-void ss_cfi_rows_free(struct ss_cfi_rows *rows);
-
-/*
  * Steps to the caller of a frame, by a row of a CFI table.
  */
 
@@ -71,7 +62,8 @@ void ss_cfi_rows_free(struct ss_cfi_rows *rows);
 enum ss_step ss_cfi_row_apply(const struct ss_cfi_row *row, struct ss_unwind_context *ctx,
 			      struct ss_unwind_frame *frame);
 
-/* Finds the row for a frame. False: there is none that can be expressed. */
+/* Finds the row for a frame. Rows are kept between captures, because they depend on files only and
+   not on addresses. False: there is none that can be expressed. */
 bool ss_cfi_find_row(struct ss_unwind_context *ctx, const struct ss_unwind_frame *frame,
 		     struct ss_cfi_row *ret);
 

@@ -13,14 +13,6 @@
 /* address: ELF virtual. False: not a Go program, or its tables do not cover address. */
 bool ss_go_row_make(struct ss_image *image, uint64_t address, struct ss_cfi_row *ret);
 
-/* Whether the function at address (ELF virtual) is the outermost one of a stack: what is
-   further out does not belong to it, or is nothing. */
-bool ss_go_is_root(struct ss_image *image, uint64_t address);
-
-/* Whether it is sigpanic(). The handler of a signal makes a fault look like a call of that
-   function: it returns to the instruction that failed. */
-bool ss_go_is_sigpanic(struct ss_image *image, uint64_t address);
-
 /*
  * Unwinds the goroutines of a Go program that are parked: runtime/go/goroutines.h says where
  * each continues.

@@ -10,21 +10,14 @@
 #include "data/capture.h"
 #include "data/pipeline.h"
 #include "data/snapshot.h"
-#include "unwind/cfi.h"
 #include "data/gather_plan.h"
 
 struct ss_images *ss_images_new(const struct ss_session *session)
 {
 	struct ss_images *images = calloc(1, sizeof(*images));
 
-	if (!images)
-		return NULL;
-	images->session = session;
-	images->rows = ss_cfi_rows_new();
-	if (!images->rows) {
-		free(images);
-		return NULL;
-	}
+	if (images)
+		images->session = session;
 	return images;
 }
 
@@ -35,7 +28,8 @@ void ss_images_free(struct ss_images *images)
 	for (size_t i = 0; i < images->items.count; i++)
 		ss_image_free(images->items.items[i]);
 	ss_vector_free(&images->items);
-	ss_cfi_rows_free(images->rows);
+	ss_hash_deinit(&images->rows.table);
+	ss_vector_free(&images->rows.cached);
 	free(images);
 }
 

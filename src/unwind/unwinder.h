@@ -9,6 +9,7 @@
 #ifndef SS_UNWIND_UNWINDER_H
 #define SS_UNWIND_UNWINDER_H
 
+#include "base/hash.h"
 #include "base/vector.h"
 #include "elf/cfi_table.h"
 #include "elf/image.h"
@@ -21,11 +22,18 @@
  * them. Captures of the same program share them.
  */
 
-struct ss_cfi_rows;
+struct ss_cached_row;
+
+/* Rows that were found, see unwind/cfi.c. Zeroed, it is empty. */
+struct ss_cfi_rows {
+	struct ss_hash table; /* of cached */
+	SS_VECTOR(struct ss_cached_row) cached;
+	uint32_t last; /* index of the last row found, which is usually needed again */
+};
 
 struct ss_images {
 	SS_VECTOR(struct ss_image *) items;
-	struct ss_cfi_rows *rows;
+	struct ss_cfi_rows rows;
 	const struct ss_session *session; /* where debug files are; NULL: nowhere */
 };
 

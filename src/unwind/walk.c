@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "data/futex.h"
+#include "elf/go_table.h"
 #include "unwind/cfi.h"
 #include "unwind/go.h"
 #include "unwind/unwinder.h"

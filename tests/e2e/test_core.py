@@ -1,6 +1,6 @@
 """Core files: the stacks, waits and names in them, compared with eu-stack; truncated and damaged
 ones; those of gcore."""
-# ctest: slow
+# ctest: long-with-sanitizers slow
 
 import ctypes
 import json

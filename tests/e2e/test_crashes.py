@@ -1,5 +1,5 @@
 """The stacks of real crashes, frame by frame as eu-stack and gdb find them in the same core file."""
-# ctest: slow
+# ctest: long-with-sanitizers slow
 
 import itertools
 import json

@@ -3,7 +3,7 @@ runtime's own dump of the same parked moment; none of them is disturbed.
 
 Debian packages: golang-go, gcc, gdb, caddy. STACKSNAP_GO: paths of more versions of go, separated by colons.
 """
-# ctest: real
+# ctest: long-with-sanitizers real
 
 import json
 import os

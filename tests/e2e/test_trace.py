@@ -1,7 +1,7 @@
 """stacksnap trace: hits and scopes, of threads and processes that start later, counted exactly;
 and that the target is as before in the end, whatever ends the trace."""
 
-# ctest: timeout=300
+# ctest: long-with-sanitizers timeout=300
 
 import json
 import os

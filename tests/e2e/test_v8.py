@@ -4,7 +4,7 @@ by frame; in threads that run, too; and native frames with a reason where that i
 Packages: node, node-express. NODES: more programs, separated by colons; MOMENTS: how many random moments are
 compared for each (default: 10)."""
 
-# ctest: real
+# ctest: long-with-sanitizers real
 
 import collections
 import itertools

@@ -276,7 +276,8 @@ class BadTrees(unittest.TestCase):
         self.accept(rules.check_calls, files, set(), {"ss_f"})
         files = {path.replace("report/", "unwind/"): text
                  for path, text in files.items()}
-        self.complain(rules.check_calls, files, "unwind may not use trace (ss_f)", set(), {"ss_f"})
+        self.complain(rules.check_calls, files, "unwind may not use trace (ss_f)", {"ss_f"},
+                      {"ss_f"})
 
     def test_include_cycles(self):
         self.complain(rules.check_include_cycles, {

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "capture/tasks.h"
-#include "process/kept_files.h"
+#include "process/thread_files.h"
 #include "process/target.h"
 #include "data/gather_plan.h"
 

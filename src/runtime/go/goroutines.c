@@ -369,7 +369,7 @@ static uint64_t find_list(struct ss_image *image, const struct ss_go_table *go)
 static void find(struct ss_image *image, struct ss_go_program *ret)
 {
 	const struct ss_go_layout *layout = ss_go_layout_find(minor_of(ret->version));
-	const struct ss_go_table *go = ss_image_go_table(image);
+	const struct ss_go_table *go = ss_go_table_of(image);
 
 	if (image->arch != &ss_arch_x86_64)
 		ret->problem = "they are known on x86-64 only";

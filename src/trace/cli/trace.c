@@ -20,7 +20,7 @@
 #include "cli/usage.h"
 #include "report/quantity.h"
 #include "process/spawn.h"
-#include "sample/trace_recorder.h"
+#include "trace/recorder.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
 #include "trace/cli/format.h"

@@ -1,12 +1,24 @@
-#include "process/kept_files.h"
+#include "process/thread_files.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/search.h"
+#include "data/gather.h"
+#include "process/process_memory.h"
+#include "process/target.h"
 
+/* stat and syscall are far smaller; the line Groups can make status long. */
+enum {
+	RECORD_MAX = 8 * 1024,
+	STATUS_MAX = 32 * 1024, /* with a thousand groups before CoreDumping */
+	PATH_SIZE = 64,
+};
+
+/* Of open files. */
 enum {
 	RECORD_SIZE = 128, /* of schedstat: three numbers */
 	STAT_SIZE = 2048,  /* of stat: about 50 numbers, and a name */
@@ -158,4 +170,73 @@ void ss_kept_files_replace(struct ss_kept_files *kept, struct ss_kept_thread *th
 	kept->threads.count = count;
 	if (count > 1)
 		qsort(kept->threads.items, count, sizeof(*threads), compare_tids);
+}
+
+/* Files that are opened for a read ------------------------------------------ */
+
+/* Writes "TID/name". A freeze does not format. */
+static void make_path(char path[PATH_SIZE], pid_t tid, const char *name)
+{
+	char digits[16];
+	size_t count = 0;
+
+	for (unsigned left = (unsigned)tid; left > 0 || count == 0; left /= 10)
+		digits[count++] = (char)('0' + left % 10);
+	while (count > 0)
+		*path++ = digits[--count];
+	*path++ = '/';
+	memcpy(path, name, strlen(name) + 1);
+}
+
+bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *name,
+			 struct ss_buffer *text)
+{
+	char path[PATH_SIZE];
+
+	make_path(path, tid, name);
+	return ss_io_read_record(target->task_fd, path, RECORD_MAX, text) == 0;
+}
+
+bool ss_target_read_stat(const struct ss_target *target, pid_t tid,
+			 struct ss_buffer *text, struct ss_stat *ret)
+{
+	if (target->kept && ss_kept_files_read_stat(target->kept, tid, ret))
+		return true;
+	return ss_target_read_task(target, tid, "stat", text) &&
+	       ss_stat_parse(text->bytes, text->size, ret);
+}
+
+bool ss_target_read_status(const struct ss_target *target, pid_t tid,
+			   struct ss_buffer *text, struct ss_status *ret)
+{
+	return ss_target_read_task(target, tid, "status", text) &&
+	       ss_status_parse(text->bytes, text->size, ret);
+}
+
+char ss_target_peek_state(const struct ss_target *target, pid_t tid)
+{
+	char path[PATH_SIZE];
+	char text[STAT_SIZE];
+	struct ss_stat stat;
+
+	make_path(path, tid, "stat");
+	_cleanup_close_ int fd = openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	return n > 0 && ss_stat_parse(text, (size_t)n, &stat) ? stat.state : '\0';
+}
+
+int ss_target_open_task(const struct ss_target *target, pid_t tid, const char *name)
+{
+	char path[PATH_SIZE];
+
+	make_path(path, tid, name);
+	return openat(target->task_fd, path, O_RDONLY | O_CLOEXEC);
+}
+
+bool ss_target_dumps_core(int status_fd)
+{
+	char text[STATUS_MAX];
+	ssize_t n = status_fd < 0 ? -1 : pread(status_fd, text, sizeof(text), 0);
+
+	return n > 0 && ss_status_dumps_core(text, (size_t)n);
 }

@@ -1,16 +1,45 @@
 /*
+ * Files of threads in procfs: read once, or kept open.
+ */
+#ifndef SS_PROCESS_THREAD_FILES_H
+#define SS_PROCESS_THREAD_FILES_H
+
+#include "base/buffer.h"
+#include "base/proc_process.h"
+#include "base/vector.h"
+
+struct ss_target;
+
+/* Reads a small file of task/TID. Returns false if the thread is gone, or if it is not
+   readable. */
+bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *name,
+			 struct ss_buffer *text);
+
+/* Read task/TID/stat or status. Return false if the thread is gone. */
+bool ss_target_read_stat(const struct ss_target *target, pid_t tid,
+			 struct ss_buffer *text, struct ss_stat *ret);
+bool ss_target_read_status(const struct ss_target *target, pid_t tid,
+			   struct ss_buffer *text, struct ss_status *ret);
+
+/* The state of a thread (proc_pid_stat(5)), or 0 if it is gone. Does not allocate. */
+char ss_target_peek_state(const struct ss_target *target, pid_t tid);
+
+/* Opens a file of a thread, close-on-exec. -1 if the thread is gone. */
+int ss_target_open_task(const struct ss_target *target, pid_t tid, const char *name);
+
+/* Whether the process of a status file is writing a core dump (Linux 4.15), of any of its
+   threads: all exist until the dump is complete. Does not allocate; false for -1. */
+bool ss_target_dumps_core(int status_fd);
+
+/*
  * Files of threads that stay open from one capture of a target to the next. Reading an open
  * file takes a fifth of the time of opening, reading and closing it. And an open file proves
  * which thread it is: after the end of the thread it cannot be read, even if another thread has
  * got the same id.
  */
-#ifndef SS_PROCESS_KEPT_FILES_H
-#define SS_PROCESS_KEPT_FILES_H
 
-#include "base/vector.h"
-#include "data/gather.h"
-#include "process/process_memory.h"
-#include "process/target.h"
+struct ss_gather;
+struct ss_page_cache;
 
 /* Descriptors + 1; 0: not open. */
 struct ss_kept_thread {

@@ -1,8 +1,8 @@
 /*
  * Writes the events of a trace to a recording.
  */
-#ifndef SS_SAMPLE_TRACE_RECORDER_H
-#define SS_SAMPLE_TRACE_RECORDER_H
+#ifndef SS_TRACE_RECORDER_H
+#define SS_TRACE_RECORDER_H
 
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
@@ -16,16 +16,16 @@ struct ss_trace_recorder;
 /* Begins a recording in the empty file fd, which it owns. Trace and target must outlive it.
    Errors: SYSTEM, NO_MEMORY. */
 struct ss_error *ss_trace_recorder_new(const struct ss_trace *trace,
-					      struct ss_target *target, int fd,
-					      struct ss_trace_recorder **ret);
+				       struct ss_target *target, int fd,
+				       struct ss_trace_recorder **ret);
 void ss_trace_recorder_free(struct ss_trace_recorder *recorder);
 /* Adds an event; each is added once, in its order. Errors: SYSTEM (the disk is full),
    NO_MEMORY. */
 struct ss_error *ss_trace_recorder_add(struct ss_trace_recorder *recorder,
-					      const struct ss_trace_event *event);
+				       const struct ss_trace_event *event);
 /* Completes the file, after ss_trace_end(). Errors: as ss_trace_recorder_add(). */
 struct ss_error *ss_trace_recorder_finish(struct ss_trace_recorder *recorder,
-						 enum ss_recording_end end);
+					  enum ss_recording_end end);
 /* The size of the file so far. */
 uint64_t ss_trace_recorder_size(const struct ss_trace_recorder *recorder);
 
