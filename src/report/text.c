@@ -468,7 +468,7 @@ static void write_only_suspect(const struct ss_snapshot *snapshot,
 	const struct ss_task *thread =
 		ss_snapshot_task(snapshot, SS_TASK_THREAD, lock->suspects[0]);
 
-	ss_text_write_thread(thread, options, out);
+	ss_text_write_thread(thread->tid, thread->name, options, out);
 	(void)fputs_unlocked(", the only other thread in ", out);
 	write_name(lock->common_function, out);
 	if (thread->wait) {
@@ -487,9 +487,9 @@ static void write_list(const struct ss_snapshot *snapshot, const size_t *threads
 
 	for (size_t i = 0; i < shown; i++) {
 		(void)fputs_unlocked(i ? ", " : ": ", out);
-		ss_text_write_thread(
-			ss_snapshot_task(snapshot, SS_TASK_THREAD, threads[i]), options,
-			out);
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, threads[i]);
+		ss_text_write_thread(thread->tid, thread->name, options, out);
 	}
 	if (shown < total)
 		(void)fprintf(out, " and %zu more", total - shown);

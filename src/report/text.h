@@ -37,7 +37,7 @@ void ss_text_write_list(const struct ss_task *const *tasks, size_t count,
 void ss_text_write_states(const size_t *counts, size_t all, const char *unit, FILE *out);
 
 /* Writes "4711 (worker)". */
-void ss_text_write_thread(const struct ss_task *thread,
+void ss_text_write_thread(pid_t tid, const char *name,
 			  const struct ss_format_options *options, FILE *out);
 
 /* Writes a line for each distinct wait of the threads; nothing if none is known. */

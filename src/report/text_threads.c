@@ -251,12 +251,12 @@ enum {
 	USER_FRAMES = 2, /* frames shown for each waiting thread */
 };
 
-void ss_text_write_thread(const struct ss_task *thread,
+void ss_text_write_thread(pid_t tid, const char *name,
 			  const struct ss_format_options *options, FILE *out)
 {
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	(void)fprintf(out, "%d (", thread->tid);
-	ss_escape_write(thread->name, NULL, out);
+	(void)fprintf(out, "%d (", tid);
+	ss_escape_write(name, NULL, out);
 	(void)fputc_unlocked(')', out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
@@ -398,7 +398,7 @@ static void write_member(const struct ss_snapshot *snapshot, const struct ss_tas
 			 const struct ss_format_options *options, FILE *out)
 {
 	(void)fputs_unlocked("  ", out);
-	ss_text_write_thread(thread, options, out);
+	ss_text_write_thread(thread->tid, thread->name, options, out);
 	(void)fputs_unlocked(" waits for ", out);
 	ss_wait_text_write(thread->wait, options->color, out);
 	(void)fputc_unlocked('\n', out);
@@ -496,7 +496,7 @@ static void write_blocker(const struct ss_snapshot *snapshot,
 	(void)fprintf(out, "%zu thread%s, through %zu lock%s, for thread ",
 		      blocker->waiting, blocker->waiting == 1 ? " waits" : "s wait",
 		      blocker->locks, blocker->locks == 1 ? "" : "s");
-	ss_text_write_thread(thread, options, out);
+	ss_text_write_thread(thread->tid, thread->name, options, out);
 	if (thread->wait) {
 		(void)fputs_unlocked(", which waits for ", out);
 		ss_wait_text_write(thread->wait, false, out);
