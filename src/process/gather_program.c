@@ -3,6 +3,7 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "data/gather_plan.h"
+#include "process/bpf.h"
 
 enum {
 	/* Kept in registers */

@@ -12,7 +12,6 @@
 
 #include "data/gather.h"
 #include "data/gather_plan.h"
-#include "process/bpf.h"
 #include "process/cpu_clock.h"
 
 /*
@@ -25,6 +24,8 @@
  * wait for a page), and stops when the record is full. Then the record says that it was cut. The
  * record of a thread without roots is empty.
  */
+
+struct ss_bpf_code;
 
 enum {
 	SS_GATHER_RECORD_SIZE = 64 << 10,

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/idtable.h"
 #include "data/recording_format.h"
-#include "sample/frame_check.h"
 #include "data/gather_plan.h"
 
 enum {
@@ -22,9 +21,6 @@ enum {
 	PATIENCE_NS = 1000 * 1000,
 	PATIENCE_MAX = 10,
 };
-
-static const char changed_text[] = "modules were loaded or unloaded during the capture";
-static const char unverified_text[] = "the thread ran before its mappings were verified";
 
 struct ss_recorder_process *
 ss_recorder_process_new(struct ss_target *target, bool owned,
@@ -429,100 +425,6 @@ static bool track(struct ss_recorder_process *process, struct ss_tick *tick)
 
 /* Stacks ---------------------------------------------------------------- */
 
-/* .NET keeps compiled code in such a file. */
-static bool is_jit(const struct ss_module_impl *module, const struct ss_area *area)
-{
-	return module ? strncmp(module->pub.path, "/memfd:doublemapper", 19) == 0 :
-			area != NULL;
-}
-
-static struct ss_frame_record record_of_call(const struct ss_unwound_call *call)
-{
-	return (struct ss_frame_record){
-		.module = SS_ID_NONE,
-		.flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT,
-		.kind = call->kind,
-		.function = call->function,
-		.file = call->file,
-		.line = call->line,
-	};
-}
-
-/* A frame as it is recorded. False: its module was unloaded meanwhile. */
-static bool place_frame(struct ss_recorder_process *process,
-			const struct ss_capture *capture,
-			const struct ss_unwound *unwound,
-			const struct ss_unwound_frame *frame, struct ss_frame_record *ret)
-{
-	uint64_t lookup = frame->pc - (frame->flags & SS_FRAME_CALL ? 1 : 0);
-	const struct ss_module_impl *module = NULL;
-	const struct ss_area *area = NULL;
-
-	if (frame->call) {
-		*ret = record_of_call(&unwound->calls.items[frame->call - 1]);
-		return true;
-	}
-	if (frame->module >= 0)
-		module = capture->modules.items[frame->module];
-	else
-		area = ss_capture_find_area(capture, lookup);
-	*ret = (struct ss_frame_record){ .module = SS_ID_NONE,
-					 .flags = frame->flags,
-					 .value = frame->pc,
-					 .area = area ? ss_area_label(area) : NULL,
-					 .process = process->handle };
-	/* Reading takes time: do not do it while a late thread may stop. */
-	if (is_jit(module, area) && !process->sampler.late)
-		ss_recorder_perf_map_find(&process->perf_map, process->target,
-					  process->now_ns);
-	if (!module)
-		return true;
-	const struct ss_module_entry *tracked =
-		ss_module_set_find(&process->modules, module);
-	if (!tracked)
-		return false;
-	ret->module = process->handles.items[tracked->id];
-	ret->value -= process->unwinder->modules.items[tracked->id].bias;
-	return ret->module != SS_ID_NONE;
-}
-
-static uint32_t write_stack(struct ss_recorder_process *process,
-			    const struct ss_capture *capture,
-			    const struct ss_unwound *unwound,
-			    const struct ss_unwound_stack *stack, const char *reason)
-{
-	process->frames.count = 0;
-	for (size_t i = 0; i < stack->count; i++) {
-		struct ss_frame_record *frame = ss_vector_push(&process->frames);
-		if (!frame)
-			return SS_ID_NONE;
-		if (!place_frame(process, capture, unwound, &stack->frames[i], frame))
-			return ss_writer_stack(process->writer, NULL, 0,
-					       SS_END_UNREADABLE, changed_text);
-	}
-	return ss_writer_stack(process->writer, process->frames.items,
-			       process->frames.count, stack->end, reason);
-}
-
-/* The number of a thread's stack. Threads share stacks, except those that end early
-   with a reason. */
-static uint32_t stack_of(struct ss_recorder_process *process,
-			 const struct ss_capture *capture,
-			 const struct ss_unwound *unwound, size_t index)
-{
-	const struct ss_unwound_thread *thread = &unwound->threads.items[index];
-	const struct ss_unwound_stack *stack = &unwound->stacks.items[thread->stack];
-	const char *reason = capture->threads.items[index].reason;
-	uint32_t *slot = &process->stacks.items[thread->stack];
-
-	reason = reason ? reason : thread->reason;
-	if (reason)
-		return write_stack(process, capture, unwound, stack, reason);
-	if (*slot == SS_ID_NONE)
-		*slot = write_stack(process, capture, unwound, stack, NULL);
-	return *slot;
-}
-
 /* The unwound stacks of a capture. */
 struct result {
 	const struct ss_capture *capture;
@@ -609,7 +511,6 @@ static bool lacks_functions(const struct ss_recorder_process *process,
 static bool take_thread(struct ss_recorder_process *process, const struct result *result,
 			size_t index)
 {
-	static const struct ss_unwound_stack none = { .end = SS_END_UNREADABLE };
 	const struct ss_capture_thread *captured = &result->capture->threads.items[index];
 	struct ss_sampled_thread *sampled =
 		ss_thread_list_find(&process->sampler.threads, captured->tid);
@@ -630,15 +531,13 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 	bool stopped = captured->stopped_ns > 0;
 	if (unusable) {
 		ss_thread_reject(sampled, false); /* the next tick may succeed */
-		thread->stack =
-			write_stack(process, result->capture, result->unwound, &none,
-				    result->stale ? changed_text : unverified_text);
+		thread->stack = ss_recorder_no_stack(process, result->stale);
 	} else {
 		ss_thread_accept(sampled, stopped,
 				 result->unwound->stacks.items[stack].end ==
 					 SS_END_REGISTER);
-		thread->stack =
-			stack_of(process, result->capture, result->unwound, index);
+		thread->stack = ss_recorder_stack_of(process, result->capture,
+						     result->unwound, index);
 		if (is_unread(process, thread, captured,
 			      &result->unwound->stacks.items[stack], sampled->run_count))
 			ss_thread_reject(sampled, false);
@@ -664,12 +563,8 @@ static bool take_thread(struct ss_recorder_process *process, const struct result
 static struct ss_error *take_threads(struct ss_recorder_process *process,
 				     const struct result *result)
 {
-	size_t count = result->unwound->stacks.count;
-
-	if (!ss_vector_reserve(&process->stacks, count + 1))
+	if (!ss_recorder_stacks_begin(process, result->unwound->stacks.count))
 		return ss_error_no_memory();
-	for (size_t i = 0; i < count; i++)
-		process->stacks.items[i] = SS_ID_NONE;
 	for (size_t i = 0; i < result->capture->threads.count; i++) {
 		if (!take_thread(process, result, i))
 			return ss_error_no_memory();
@@ -846,23 +741,6 @@ static bool check_samples(struct ss_recorder_process *process,
 	return whole;
 }
 
-static void check_frames(struct ss_recorder_process *process,
-			 const struct ss_capture *capture,
-			 const struct ss_unwound *unwound, struct ss_frame_check *ret)
-{
-	ss_frame_check_begin(ret, &process->sampler, is_map_current(process));
-	for (size_t i = 0; i < capture->threads.count; i++) {
-		const struct ss_unwound_stack *stack =
-			&unwound->stacks.items[unwound->threads.items[i].stack];
-		ss_frame_check_begin_thread(ret, capture->threads.items[i].tid);
-		for (size_t f = 0; f < stack->count; f++) {
-			if (!stack->frames[f].call)
-				ss_frame_check_add_frame(ret, stack->frames[f].pc);
-		}
-		ss_frame_check_end_thread(ret);
-	}
-}
-
 static bool check_thread(void *data, pid_t tid)
 {
 	return ss_sampler_check(data, tid);
@@ -932,7 +810,7 @@ static struct ss_error *take_capture(struct ss_recorder_process *process,
 {
 	struct ss_sampler *sampler = &process->sampler;
 	struct result result = { .capture = tick->capture };
-	struct ss_frame_check check;
+	bool verified = false;
 	struct ss_error *error = NULL;
 
 	if (!track(process, tick))
@@ -956,8 +834,10 @@ static struct ss_error *take_capture(struct ss_recorder_process *process,
 	sampler->by_kernel = process->feed && !process->plan;
 	if (process->feed && !ss_load_feed_read(process->feed))
 		return ss_error_no_memory();
-	check_frames(process, tick->capture, result.unwound, &check);
-	error = ss_sampler_confirm(sampler, check.result, tick, &result.stale);
+	enum ss_mapping_check mapping =
+		ss_recorder_check_frames(process, tick->capture, result.unwound,
+					 is_map_current(process), &verified);
+	error = ss_sampler_confirm(sampler, mapping, tick, &result.stale);
 	if (error || tick->change == SS_ADDRESS_SPACE_ENDED)
 		return error;
 	if (process->feed && !ss_load_feed_read(process->feed))
@@ -967,8 +847,7 @@ static struct ss_error *take_capture(struct ss_recorder_process *process,
 		return ss_error_no_memory();
 	result.last = last || sampler->late; /* the recording thread must end first */
 	result.again = !result.last && first_plan;
-	*again = !result.last &&
-		 (result.stale || !check.verified || !whole || first_plan);
+	*again = !result.last && (result.stale || !verified || !whole || first_plan);
 	return take_threads(process, &result);
 }
 

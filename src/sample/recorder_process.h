@@ -10,7 +10,6 @@
 #include "data/recording_writer.h"
 #include "sample/access.h"
 #include "sample/module_loads.h"
-#include "sample/perf_map.h"
 #include "sample/recorder_waits.h"
 #include "sample/sampler.h"
 #include "sample/unwinder.h"
@@ -37,6 +36,16 @@ struct ss_recorder_thread {
 	uint64_t unread_ns;
 	uint64_t unread_count; /* its run count then */
 	uint32_t place;	       /* index of its sample in last + 1; 0: it is not in it */
+};
+
+/*
+ * The names of code that a JIT compiler made in a recorded process: its perf map is
+ * copied to the recording, and the report looks names up. Nothing is interpreted here.
+ */
+struct ss_recorder_perf_map {
+	struct ss_perf_map_file map; /* file NULL: not found yet */
+	bool has_jit_frames;	     /* a recorded frame is in no module */
+	uint64_t searched_ns;	     /* CLOCK_MONOTONIC */
 };
 
 struct ss_recorder_process {
@@ -128,12 +137,42 @@ void ss_recorder_process_renumber(struct ss_recorder_process *process,
 				  const struct ss_sample_record **next);
 
 /*
- * All processes of a recording and what they share: the arena for stacks and the
- * unwinder.
+ * Its stacks (recorder_stacks.c).
  */
 
+/* Writes the map of a process, if it has one. Errors: those of ss_writer_perf_map(). */
+struct ss_error *ss_recorder_perf_map_write(struct ss_recorder_perf_map *perf_map,
+					    struct ss_target *target,
+					    struct ss_writer *writer, uint32_t process);
+
+void ss_recorder_perf_map_deinit(struct ss_recorder_perf_map *perf_map);
+
+/* Before stacks of a capture are written, of which there are count. False: no memory. */
+bool ss_recorder_stacks_begin(struct ss_recorder_process *process, size_t count);
+
+/* The number of a thread's stack. Threads share stacks, except those that end early with a reason.
+   SS_ID_NONE: no memory. */
+uint32_t ss_recorder_stack_of(struct ss_recorder_process *process,
+			      const struct ss_capture *capture,
+			      const struct ss_unwound *unwound, size_t index);
+
+/* That of a stack without frames, since modules have changed (stale), or the thread has run. */
+uint32_t ss_recorder_no_stack(struct ss_recorder_process *process, bool stale);
+
 /*
- * The processes of a recording: the first one and its descendants.
+ * Checks that the frames of a capture lie in the modules that the sampler assigned to them. current:
+ * the kernel reports mappings of code, and has reported none since the memory map was read; then
+ * frames in its areas are not checked. Returns the worst result for areas that were not verified.
+ * Even SAME does not verify them: it was read after the thread may have run. *verified: all areas
+ * of all threads were.
+ */
+enum ss_mapping_check ss_recorder_check_frames(struct ss_recorder_process *process,
+					       const struct ss_capture *capture,
+					       const struct ss_unwound *unwound,
+					       bool current, bool *verified);
+
+/*
+ * The processes of a recording (recorder_processes.c): the first one and its descendants.
  */
 
 struct ss_family {
@@ -158,6 +197,7 @@ typedef bool ss_family_adopt(void *data, struct ss_target *target);
 bool ss_family_search(struct ss_family *family, uint64_t now_ns, ss_family_adopt *adopt,
 		      void *data);
 
+/* All of them and what they share: the arena for stacks and the unwinder. */
 struct ss_processes {
 	SS_VECTOR(struct ss_recorder_process *) items;
 	struct ss_family family;

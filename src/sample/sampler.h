@@ -3,7 +3,7 @@
  * its last capture is skipped; a blocked thread that has run is read without stopping it;
  * a running thread is stopped for as long as it takes to copy its own stack. A blocked
  * thread whose stack cannot be unwound without a register that only a stop provides is
- * stopped once, at the caller's request (see thread_state.h).
+ * stopped once, at the caller's request (see thread_list.h).
  *
  * Where the kernel samples the CPUs (process/cpu_clock.h), no running thread is stopped either:
  * one that was on a CPU at the tick has the stack of that moment, and one that waits for a CPU
@@ -116,7 +116,7 @@ void ss_sampler_deinit(struct ss_sampler *sampler);
 /*
  * Captures the threads that have run. The caller must accept or reject each thread of the
  * capture (ss_thread_accept(), ss_thread_reject()), or discard the tick. Mappings may
- * have changed meanwhile, see frame_check.h. Errors: NO_MEMORY, DENIED, TRACED, SYSTEM.
+ * have changed meanwhile, see ss_recorder_check_frames(). Errors: NO_MEMORY, DENIED, TRACED, SYSTEM.
  * The end of the process is a change, not an error.
  */
 struct ss_error *ss_sampler_tick(struct ss_sampler *sampler, struct ss_tick *ret);

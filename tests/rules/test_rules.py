@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 import rules
 
@@ -15,10 +16,10 @@ BUILD = os.environ["BUILD"]
 
 OVER_SOURCES = [rules.check_rooms, rules.check_includes, rules.check_folders,
                 rules.check_third_party,
-                rules.check_processor, rules.check_host, rules.check_proc_paths, rules.check_include_cycles]
+                rules.check_processor, rules.check_host, rules.check_proc_paths, rules.check_include_cycles, rules.check_users]
 OVER_OBJECTS = [rules.check_process_calls, rules.check_forks, rules.check_frozen, rules.check_frozen_calls,
                 rules.check_manners,
-                rules.check_texts, rules.check_globals, rules.check_names]
+                rules.check_texts, rules.check_globals, rules.check_names, rules.check_circles]
 
 
 class ThisTree(unittest.TestCase):
@@ -286,6 +287,39 @@ class BadTrees(unittest.TestCase):
         self.accept(rules.check_include_cycles, {
             "base/a.h": '#include "base/b.h"\n', "base/b.h": "",
             "base/b.c": '#include "base/a.h"\n#include "base/b.h"\n'})
+
+    def test_users(self):
+        header = {"base/a.h": "", "base/a.c": '#include "base/a.h"\n',
+                  "base/b.c": '#include "base/a.h"\n'}
+        self.complain(rules.check_users, header, "base/a.h: only base/b.c uses it")
+        self.accept(rules.check_users, {**header, "base/c.c": '#include "base/a.h"\n'})
+        self.accept(rules.check_users,
+                    {**header, "../tests/unit/test_a.c": '#include "base/a.h"\n'})
+
+    def test_the_lists_shrink(self):
+        """What is in order by now is not in the lists of what is not."""
+        tree = rules.Tree(SOURCE, [os.path.join(BUILD, "CMakeFiles", name + ".dir", "src")
+                                   for name in ("ss_objects", "ss_tool_objects", "stacksnap")])
+        with unittest.mock.patch.multiple(rules, ONE_USER={}, ONE_USER_YET=set(), CIRCLES_YET=[]):
+            users = {complaint.split(":")[0] for complaint in rules.check_users(tree)}
+            circles = rules.check_circles(tree)
+        self.assertEqual((rules.ONE_USER.keys() | rules.ONE_USER_YET) - users, set())
+        self.assertLessEqual(len(rules.ONE_USER), 10)
+        self.assertGreaterEqual(len(circles), len(rules.CIRCLES_YET))
+
+    def test_circles(self):
+        """Of two files, and of three; a table of functions that refers back is none."""
+        call = "void ss_%s(void);\nvoid ss_%s(void) { ss_%s(); }\n"
+        self.complain(rules.check_circles, {"base/a.c": call % ("b", "a", "b"),
+                                            "data/b.c": call % ("a", "b", "a")},
+                      "base/a.c, data/b.c")
+        self.complain(rules.check_circles, {"base/a.c": call % ("b", "a", "b"),
+                                            "base/b.c": call % ("c", "b", "c"),
+                                            "base/c.c": call % ("a", "c", "a")},
+                      "base/a.c, base/b.c, base/c.c")
+        self.accept(rules.check_circles, {
+            "base/a.c": "extern const int ss_b;\nconst int *ss_a(void) { return &ss_b; }\n",
+            "base/b.c": "void ss_a(void);\nconst int ss_b = 1;\nvoid ss_f(void) { ss_a(); }\n"})
 
 
 if __name__ == "__main__":

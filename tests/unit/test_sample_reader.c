@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "process/bpf.h"
 #include "process/sample_reader.h"
 #include "data/gather_plan.h"
 
