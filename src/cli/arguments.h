@@ -6,6 +6,7 @@
 
 #include <regex.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -61,5 +62,13 @@ void ss_argument_add(const char **slot, const char *text);
 /* A POSIX extended regular expression. False: text is none; why says so. */
 enum { SS_REGEX_WHY_MAX = 200 };
 bool ss_regex_compile(const char *text, regex_t *ret, char why[SS_REGEX_WHY_MAX]);
+
+enum ss_color { SS_COLOR_AUTO = 0, SS_COLOR_ALWAYS, SS_COLOR_NEVER };
+
+/* The value of --color. Exits with EX_USAGE if it is invalid. */
+enum ss_color ss_options_parse_color(const char *name);
+
+/* The values of --color; NULL after the last one. */
+const char *ss_options_color_name(size_t index);
 
 #endif

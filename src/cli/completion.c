@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/options.h"
+#include "cli/arguments.h"
 #include "report/format.h"
 #include "report/names.h"
 

@@ -117,26 +117,6 @@ static const struct ss_format *parse_format(enum ss_format_input input, const ch
 	return &ss_format_text;
 }
 
-static const char *const color_names[] = {
-	[SS_COLOR_AUTO] = "auto",
-	[SS_COLOR_ALWAYS] = "always",
-	[SS_COLOR_NEVER] = "never",
-};
-
-const char *ss_options_color_name(size_t index)
-{
-	return index < SS_ARRAY_SIZE(color_names) ? color_names[index] : NULL;
-}
-
-enum ss_color ss_options_parse_color(const char *name)
-{
-	for (size_t i = 0; i < SS_ARRAY_SIZE(color_names); i++) {
-		if (strcmp(color_names[i], name) == 0)
-			return (enum ss_color)i;
-	}
-	ss_usage_fail("--color: '%s' is not auto, always or never", name);
-}
-
 bool ss_options_want_color(const struct ss_common_options *options)
 {
 	if (options->color == SS_COLOR_AUTO)

@@ -60,8 +60,6 @@ void ss_row_source_deinit(struct ss_row_source *source);
  * a command lists the tables it offers as children, all with the same input.
  */
 
-enum ss_color { SS_COLOR_AUTO = 0, SS_COLOR_ALWAYS, SS_COLOR_NEVER };
-
 struct ss_common_options {
 	/* Set by the command before the options are parsed; options may change the input. */
 	enum ss_format_input input; /* what the command writes */
@@ -84,14 +82,8 @@ extern const struct argp ss_format_argp; /* --format, --color */
 extern const struct argp ss_common_argp; /* --output, --verbose */
 extern const struct argp ss_limits_argp; /* --max-frames, --max-stack */
 
-/* The value of --color. Exits with EX_USAGE if it is invalid. */
-enum ss_color ss_options_parse_color(const char *name);
-
 /* Whether text is written with colours. */
 bool ss_options_want_color(const struct ss_common_options *options);
-
-/* The values of --color; NULL after the last one. */
-const char *ss_options_color_name(size_t index);
 
 /* The options of commands that symbolize. */
 
