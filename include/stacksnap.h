@@ -788,7 +788,7 @@ struct ss_wait {
 	bool within_process;
 };
 
-/* Kinds of tasks. To add one: its name in data/snapshot.c, its words in report/wording.c, and
+/* Kinds of tasks. To add one: its name in data/snapshot.c, its words in report/names.c, and
    whoever finds the tasks of a process. */
 enum ss_task_kind {
 	SS_TASK_THREAD = 0, /* of the kernel */

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "cli/failure.h"
+#include "report/names.h"
 #include "report/text_frames.h"
 
 enum { TIDS_MAX = 8, END_COUNT = SS_END_RUNNABLE + 1 };

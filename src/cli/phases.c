@@ -26,17 +26,15 @@ void ss_phases_enter(struct ss_phases *phases, enum ss_phase phase)
 
 static void write_times(const struct ss_phases *phases, FILE *out)
 {
-	for (size_t i = 0; i < SS_PHASE_COUNT; i++) {
-		(void)fprintf(out, "%s%s ", i ? ", " : "", names[i]);
-		ss_quantity_write_time(phases->spent_ns[i], out);
-	}
+	for (size_t i = 0; i < SS_PHASE_COUNT; i++)
+		(void)fprintf(out, "%s%s %s", i ? ", " : "", names[i],
+			      ss_quantity_time(phases->spent_ns[i]).text);
 }
 
 static void write_copied(const struct ss_process *process, size_t threads, FILE *out)
 {
-	(void)fputs("copied ", out);
-	ss_quantity_write_size(process->copied_bytes, out);
-	(void)fprintf(out, " of the stacks of %zu thread%s, %u stopped", threads,
+	(void)fprintf(out, "copied %s of the stacks of %zu thread%s, %u stopped",
+		      ss_quantity_size(process->copied_bytes).text, threads,
 		      threads == 1 ? "" : "s", process->threads_stopped);
 }
 

@@ -23,11 +23,10 @@ static void write_counts(const struct ss_recorder_summary *s, FILE *out)
 		       { s->stacks, "stack" } };
 
 	(void)fprintf(out, "%.1f s, ", (double)s->duration_ns / second);
-	for (size_t i = 0; i < SS_ARRAY_SIZE(counts); i++) {
-		ss_quantity_write_things(counts[i].count, counts[i].thing, out);
-		(void)fputs(", ", out);
-	}
-	ss_quantity_write_size(s->size, out);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(counts); i++)
+		(void)fprintf(out, "%s, ",
+			      ss_quantity_things(counts[i].count, counts[i].thing).text);
+	(void)fputs_unlocked(ss_quantity_size(s->size).text, out);
 }
 
 static void clear_line(void)
@@ -61,9 +60,8 @@ void ss_record_report_progress(void *report, const struct ss_recorder_summary *s
 		return;
 	(void)fputs("\rrecording: ", out);
 	write_counts(summary, out);
-	(void)fputs(", ", out);
-	ss_quantity_write_things(summary->missed, "tick", out);
-	(void)fputs(" missed\x1b[K", out);
+	(void)fprintf(out, ", %s missed\x1b[K",
+		      ss_quantity_things(summary->missed, "tick").text);
 	if (fclose(out) == 0)
 		(void)!write(STDERR_FILENO, text, size); /* best effort */
 	free(text);
@@ -76,26 +74,23 @@ static void write_stops(const struct ss_recorder_summary *s, FILE *out)
 		(void)fputs("no thread was stopped", out);
 		return;
 	}
-	(void)fputs("threads were stopped ", out);
-	ss_quantity_write_things(s->thread_stops, "time", out);
-	(void)fputs(", for ", out);
-	ss_quantity_write_time(s->stopped_ns, out);
-	(void)fputs(" in total, ", out);
-	ss_quantity_write_time(s->stopped_ns / s->thread_stops, out);
-	(void)fputs(" each on average, ", out);
-	ss_quantity_write_time(s->stopped_max_ns, out);
-	(void)fputs(" at most", out);
+	(void)fprintf(out,
+		      "threads were stopped %s, for %s in total, %s each on average, %s "
+		      "at most",
+		      ss_quantity_things(s->thread_stops, "time").text,
+		      ss_quantity_time(s->stopped_ns).text,
+		      ss_quantity_time(s->stopped_ns / s->thread_stops).text,
+		      ss_quantity_time(s->stopped_max_ns).text);
 }
 
 /* The recording says so, too, in the stacks of these samples. */
 static void write_not_stopped(const struct ss_recorder_summary *s, FILE *out)
 {
-	(void)fputs("the recording thinned itself: ", out);
-	ss_quantity_write_things(s->not_stopped, "sample", out);
-	(void)fputs(" of running threads have no stack, since a thread is stopped for at "
-		    "most "
-		    "1 % of its time, and 5 ms at once",
-		    out);
+	(void)fprintf(out,
+		      "the recording thinned itself: %s of running threads have no "
+		      "stack, since a thread is stopped for at most 1 %% of its time, "
+		      "and 5 ms at once",
+		      ss_quantity_things(s->not_stopped, "sample").text);
 }
 
 static const char *hint(const struct ss_recorder_summary *s)
@@ -172,19 +167,17 @@ static void write_way(const struct ss_recorder_summary *s, FILE *out)
 
 static void write_ticks(const struct ss_recorder_summary *s, FILE *out)
 {
-	ss_quantity_write_things(s->ticks, "tick", out);
-	(void)fputs(", ", out);
-	ss_quantity_write_count(s->missed, out);
-	(void)fputs(" missed; the recorder's tables took ", out);
-	ss_quantity_write_size(s->memory, out);
+	(void)fprintf(out, "%s, %s missed; the recorder's tables took %s",
+		      ss_quantity_things(s->ticks, "tick").text,
+		      ss_quantity_count(s->missed).text,
+		      ss_quantity_size(s->memory).text);
 }
 
 /* Ticks that were lost because the unwinder failed. */
 static void write_losses(const struct ss_recorder_summary *s, FILE *out)
 {
-	(void)fprintf(out, "%s; ", s->loss);
-	ss_quantity_write_things(s->lost, "tick", out);
-	(void)fputs(" lost", out);
+	(void)fprintf(out, "%s; %s lost", s->loss,
+		      ss_quantity_things(s->lost, "tick").text);
 }
 
 static const char *end_text(enum ss_recording_end end)

@@ -59,24 +59,24 @@ static int diff_compare_frames(const struct ss_frame *a, const struct ss_frame *
 			   compare_numbers(a->area_offset, b->area_offset);
 }
 
-/* One thread of either side. */
+/* One task of either side. */
 struct entry {
 	const struct ss_diff_side *side;
-	const struct ss_task *thread;
+	const struct ss_task *task;
 	bool matched;
 };
 
 static const struct ss_frame *frame_of(const struct entry *entry, size_t from_outermost)
 {
-	size_t count = entry->thread->frame_count;
+	size_t count = entry->task->frame_count;
 
-	return ss_snapshot_frame(entry->side->snapshot, entry->thread,
+	return ss_snapshot_frame(entry->side->snapshot, entry->task,
 				 count - 1 - from_outermost);
 }
 
 static size_t count_common(const struct entry *a, const struct entry *b)
 {
-	size_t count = SS_MIN(a->thread->frame_count, b->thread->frame_count);
+	size_t count = SS_MIN(a->task->frame_count, b->task->frame_count);
 	size_t common = 0;
 
 	while (common < count &&
@@ -87,32 +87,40 @@ static size_t count_common(const struct entry *a, const struct entry *b)
 
 static int compare_stacks(const struct entry *a, const struct entry *b)
 {
-	size_t count = SS_MIN(a->thread->frame_count, b->thread->frame_count);
+	size_t count = SS_MIN(a->task->frame_count, b->task->frame_count);
 	size_t common = count_common(a, b);
 
 	if (common < count)
 		return diff_compare_frames(frame_of(a, common), frame_of(b, common));
-	return compare_numbers(a->thread->frame_count, b->thread->frame_count);
+	return compare_numbers(a->task->frame_count, b->task->frame_count);
 }
 
 /* Matching ---------------------------------------------------------------- */
 
 typedef int comparison(const void *a, const void *b);
 
-static int by_tid(const void *a, const void *b)
-{
-	const struct entry *x = a;
-	const struct entry *y = b;
-
-	return (x->thread->tid > y->thread->tid) - (x->thread->tid < y->thread->tid);
-}
-
 static int by_name(const void *a, const void *b)
 {
 	const struct entry *x = a;
 	const struct entry *y = b;
 
-	return strcmp(x->thread->name, y->thread->name);
+	return strcmp(x->task->name, y->task->name);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct entry *x = a;
+	const struct entry *y = b;
+
+	return compare_numbers(x->task->id, y->task->id);
+}
+
+/* A task of asyncio with another name is another one. */
+static int by_id_and_name(const void *a, const void *b)
+{
+	int order = by_id(a, b);
+
+	return order ? order : by_name(a, b);
 }
 
 static int by_name_and_stack(const void *a, const void *b)
@@ -124,6 +132,7 @@ static int by_name_and_stack(const void *a, const void *b)
 
 struct matching {
 	struct ss_diff *diff;
+	const struct ss_diff *threads; /* NULL: these are matched */
 	const struct ss_diff_input *input;
 	struct entry *before;
 	struct entry *after;
@@ -137,26 +146,56 @@ static void matching_deinit(struct matching *matching)
 	free(matching->after);
 }
 
-static struct entry *list(const struct ss_diff_side *side, size_t *ret_count)
+static struct entry *list(const struct ss_diff_side *side, enum ss_task_kind kind,
+			  size_t *ret_count)
 {
-	size_t count = ss_snapshot_task_count(side->snapshot, SS_TASK_THREAD);
+	size_t count = ss_snapshot_task_count(side->snapshot, kind);
 	struct entry *entries = calloc(count + 1, sizeof(*entries));
 
 	*ret_count = count;
 	for (size_t i = 0; entries && i < count; i++)
-		entries[i] = (struct entry){ .side = side,
-					     .thread = ss_snapshot_task(
-						     side->snapshot, SS_TASK_THREAD, i) };
+		entries[i] = (struct entry){
+			.side = side, .task = ss_snapshot_task(side->snapshot, kind, i)
+		};
 	return entries;
 }
 
-static const struct ss_wait *wait_of(const struct ss_diff_side *side,
-				     const struct ss_task *thread)
+static size_t index_of(const struct entry *entry)
 {
-	size_t index =
-		(size_t)(thread - ss_snapshot_task(side->snapshot, SS_TASK_THREAD, 0));
+	return (size_t)(entry->task -
+			ss_snapshot_task(entry->side->snapshot, entry->task->kind, 0));
+}
 
-	return side->waits ? side->waits[index] : thread->wait;
+static bool is_thread_unchanged(const struct ss_diff *threads, pid_t tid)
+{
+	for (size_t i = 0; i < threads->count; i++) {
+		if (threads->items[i].after && threads->items[i].after->tid == tid)
+			return threads->items[i].change == SS_UNCHANGED;
+	}
+	return false;
+}
+
+/* What a task of asyncio does besides being in its coroutines. */
+static bool does_same(const struct matching *matching, const struct ss_task *before,
+		      const struct ss_task *after)
+{
+	const bool runs = after->status == SS_STATUS_RUNNING;
+
+	if ((before->status == SS_STATUS_RUNNING) != runs)
+		return false;
+	if (runs)
+		return before->tid == after->tid &&
+		       is_thread_unchanged(matching->threads, after->tid);
+	return !before->wait_reason || !after->wait_reason ||
+	       strcmp(before->wait_reason, after->wait_reason) == 0;
+}
+
+static bool is_unchanged(const struct matching *matching, const struct ss_task *before,
+			 const struct ss_task *after, size_t common)
+{
+	return common == before->frame_count && common == after->frame_count &&
+	       before->end == after->end && (common > 0 || after->end == SS_END_ROOT) &&
+	       (!matching->threads || does_same(matching, before, after));
 }
 
 static void add(struct matching *matching, const struct entry *before,
@@ -164,35 +203,31 @@ static void add(struct matching *matching, const struct entry *before,
 {
 	const struct ss_diff_input *input = matching->input;
 	const struct entry *shown = after ? after : before;
-	struct ss_thread_change change = {
-		.before = before ? before->thread : NULL,
-		.after = after ? after->thread : NULL,
-		.wait = wait_of(shown->side, shown->thread),
+	const bool thread = !matching->threads;
+	struct ss_task_change change = {
+		.before = before ? before->task : NULL,
+		.after = after ? after->task : NULL,
+		.wait = thread && shown->side->waits ?
+				shown->side->waits[index_of(shown)] :
+				shown->task->wait,
 		.change = before ? SS_GONE : SS_NEW,
 	};
 
 	if (before && after) {
 		change.common = count_common(before, after);
 		change.change =
-			change.common == before->thread->frame_count &&
-					change.common == after->thread->frame_count &&
-					before->thread->end == after->thread->end &&
-					(change.common > 0 ||
-					 after->thread->end == SS_END_ROOT) ?
+			is_unchanged(matching, before->task, after->task, change.common) ?
 				SS_UNCHANGED :
 				SS_MOVED;
 	}
-	change.class = ss_group_class_of(shown->thread->state, change.wait);
-	if (after && input->progress)
-		change.progress = ss_progress_thread(
-			input->progress,
-			(size_t)(after->thread - ss_snapshot_task(after->side->snapshot,
-								  SS_TASK_THREAD, 0)));
+	change.class = ss_group_class_of(shown->task->state, change.wait);
+	if (thread && after && input->progress)
+		change.progress = ss_progress_thread(input->progress, index_of(after));
 	matching->diff->counts[change.change]++;
 	matching->diff->items[matching->diff->count++] = change;
 }
 
-/* Matches the threads that are equal, each once. */
+/* Matches the tasks that are equal, each once. */
 static void match(struct matching *matching, comparison *compare)
 {
 	struct entry *before = matching->before;
@@ -227,18 +262,19 @@ static void add_rest(struct matching *matching)
 	}
 }
 
+/* Of one change, both are in the array of one snapshot. */
 static int compare_changes(const void *a, const void *b)
 {
-	const struct ss_thread_change *x = a;
-	const struct ss_thread_change *y = b;
-	const struct ss_task *t = x->after ? x->after : x->before;
-	const struct ss_task *u = y->after ? y->after : y->before;
+	const struct ss_task_change *x = a;
+	const struct ss_task_change *y = b;
+	const struct ss_task *t = ss_change_task(x);
+	const struct ss_task *u = ss_change_task(y);
 
 	if (x->change != y->change)
 		return x->change < y->change ? -1 : 1;
 	if (x->class != y->class)
 		return x->class < y->class ? -1 : 1;
-	return (t->tid > u->tid) - (t->tid < u->tid);
+	return (t > u) - (t < u);
 }
 
 static bool is_same_process(const struct ss_diff_input *input)
@@ -249,224 +285,64 @@ static bool is_same_process(const struct ss_diff_input *input)
 	return a->pid == b->pid && compare_texts(a->executable, b->executable) == 0;
 }
 
-struct ss_diff *ss_diff_new(const struct ss_diff_input *input)
+/* Why tasks of asyncio are not compared; or NULL. */
+static const char *find_problem(const struct ss_diff_input *input, bool same_process)
+{
+	const struct ss_task_coverage *before =
+		ss_snapshot_task_coverage(input->before.snapshot, SS_TASK_ASYNCIO);
+	const struct ss_task_coverage *after =
+		ss_snapshot_task_coverage(input->after.snapshot, SS_TASK_ASYNCIO);
+	const char *problem = after->problem ? after->problem : before->problem;
+
+	if (problem || (!before->known && !after->known))
+		return problem;
+	if (!same_process)
+		return "tasks of asyncio are not compared: the snapshots are of two "
+		       "processes";
+	if (before->known && after->known)
+		return NULL;
+	return before->known ? "tasks of asyncio are not compared: they were not read in "
+			       "the second snapshot" :
+			       "tasks of asyncio are not compared: they were not read in "
+			       "the first snapshot";
+}
+
+struct ss_diff *ss_diff_new(const struct ss_diff_input *input, enum ss_task_kind kind,
+			    const struct ss_diff *threads)
 {
 	_cleanup_(ss_diff_cleanup) struct ss_diff *diff = calloc(1, sizeof(*diff));
 	__attribute__((cleanup(matching_deinit))) struct matching matching = {
-		.diff = diff, .input = input
+		.diff = diff, .threads = threads, .input = input
 	};
 
 	if (!diff)
 		return NULL;
-	matching.before = list(&input->before, &matching.before_count);
-	matching.after = list(&input->after, &matching.after_count);
+	diff->kind = kind;
+	diff->same_process = is_same_process(input);
+	matching.before = list(&input->before, kind, &matching.before_count);
+	matching.after = list(&input->after, kind, &matching.after_count);
 	diff->items = calloc(matching.before_count + matching.after_count + 1,
 			     sizeof(*diff->items));
 	if (!matching.before || !matching.after || !diff->items)
 		return NULL;
-	diff->same_process = is_same_process(input);
-	if (diff->same_process) {
-		match(&matching, by_tid);
+	diff->problem = threads ? find_problem(input, diff->same_process) : NULL;
+	if (diff->problem)
+		return take_ptr(diff);
+	if (threads) {
+		match(&matching, by_id_and_name);
+	} else if (diff->same_process) {
+		match(&matching, by_id);
 	} else {
 		match(&matching, by_name_and_stack);
 		match(&matching, by_name);
 	}
 	add_rest(&matching);
+	/* cppcheck-suppress nullPointer; take_ptr() above returns */
 	qsort(diff->items, diff->count, sizeof(*diff->items), compare_changes);
 	return take_ptr(diff);
 }
 
 void ss_diff_free(struct ss_diff *diff)
-{
-	if (!diff)
-		return;
-	free(diff->items);
-	free(diff);
-}
-
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
-typedef const struct ss_task *task_pointer;
-
-static int compare_tasks(const struct ss_task *a, const struct ss_task *b)
-{
-	int order = COMPARE(a->id, b->id);
-
-	return order ? order : strcmp(a->name, b->name);
-}
-
-static int by_address(const void *a, const void *b)
-{
-	return compare_tasks(*(const task_pointer *)a, *(const task_pointer *)b);
-}
-
-/* NULL without memory. */
-static task_pointer *list_tasks(const struct ss_snapshot *snapshot)
-{
-	const size_t count = ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO);
-	task_pointer *tasks = calloc(count + 1, sizeof(task_pointer));
-
-	for (size_t i = 0; tasks && i < count; i++)
-		tasks[i] = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i);
-	if (tasks)
-		qsort(tasks, count, sizeof(task_pointer), by_address);
-	return tasks;
-}
-
-struct task_matching {
-	struct ss_task_diff *diff;
-	const struct ss_diff *threads;
-	const struct ss_snapshot *before;
-	const struct ss_snapshot *after;
-};
-
-static size_t count_task_common(const struct task_matching *matching,
-				const struct ss_task_change *change)
-{
-	const size_t before = change->before->frame_count;
-	const size_t after = change->after->frame_count;
-	size_t common = 0;
-
-	while (common < SS_MIN(before, after) &&
-	       diff_compare_frames(ss_snapshot_frame(matching->before, change->before,
-						     before - 1 - common),
-				   ss_snapshot_frame(matching->after, change->after,
-						     after - 1 - common)) == 0)
-		common++;
-	return common;
-}
-
-static bool is_thread_unchanged(const struct task_matching *matching, pid_t tid)
-{
-	for (size_t i = 0; i < matching->threads->count; i++) {
-		const struct ss_thread_change *change = &matching->threads->items[i];
-		if (change->after && change->after->tid == tid)
-			return change->change == SS_UNCHANGED;
-	}
-	return false;
-}
-
-static bool is_unchanged(const struct task_matching *matching,
-			 const struct ss_task_change *change)
-{
-	const struct ss_task *before = change->before;
-	const struct ss_task *after = change->after;
-	const bool was_running = before->status == SS_STATUS_RUNNING;
-	const bool is_running = after->status == SS_STATUS_RUNNING;
-
-	if (change->common < before->frame_count || change->common < after->frame_count ||
-	    was_running != is_running)
-		return false;
-	if (is_running)
-		return before->tid == after->tid &&
-		       is_thread_unchanged(matching, after->tid);
-	return !before->wait_reason || !after->wait_reason ||
-	       strcmp(before->wait_reason, after->wait_reason) == 0;
-}
-
-static void add_task_change(struct task_matching *matching, const struct ss_task *before,
-			    const struct ss_task *after)
-{
-	struct ss_task_diff *diff = matching->diff;
-	struct ss_task_change *change = &diff->items[diff->count++];
-
-	*change = (struct ss_task_change){ .before = before,
-					   .after = after,
-					   .change = before ? SS_GONE : SS_NEW };
-	if (before && after) {
-		change->common = count_task_common(matching, change);
-		change->change = is_unchanged(matching, change) ? SS_UNCHANGED : SS_MOVED;
-	}
-	diff->counts[change->change]++;
-}
-
-static void match_tasks(struct task_matching *matching, const task_pointer *before,
-			const task_pointer *after)
-{
-	const size_t before_count =
-		ss_snapshot_task_count(matching->before, SS_TASK_ASYNCIO);
-	const size_t after_count =
-		ss_snapshot_task_count(matching->after, SS_TASK_ASYNCIO);
-	size_t i = 0;
-	size_t k = 0;
-
-	while (i < before_count || k < after_count) {
-		int order = i == before_count ? 1 :
-			    k == after_count  ? -1 :
-						compare_tasks(before[i], after[k]);
-		add_task_change(matching, order <= 0 ? before[i] : NULL,
-				order >= 0 ? after[k] : NULL);
-		i += order <= 0;
-		k += order >= 0;
-	}
-}
-
-/* In a snapshot they are ascending by name. */
-static int compare_task_changes(const void *a, const void *b)
-{
-	const struct ss_task_change *x = a;
-	const struct ss_task_change *y = b;
-	int order = COMPARE(x->change, y->change);
-
-	if (order || (order = COMPARE(x->after, y->after)))
-		return order;
-	return COMPARE(x->before, y->before);
-}
-
-static const char *find_problem(const struct ss_snapshot *before,
-				const struct ss_snapshot *after, bool same_process)
-{
-	const char *problem = ss_snapshot_task_coverage(after, SS_TASK_ASYNCIO)->problem;
-
-	if (!problem)
-		problem = ss_snapshot_task_coverage(before, SS_TASK_ASYNCIO)->problem;
-	const bool known = ss_snapshot_task_coverage(before, SS_TASK_ASYNCIO)->known;
-	if (problem ||
-	    (!known && !ss_snapshot_task_coverage(after, SS_TASK_ASYNCIO)->known))
-		return problem;
-	if (!same_process)
-		return "tasks of asyncio are not compared: the snapshots are of two "
-		       "processes";
-	if (known && ss_snapshot_task_coverage(after, SS_TASK_ASYNCIO)->known)
-		return NULL;
-	return known ? "tasks of asyncio are not compared: they were not read in the "
-		       "second snapshot" :
-		       "tasks of asyncio are not compared: they were not read in the "
-		       "first snapshot";
-}
-
-struct ss_task_diff *ss_task_diff_new(const struct ss_diff_input *input,
-				      const struct ss_diff *threads)
-{
-	struct task_matching matching = { .diff = NULL,
-					  .threads = threads,
-					  .before = input->before.snapshot,
-					  .after = input->after.snapshot };
-	_cleanup_(ss_task_diff_cleanup) struct ss_task_diff *diff =
-		calloc(1, sizeof(*diff));
-	_cleanup_free_ task_pointer *before = list_tasks(matching.before);
-	_cleanup_free_ task_pointer *after = list_tasks(matching.after);
-
-	if (!diff || !before || !after)
-		return NULL;
-	diff->items = calloc(
-		ss_snapshot_task_count(matching.before, SS_TASK_ASYNCIO) +
-			ss_snapshot_task_count(matching.after, SS_TASK_ASYNCIO) + 1,
-		sizeof(*diff->items));
-	if (!diff->items)
-		return NULL;
-	diff->problem =
-		find_problem(matching.before, matching.after, threads->same_process);
-	if (diff->problem)
-		return take_ptr(diff);
-	matching.diff = diff;
-	match_tasks(&matching, before, after);
-	/* cppcheck-suppress nullPointer; take_ptr() above returns */
-	qsort(diff->items, diff->count, sizeof(*diff->items), compare_task_changes);
-	return take_ptr(diff);
-}
-
-void ss_task_diff_free(struct ss_task_diff *diff)
 {
 	if (!diff)
 		return;

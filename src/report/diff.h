@@ -1,5 +1,5 @@
 /*
- * Compares two snapshots thread by thread.
+ * Compares two snapshots task by task.
  */
 #ifndef SS_REPORT_DIFF_H
 #define SS_REPORT_DIFF_H
@@ -34,61 +34,46 @@ enum ss_change {
 /* "unchanged", "moved", "new", "gone". */
 const char *ss_change_name(enum ss_change change);
 
-struct ss_thread_change {
-	enum ss_change change;
-	const struct ss_task *before; /* NULL: new */
-	const struct ss_task *after;  /* NULL: gone */
-	const struct ss_wait *wait;   /* of after (GONE: of before), or NULL */
-	enum ss_group_class class;    /* by that wait and its state */
-	/* The outermost frames that are equal in both; of UNCHANGED all. */
-	size_t common;
-	const struct ss_thread_progress *progress; /* or NULL */
-};
-
-struct ss_diff {
-	struct ss_thread_change *items; /* unchanged ones first; then by class and tid */
-	size_t count;
-	size_t counts[SS_CHANGE_COUNT];
-	/* Threads are matched by tid; of two processes by name, equal stacks first. */
-	bool same_process;
-};
-
-/* NULL without memory. */
-struct ss_diff *ss_diff_new(const struct ss_diff_input *input);
-void ss_diff_free(struct ss_diff *diff);
-
-SS_DEFINE_CLEANUP(struct ss_diff, ss_diff, ss_diff_free)
-
-/*
- * Compares the tasks of asyncio of two snapshots of a process.
- */
-
 struct ss_task_change {
 	enum ss_change change;
 	const struct ss_task *before; /* NULL: new */
 	const struct ss_task *after;  /* NULL: gone */
-	/* The outermost frames that are equal in both; of UNCHANGED all */
+	const struct ss_wait *wait;   /* of after (GONE: of before), or NULL */
+	enum ss_group_class class;    /* of a thread, by that wait and its state */
+	/* The outermost frames that are equal in both; of UNCHANGED all. */
 	size_t common;
+	const struct ss_thread_progress *progress; /* of a thread, or NULL */
 };
 
-struct ss_task_diff {
-	struct ss_task_change *items; /* unchanged ones first; then by name */
+/* The task as it is, or was if it is gone. */
+static inline const struct ss_task *ss_change_task(const struct ss_task_change *change)
+{
+	return change->after ? change->after : change->before;
+}
+
+struct ss_diff {
+	enum ss_task_kind kind;
+	struct ss_task_change *items; /* unchanged ones first; then by class and as in a
+					 snapshot */
 	size_t count;
 	size_t counts[SS_CHANGE_COUNT];
+	bool same_process;
 	/* Why tasks are not compared: those of a snapshot are not known; or NULL */
 	const char *problem;
 };
 
 /*
- * Tasks are matched by name and address. Another task with the name of one that has ended may have
- * got its address: it cannot be told from that one. A task that runs in both snapshots is unchanged
- * if its thread is: threads has the changes of these. NULL without memory.
+ * Compares the threads, or the tasks of asyncio, of two snapshots. Threads are matched by tid; of
+ * two processes by name, equal stacks first. Tasks are matched by name and address. Another task with
+ * the name of one that has ended may have got its address: it cannot be told from that one. A task
+ * that runs in both snapshots is unchanged if its thread is: threads has the changes of these, and
+ * is NULL if these are compared. NULL without memory.
  */
-struct ss_task_diff *ss_task_diff_new(const struct ss_diff_input *input,
-				      const struct ss_diff *threads);
-void ss_task_diff_free(struct ss_task_diff *diff);
+struct ss_diff *ss_diff_new(const struct ss_diff_input *input, enum ss_task_kind kind,
+			    const struct ss_diff *threads);
+void ss_diff_free(struct ss_diff *diff);
 
-SS_DEFINE_CLEANUP(struct ss_task_diff, ss_task_diff, ss_task_diff_free)
+SS_DEFINE_CLEANUP(struct ss_diff, ss_diff, ss_diff_free)
 
 /*
  * Compares two sets of recordings in one profile: functions, stacks and threads.

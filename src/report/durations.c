@@ -108,7 +108,7 @@ void ss_duration_write(uint64_t ns, FILE *out)
 		(void)fprintf(out, "%" PRIu64 ".%03" PRIu64 " us", ns / NS_PER_US,
 			      ns % NS_PER_US);
 	else
-		ss_quantity_write_time(ns, out);
+		(void)fputs_unlocked(ss_quantity_time(ns).text, out);
 }
 
 void ss_durations_write_line(const struct ss_durations *durations, FILE *out)
@@ -152,22 +152,16 @@ struct ss_durations *ss_profile_durations(const struct ss_profile *profile)
 
 void ss_trace_write_totals(const struct ss_trace_summary *summary, FILE *out)
 {
-	ss_quantity_write_things(summary->hits, "hit", out);
-	(void)fputs(" counted by the kernel, ", out);
-	ss_quantity_write_count(summary->read, out);
-	(void)fputs(" read, ", out);
-	ss_quantity_write_count(summary->lost, out);
-	(void)fputs(" lost", out);
-	if (summary->skipped) {
-		(void)fputs(", ", out);
-		ss_quantity_write_count(summary->skipped, out);
-		(void)fputs(" not shown because of --every or --max-rate", out);
-	}
-	if (summary->unpaired) {
-		(void)fputs(", ", out);
-		ss_quantity_write_things(summary->unpaired, "return", out);
-		(void)fputs(" of calls from before", out);
-	}
+	(void)fprintf(out, "%s counted by the kernel, %s read, %s lost",
+		      ss_quantity_things(summary->hits, "hit").text,
+		      ss_quantity_count(summary->read).text,
+		      ss_quantity_count(summary->lost).text);
+	if (summary->skipped)
+		(void)fprintf(out, ", %s not shown because of --every or --max-rate",
+			      ss_quantity_count(summary->skipped).text);
+	if (summary->unpaired)
+		(void)fprintf(out, ", %s of calls from before",
+			      ss_quantity_things(summary->unpaired, "return").text);
 	(void)fputc('\n', out);
 }
 

@@ -27,32 +27,38 @@ static void write_names(const char *process, const char *thread, FILE *out)
 
 /* Snapshots: equal stacks of threads of equal names are one line ------------------------ */
 
-struct thread_line {
-	const struct ss_task *thread; /* one of those with this stack */
+struct task_line {
+	const struct ss_task *task; /* one of those with this stack */
 	size_t count;
 	char *text; /* owned */
 };
 
+/* Goroutines have no names. */
+static const char *name_of(const struct ss_task *task)
+{
+	return task->kind == SS_TASK_GOROUTINE ? "goroutine" : task->name;
+}
+
 static int compare_threads(const void *a, const void *b)
 {
-	const struct ss_task *t = ((const struct thread_line *)a)->thread;
-	const struct ss_task *u = ((const struct thread_line *)b)->thread;
+	const struct ss_task *t = ((const struct task_line *)a)->task;
+	const struct ss_task *u = ((const struct task_line *)b)->task;
 
 	if (t->stack_id != u->stack_id)
 		return t->stack_id < u->stack_id ? -1 : 1;
 	if (t->end != u->end)
 		return t->end < u->end ? -1 : 1;
-	return strcmp(t->name, u->name);
+	return strcmp(name_of(t), name_of(u));
 }
 
 static int compare_texts(const void *a, const void *b)
 {
-	return strcmp(((const struct thread_line *)a)->text,
-		      ((const struct thread_line *)b)->text);
+	return strcmp(((const struct task_line *)a)->text,
+		      ((const struct task_line *)b)->text);
 }
 
 /* Sorts the lines and merges equal ones. Returns the new count. */
-static size_t merge(struct thread_line *lines, size_t count,
+static size_t merge(struct task_line *lines, size_t count,
 		    int (*compare)(const void *, const void *))
 {
 	size_t kept = 0;
@@ -69,11 +75,11 @@ static size_t merge(struct thread_line *lines, size_t count,
 	return kept;
 }
 
-static void write_thread_line(const struct ss_snapshot *snapshot,
-			      const struct ss_task *thread,
-			      const struct ss_format_options *options, FILE *out)
+static void write_task_line(const struct ss_snapshot *snapshot,
+			    const struct ss_task *thread,
+			    const struct ss_format_options *options, FILE *out)
 {
-	write_names(ss_snapshot_process(snapshot)->name, thread->name, out);
+	write_names(ss_snapshot_process(snapshot)->name, name_of(thread), out);
 	if (thread->end != SS_END_ROOT)
 		(void)fprintf(out, ";[%s]", ss_end_name(thread->end));
 	for (size_t i = thread->frame_count; i-- > 0;) {
@@ -93,21 +99,21 @@ static char *stack_text(const struct ss_snapshot *snapshot, const struct ss_task
 
 	if (!memory)
 		return NULL;
-	write_thread_line(snapshot, thread, options, memory);
+	write_task_line(snapshot, thread, options, memory);
 	if (fclose(memory) == 0)
 		return text;
 	free(text);
 	return NULL;
 }
 
-static struct ss_error *write_thread_lines(struct thread_line *lines, size_t *count,
-					   const struct ss_snapshot *snapshot,
-					   const struct ss_format_options *options,
-					   FILE *out)
+static struct ss_error *write_task_lines(struct task_line *lines, size_t *count,
+					 const struct ss_snapshot *snapshot,
+					 const struct ss_format_options *options,
+					 FILE *out)
 {
 	*count = merge(lines, *count, compare_threads);
 	for (size_t i = 0; i < *count; i++) {
-		lines[i].text = stack_text(snapshot, lines[i].thread, options);
+		lines[i].text = stack_text(snapshot, lines[i].task, options);
 		if (!lines[i].text)
 			return ss_error_no_memory();
 	}
@@ -117,46 +123,33 @@ static struct ss_error *write_thread_lines(struct thread_line *lines, size_t *co
 	return NULL;
 }
 
-/* Adds lines for groups of goroutines with stacks of their own, as if they were threads. */
-static size_t add_goroutines(const struct ss_goroutine_grouping *goroutines,
-			     struct ss_task *threads, struct thread_line *lines)
+/* Adds lines for tasks with stacks of their own. */
+static size_t add_lines(const struct ss_snapshot *snapshot, enum ss_task_kind kind,
+			struct task_line *lines)
 {
-	for (size_t i = 0; i < goroutines->own_count; i++) {
-		const struct ss_goroutine_group *group = &goroutines->groups[i];
-		const struct ss_task *first = *group->members;
-		threads[i] = (struct ss_task){
-			.name = "goroutine",
-			.stack_id = first->stack_id,
-			.frame_count = first->frame_count,
-			.end = first->end,
-		};
-		lines[i] = (struct thread_line){ .thread = &threads[i],
-						 .count = group->count };
+	const size_t count = ss_snapshot_task_count(snapshot, kind);
+	size_t added = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_task *task = ss_snapshot_task(snapshot, kind, i);
+		if (!task->on_thread)
+			lines[added++] = (struct task_line){ .task = task, .count = 1 };
 	}
-	return goroutines->own_count;
+	return added;
 }
 
 static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 				       const struct ss_format_options *options, FILE *out)
 {
-	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD);
-	_cleanup_(
-		ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *goroutines =
-		ss_goroutine_grouping_new(snapshot, true);
-	size_t more = goroutines ? goroutines->own_count : 0;
-	_cleanup_free_ struct thread_line *lines =
-		calloc(count + more + 1, sizeof(*lines));
-	_cleanup_free_ struct ss_task *threads = calloc(more + 1, sizeof(*threads));
+	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD) +
+		       ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE);
+	_cleanup_free_ struct task_line *lines = calloc(count + 1, sizeof(*lines));
 
-	if (!lines || !threads || !goroutines)
+	if (!lines)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < count; i++) {
-		lines[i].thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
-		lines[i].count = 1;
-	}
-	count += add_goroutines(goroutines, threads, lines + count);
-	struct ss_error *error =
-		write_thread_lines(lines, &count, snapshot, options, out);
+	count = add_lines(snapshot, SS_TASK_THREAD, lines);
+	count += add_lines(snapshot, SS_TASK_GOROUTINE, lines + count);
+	struct ss_error *error = write_task_lines(lines, &count, snapshot, options, out);
 	for (size_t i = 0; i < count; i++)
 		free(lines[i].text);
 	return error;

@@ -77,8 +77,8 @@ struct ss_error *ss_snapshot_write(const struct ss_snapshot *snapshot, const cha
 		.size = sizeof(options),
 		.all = flags & SS_WRITE_ALL,
 		.verbose = flags & SS_WRITE_VERBOSE,
-		.goroutine_groups = SS_FORMAT_TASK_GROUPS,
-		.task_groups = SS_FORMAT_TASK_GROUPS,
+		.groups = { [SS_TASK_GOROUTINE] = SS_FORMAT_TASK_GROUPS,
+			    [SS_TASK_ASYNCIO] = SS_FORMAT_TASK_GROUPS },
 		.problem = snapshot->problem,
 	};
 

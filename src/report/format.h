@@ -56,10 +56,9 @@ struct ss_format_options {
 	bool color;    /* text: use terminal colours */
 	bool no_group; /* text of a snapshot: do not merge equal stacks */
 	bool all;      /* text: idle threads, too */
-	/* text: how many groups of goroutines to show. 0: not those of several snapshots, in
-	   JSON, too */
-	size_t goroutine_groups;
-	size_t task_groups;  /* text: how many groups of asyncio's tasks to show */
+	/* text: how many groups of the tasks of a runtime to show. 0: not those of several
+	   snapshots, in JSON, too */
+	size_t groups[SS_TASK_KINDS];
 	size_t max_stack;    /* limit of the capture: bytes of each stack; 0: default */
 	const char *problem; /* one line: what went wrong in the analysis; or NULL */
 	/* recording: functions that wait, see ss_wait_table_added(); or NULL */

@@ -83,31 +83,36 @@ void ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot);
 bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot,
 			bool blocked);
 
-/* The same for several snapshots of a process, see ss_text_write_merged_goroutines(). */
-bool ss_json_merged_goroutines(struct ss_json *json, const struct ss_snapshots *snapshots,
-			       bool changes, const struct ss_format_options *options);
+/* Writes the members about the tasks of a runtime of several snapshots of a process, see
+   ss_text_write_merged_tasks(); null if none are known. False without memory. */
+bool ss_json_merged(struct ss_json *json, const struct ss_snapshots *snapshots,
+		    enum ss_task_kind kind, bool changes,
+		    const struct ss_format_options *options);
 
-/* Writes the members about tasks of asyncio of several snapshots. False without memory. */
-bool ss_json_merged_tasks(struct ss_json *json, const struct ss_snapshots *snapshots);
-
-/* The same of two, see ss_task_diff_new(). */
+/* Writes the changes of tasks of asyncio, see ss_diff_new(). False without memory. */
 struct ss_diff;
 bool ss_json_task_diff(struct ss_json *json, const struct ss_diff_input *input,
 		       const struct ss_diff *threads,
 		       const struct ss_format_options *options);
 
-/* Writes how many tasks one of them has. */
+/* Writes how many goroutines and tasks one of several snapshots has. */
 void ss_json_task_counts(struct ss_json *json, const struct ss_snapshot *snapshot);
 
-/* Writes how many goroutines one of them has. */
-void ss_json_goroutine_count(struct ss_json *json, const struct ss_snapshot *snapshot);
+/* Writes what tasks of a runtime do that do the same, and why their stacks end. */
+void ss_json_doing(struct ss_json *json, const struct ss_task *const *tasks,
+		   size_t count);
 
 /* Writes the members that identify a thread, and its state. */
 void ss_json_thread(struct ss_json *json, const struct ss_task *thread);
 
-/* Writes a frame that names its module: for documents with frames of several snapshots, which
-   number their modules differently. */
-void ss_json_plain_frame(struct ss_json *json, const struct ss_frame *frame);
+/* Writes a frame: numbered, with the index of its module; or with its path and build-id, for
+   documents with frames of several snapshots, which number their modules differently. */
+void ss_json_frame(struct ss_json *json, const struct ss_frame *frame, bool numbered);
+
+/* Writes the frames of a task; null if there is none. */
+void ss_json_frames(struct ss_json *json, const char *key,
+		    const struct ss_snapshot *snapshot, const struct ss_task *task,
+		    bool numbered);
 
 /* Writes the rows of these tables, which the HTML page has as well. */
 void ss_json_processes(struct ss_json *json, const struct ss_profile *profile);

@@ -91,7 +91,8 @@ void ss_json_threads(struct ss_json *json, const struct ss_profile *profile)
 		ss_json_unsigned(json, "process", t->process);
 		ss_json_signed(json, "tid", t->tid);
 		ss_json_text(json, "name", t->name);
-		ss_json_signed_if(json, "goroutine", t->goroutine, (int64_t)t->goroutine);
+		ss_json_signed_if(json, "goroutine", t->kind == SS_TASK_GOROUTINE,
+				  (int64_t)t->id);
 		ss_json_text(json, "task", t->task);
 		write_times(json, t);
 		ss_json_close(json, '}');

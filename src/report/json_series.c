@@ -22,28 +22,27 @@ static void write_captures(struct ss_json *json, const struct ss_snapshots *snap
 		ss_json_unsigned(json, "threads",
 				 ss_snapshot_task_count(snapshot, SS_TASK_THREAD));
 		ss_json_unsigned(json, "threads_unseen", process->threads_unseen);
-		ss_json_goroutine_count(json, snapshot);
 		ss_json_task_counts(json, snapshot);
 		ss_json_close(json, '}');
 	}
 	ss_json_close(json, ']');
 }
 
-static void write_threads(struct ss_json *json, const struct ss_merged_stack *stack)
+static void write_threads(struct ss_json *json, const struct ss_merged_group *stack)
 {
 	ss_json_open(json, "threads", '[');
-	for (size_t i = 0; i < stack->threads.count; i++) {
-		const struct ss_merged_thread *member = &stack->threads.items[i];
+	for (size_t i = 0; i < stack->members.count; i++) {
+		const struct ss_merged_member *member = &stack->members.items[i];
 		ss_json_open(json, NULL, '{');
-		ss_json_thread(json, member->thread);
+		ss_json_thread(json, member->task);
 		ss_json_unsigned(json, "snapshots", member->snapshots);
-		ss_json_wait(json, "wait", member->thread->wait);
+		ss_json_wait(json, "wait", member->task->wait);
 		ss_json_close(json, '}');
 	}
 	ss_json_close(json, ']');
 }
 
-static void write_states(struct ss_json *json, const struct ss_merged_stack *stack)
+static void write_states(struct ss_json *json, const struct ss_merged_group *stack)
 {
 	ss_json_open(json, "states", '{');
 	for (size_t state = 0; state < SS_ARRAY_SIZE(stack->states); state++) {
@@ -54,112 +53,113 @@ static void write_states(struct ss_json *json, const struct ss_merged_stack *sta
 	ss_json_close(json, '}');
 }
 
-void ss_json_plain_frame(struct ss_json *json, const struct ss_frame *frame)
-{
-	const struct ss_module *module = frame->module;
-
-	ss_json_open(json, NULL, '{');
-	ss_json_text(json, "symbol", frame->symbol);
-	ss_json_signed_if(json, "symbol_offset", frame->symbol && !frame->inlined,
-			  (int64_t)frame->symbol_offset);
-	ss_json_text(json, "file", frame->file);
-	ss_json_signed_if(json, "line", frame->line, frame->line);
-	ss_json_text(json, "kind", ss_frame_kind_name(frame->kind));
-	ss_json_bool(json, "inlined", frame->inlined);
-	ss_json_unsigned(json, "omitted", frame->omitted);
-	ss_json_text(json, "module", module ? module->path : NULL);
-	ss_json_text(json, "build_id", module ? module->build_id : NULL);
-	ss_json_hex_if(json, "lookup_offset", module, frame->lookup_offset);
-	ss_json_text(json, "area", frame->area);
-	ss_json_hex_if(json, "area_offset", frame->area, frame->area_offset);
-	ss_json_close(json, '}');
-}
-
 static void write_stack(struct ss_json *json, const struct ss_snapshot *snapshot,
-			const struct ss_merged_stack *stack)
+			const struct ss_merged_group *stack)
 {
-	const struct ss_task *thread =
-		ss_snapshot_task(snapshot, SS_TASK_THREAD, *stack->group->members);
+	const struct ss_task *thread = *stack->group->members;
 
 	ss_json_open(json, NULL, '{');
-	ss_json_unsigned(json, "snapshots", stack->snapshots);
+	ss_json_unsigned(json, "snapshots", stack->presence.snapshots);
 	ss_json_unsigned(json, "times", stack->times);
-	ss_json_unsigned(json, "last", stack->last);
+	ss_json_unsigned(json, "last", stack->presence.last);
 	write_states(json, stack);
 	ss_json_text(json, "end", ss_end_name(thread->end));
 	ss_json_text(json, "reason", thread->reason);
 	write_threads(json, stack);
-	ss_json_open(json, "frames", '[');
-	for (size_t i = 0; i < thread->frame_count; i++)
-		ss_json_plain_frame(json, ss_snapshot_frame(snapshot, thread, i));
-	ss_json_close(json, ']');
+	ss_json_frames(json, "frames", snapshot, thread, false);
 	ss_json_close(json, '}');
 }
 
-static void write_goroutine_group(struct ss_json *json,
-				  const struct ss_snapshots *snapshots,
-				  const struct ss_merged_goroutine *group, bool changes)
+/* What tasks do. Those that they wait for are named: numbers are of one snapshot. */
+static void write_doing(struct ss_json *json, const struct ss_snapshot *snapshot,
+			const struct ss_task *const *tasks, size_t count)
 {
-	const struct ss_snapshot *last = snapshots->items[group->presence.last];
-	const struct ss_task *first = group->members.items[0];
-	uint64_t longest = 0;
+	const struct ss_task *first = *tasks;
 
-	for (size_t i = 0; i < group->members.count; i++)
-		longest = SS_MAX(longest, group->members.items[i]->waiting_ns);
+	ss_json_doing(json, tasks, count);
+	if (first->kind != SS_TASK_ASYNCIO)
+		return;
+	ss_json_open(json, "awaited_names", '[');
+	for (size_t i = 0; i < first->awaited_count; i++)
+		ss_json_text(
+			json, NULL,
+			ss_snapshot_task(snapshot, first->kind, first->awaited[i])->name);
+	ss_json_close(json, ']');
+}
+
+static void write_group(struct ss_json *json, const struct ss_snapshots *snapshots,
+			const struct ss_merged_group *group, bool changes)
+{
+	const struct ss_presence *presence = &group->presence;
+	const struct ss_snapshot *last = snapshots->items[presence->last];
+	const struct ss_task *const *tasks =
+		(const struct ss_task *const *)group->tasks.items;
+	const bool named = tasks[0]->kind == SS_TASK_ASYNCIO;
+
 	ss_json_open(json, NULL, '{');
-	if (changes)
-		ss_json_text(json, "change", ss_merged_goroutine_change(group));
-	else
-		ss_presence_write_times(json, &group->presence);
-	ss_presence_write_counts(json, &group->presence);
+	if (changes) {
+		ss_json_text(json, "change", ss_merged_change(group));
+	} else {
+		ss_json_unsigned(json, "snapshots", presence->snapshots);
+		ss_json_unsigned(json, "last", presence->last);
+		ss_json_unsigned(json, "least", presence->least);
+		ss_json_unsigned(json, "most", presence->most);
+	}
+	ss_json_unsigned(json, "count_first", presence->before);
+	ss_json_unsigned(json, "count_last", presence->after);
 	ss_json_unsigned(json, "count_same", group->same);
-	ss_json_open(json, "ids", '[');
-	for (size_t i = 0; i < group->members.count; i++)
-		ss_json_unsigned(json, NULL, group->members.items[i]->id);
+	ss_json_open(json, named ? "names" : "ids", '[');
+	for (size_t i = 0; i < group->tasks.count; i++) {
+		if (named)
+			ss_json_text(json, NULL, tasks[i]->name);
+		else
+			ss_json_unsigned(json, NULL, tasks[i]->id);
+	}
 	ss_json_close(json, ']');
-	ss_json_text(json, "runtime", first->runtime);
-	ss_json_text(json, "status", ss_task_status_name(first->status));
-	ss_json_text(json, "wait_reason", first->wait_reason);
-	ss_json_signed_if(json, "waiting_ns", longest, (int64_t)longest);
-	ss_json_bool(json, "on_thread", first->on_thread);
-	ss_json_text(json, "end", ss_end_name(first->end));
-	ss_json_open(json, "frames", '[');
-	for (size_t i = 0; i < first->frame_count; i++)
-		ss_json_plain_frame(json, ss_snapshot_frame(last, first, i));
-	ss_json_close(json, ']');
+	write_doing(json, last, tasks, group->tasks.count);
+	ss_json_frames(json, "frames", last, tasks[0], false);
 	ss_json_close(json, '}');
 }
 
-void ss_json_goroutine_count(struct ss_json *json, const struct ss_snapshot *snapshot)
+void ss_json_task_counts(struct ss_json *json, const struct ss_snapshot *snapshot)
 {
-	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE);
+	const struct ss_task_coverage *coverage =
+		ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO);
+	size_t goroutines = ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE);
 
-	ss_json_signed_if(json, "goroutines", count, (int64_t)count);
+	ss_json_signed_if(json, "goroutines", goroutines, (int64_t)goroutines);
 	ss_json_unsigned(json, "goroutines_unread",
 			 ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE)->unread);
+	ss_json_unsigned(json, "tasks",
+			 ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO));
+	ss_json_unsigned(json, "tasks_changed", coverage->changed);
+	ss_json_unsigned(json, "tasks_unread", coverage->unread);
 }
 
-bool ss_json_merged_goroutines(struct ss_json *json, const struct ss_snapshots *snapshots,
-			       bool changes, const struct ss_format_options *options)
+bool ss_json_merged(struct ss_json *json, const struct ss_snapshots *snapshots,
+		    enum ss_task_kind kind, bool changes,
+		    const struct ss_format_options *options)
 {
-	_cleanup_(ss_merged_goroutines_cleanup) struct ss_merged_goroutines *merged =
-		ss_merged_goroutines_new(snapshots);
+	const bool goroutines = kind == SS_TASK_GOROUTINE;
+	const char *key = goroutines ? "goroutines" : "tasks";
+	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
+		ss_merged_new(snapshots, kind);
 
 	if (!merged)
 		return false;
-	bool wanted = options->goroutine_groups > 0;
-	const char *denial = changes ? ss_merged_goroutines_denial(merged) : NULL;
+	const bool wanted = options->groups[kind] > 0;
+	const char *denial = changes ? ss_merged_denial(merged) : NULL;
 	const char *problem = merged->problem ? merged->problem : denial;
 	if (merged->read == 0 || denial || !wanted) {
-		ss_json_null(json, "goroutines");
+		ss_json_null(json, key);
 	} else {
-		ss_json_open(json, "goroutines", '[');
+		ss_json_open(json, key, '[');
 		for (size_t i = 0; i < merged->count; i++)
-			write_goroutine_group(json, snapshots, &merged->items[i],
-					      changes);
+			write_group(json, snapshots, &merged->items[i], changes);
 		ss_json_close(json, ']');
 	}
-	ss_json_text(json, "goroutine_problem", wanted ? problem : NULL);
+	ss_json_text(json, goroutines ? "goroutines_problem" : "tasks_problem",
+		     wanted ? problem : NULL);
 	return true;
 }
 
@@ -167,7 +167,8 @@ struct ss_error *ss_json_write_series(const struct ss_snapshots *snapshots,
 				      const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_snapshot *last = snapshots->items[snapshots->count - 1];
-	_cleanup_(ss_merged_cleanup) struct ss_merged *merged = ss_merged_new(snapshots);
+	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
+		ss_merged_new(snapshots, SS_TASK_THREAD);
 	struct ss_json json = { .out = out };
 
 	if (!merged)
@@ -179,130 +180,17 @@ struct ss_error *ss_json_write_series(const struct ss_snapshots *snapshots,
 	write_captures(&json, snapshots);
 	ss_json_open(&json, "stacks", '[');
 	for (size_t i = 0; i < merged->count; i++)
-		write_stack(&json, snapshots->items[merged->items[i].last],
+		write_stack(&json, snapshots->items[merged->items[i].presence.last],
 			    &merged->items[i]);
 	ss_json_close(&json, ']');
-	if (!ss_json_merged_goroutines(&json, snapshots, false, options) ||
-	    !ss_json_merged_tasks(&json, snapshots))
+	if (!ss_json_merged(&json, snapshots, SS_TASK_GOROUTINE, false, options) ||
+	    !ss_json_merged(&json, snapshots, SS_TASK_ASYNCIO, false, options))
 		return ss_error_no_memory();
 	ss_json_deadlocks(&json, last);
 	ss_json_text(&json, "problem", options->problem);
 	ss_json_close(&json, '}');
 	(void)fputc_unlocked('\n', out);
 	return NULL;
-}
-
-/*
- * Tasks of asyncio in documents on several snapshots of a process.
- */
-
-void ss_json_task_counts(struct ss_json *json, const struct ss_snapshot *snapshot)
-{
-	ss_json_unsigned(json, "tasks",
-			 ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO));
-	ss_json_unsigned(json, "tasks_changed",
-			 ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->changed);
-	ss_json_unsigned(json, "tasks_unread",
-			 ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->unread);
-}
-
-static void write_task_frames(struct ss_json *json, const char *key,
-			      const struct ss_snapshot *snapshot,
-			      const struct ss_task *task)
-{
-	if (!task) {
-		ss_json_null(json, key);
-		return;
-	}
-	ss_json_open(json, key, '[');
-	for (size_t i = 0; i < task->frame_count; i++)
-		ss_json_plain_frame(json, ss_snapshot_frame(snapshot, task, i));
-	ss_json_close(json, ']');
-}
-
-/* What the task does, but its frames. */
-static void write_state(struct ss_json *json, const struct ss_snapshot *snapshot,
-			const struct ss_task *task)
-{
-	ss_json_text(json, "status", ss_task_status_name(task->status));
-	ss_json_signed_if(json, "loop_tid", task->tid, task->tid);
-	ss_json_text(json, "wait_reason", task->wait_reason);
-	ss_json_open(json, "awaited_names", '[');
-	for (size_t i = 0; i < task->awaited_count; i++)
-		ss_json_text(json, NULL,
-			     ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, task->awaited[i])
-				     ->name);
-	ss_json_close(json, ']');
-}
-
-static void write_group(struct ss_json *json, const struct ss_snapshots *snapshots,
-			const struct ss_merged_task *group)
-{
-	const struct ss_snapshot *last = snapshots->items[group->presence.last];
-
-	ss_json_open(json, NULL, '{');
-	ss_presence_write_times(json, &group->presence);
-	ss_presence_write_counts(json, &group->presence);
-	ss_json_open(json, "names", '[');
-	for (size_t i = 0; i < group->members.count; i++)
-		ss_json_text(json, NULL, group->members.items[i]->name);
-	ss_json_close(json, ']');
-	write_state(json, last, group->members.items[0]);
-	write_task_frames(json, "frames", last, group->members.items[0]);
-	ss_json_close(json, '}');
-}
-
-bool ss_json_merged_tasks(struct ss_json *json, const struct ss_snapshots *snapshots)
-{
-	_cleanup_(ss_merged_tasks_cleanup) struct ss_merged_tasks *merged =
-		ss_merged_tasks_new(snapshots);
-
-	if (!merged)
-		return false;
-	ss_json_open(json, "tasks", '[');
-	for (size_t i = 0; i < merged->count; i++)
-		write_group(json, snapshots, &merged->items[i]);
-	ss_json_close(json, ']');
-	ss_json_text(json, "tasks_problem", merged->problem);
-	return true;
-}
-
-static void write_task_change(struct ss_json *json, const struct ss_diff_input *input,
-			      const struct ss_task_change *change)
-{
-	const struct ss_task *before = change->before;
-	const struct ss_task *after = change->after;
-	const struct ss_task *task = after ? after : before;
-
-	ss_json_open(json, NULL, '{');
-	ss_json_text(json, "change", ss_change_name(change->change));
-	/* cppcheck-suppress ctunullpointer; a change has one of them at least */
-	ss_json_text(json, "name", task->name);
-	ss_json_hex(json, "address", task->id);
-	ss_json_text(json, "status_before",
-		     before ? ss_task_status_name(before->status) : NULL);
-	write_state(json, after ? input->after.snapshot : input->before.snapshot, task);
-	ss_json_unsigned(json, "common_frames", change->common);
-	write_task_frames(json, "frames_before", input->before.snapshot, before);
-	write_task_frames(json, "frames", input->after.snapshot, after);
-	ss_json_close(json, '}');
-}
-
-bool ss_json_task_diff(struct ss_json *json, const struct ss_diff_input *input,
-		       const struct ss_diff *threads,
-		       const struct ss_format_options *options)
-{
-	_cleanup_(ss_task_diff_cleanup) struct ss_task_diff *diff =
-		ss_task_diff_new(input, threads);
-
-	if (!diff)
-		return false;
-	ss_json_open(json, "tasks", '[');
-	for (size_t i = 0; i < diff->count; i++)
-		write_task_change(json, input, &diff->items[i]);
-	ss_json_close(json, ']');
-	ss_json_text(json, "tasks_problem", options->task_groups ? diff->problem : NULL);
-	return true;
 }
 
 /*
@@ -318,22 +206,8 @@ static void write_side(struct ss_json *json, const char *key,
 	ss_json_process(json, process);
 	ss_json_unsigned(json, "time_ns", process->time_ns);
 	ss_json_text(json, "file", side->file);
-	ss_json_goroutine_count(json, side->snapshot);
 	ss_json_task_counts(json, side->snapshot);
 	ss_json_close(json, '}');
-}
-
-static void write_frames(struct ss_json *json, const char *key,
-			 const struct ss_diff_side *side, const struct ss_task *thread)
-{
-	if (!thread) {
-		ss_json_null(json, key);
-		return;
-	}
-	ss_json_open(json, key, '[');
-	for (size_t i = 0; i < thread->frame_count; i++)
-		ss_json_plain_frame(json, ss_snapshot_frame(side->snapshot, thread, i));
-	ss_json_close(json, ']');
 }
 
 static void write_progress(struct ss_json *json,
@@ -352,7 +226,7 @@ static void write_progress(struct ss_json *json,
 }
 
 static void write_change(struct ss_json *json, const struct ss_diff_input *input,
-			 const struct ss_thread_change *change)
+			 const struct ss_task_change *change)
 {
 	const struct ss_task *before = change->before;
 	const struct ss_task *after = change->after;
@@ -360,22 +234,63 @@ static void write_change(struct ss_json *json, const struct ss_diff_input *input
 	ss_json_open(json, NULL, '{');
 	ss_json_text(json, "change", ss_change_name(change->change));
 	/* cppcheck-suppress ctunullpointer; a change has one of them at least */
-	ss_json_thread(json, after ? after : before);
+	ss_json_thread(json, ss_change_task(change));
 	ss_json_signed_if(json, "tid_before", before, before ? before->tid : 0);
 	ss_json_state(json, "state_before", before ? before->state : '?');
 	ss_json_bool(json, "blocked", change->class <= SS_GROUP_BLOCKED);
 	ss_json_unsigned(json, "common_frames", change->common);
 	write_progress(json, change->progress);
 	ss_json_wait(json, "wait", change->wait);
-	write_frames(json, "frames_before", &input->before, before);
-	write_frames(json, "frames", &input->after, after);
+	ss_json_frames(json, "frames_before", input->before.snapshot, before, false);
+	ss_json_frames(json, "frames", input->after.snapshot, after, false);
 	ss_json_close(json, '}');
+}
+
+static void write_task_change(struct ss_json *json, const struct ss_diff_input *input,
+			      const struct ss_task_change *change)
+{
+	const struct ss_task *before = change->before;
+	const struct ss_task *after = change->after;
+	const struct ss_task *task = ss_change_task(change);
+
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "change", ss_change_name(change->change));
+	/* cppcheck-suppress ctunullpointer; a change has one of them at least */
+	ss_json_text(json, "name", task->name);
+	ss_json_hex(json, "address", task->id);
+	ss_json_text(json, "status_before",
+		     before ? ss_task_status_name(before->status) : NULL);
+	write_doing(json, after ? input->after.snapshot : input->before.snapshot, &task,
+		    1);
+	ss_json_unsigned(json, "common_frames", change->common);
+	ss_json_frames(json, "frames_before", input->before.snapshot, before, false);
+	ss_json_frames(json, "frames", input->after.snapshot, after, false);
+	ss_json_close(json, '}');
+}
+
+bool ss_json_task_diff(struct ss_json *json, const struct ss_diff_input *input,
+		       const struct ss_diff *threads,
+		       const struct ss_format_options *options)
+{
+	_cleanup_(ss_diff_cleanup) struct ss_diff *diff =
+		ss_diff_new(input, SS_TASK_ASYNCIO, threads);
+
+	if (!diff)
+		return false;
+	ss_json_open(json, "tasks", '[');
+	for (size_t i = 0; i < diff->count; i++)
+		write_task_change(json, input, &diff->items[i]);
+	ss_json_close(json, ']');
+	ss_json_text(json, "tasks_problem",
+		     options->groups[SS_TASK_ASYNCIO] ? diff->problem : NULL);
+	return true;
 }
 
 struct ss_error *ss_json_write_diff(const struct ss_diff_input *input,
 				    const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_(ss_diff_cleanup) struct ss_diff *diff = ss_diff_new(input);
+	_cleanup_(ss_diff_cleanup) struct ss_diff *diff =
+		ss_diff_new(input, SS_TASK_THREAD, NULL);
 	const struct ss_snapshot *sides[] = { input->before.snapshot,
 					      input->after.snapshot };
 	const struct ss_snapshots both = { .items = sides,
@@ -396,7 +311,7 @@ struct ss_error *ss_json_write_diff(const struct ss_diff_input *input,
 	for (size_t i = 0; i < diff->count; i++)
 		write_change(&json, input, &diff->items[i]);
 	ss_json_close(&json, ']');
-	if (!ss_json_merged_goroutines(&json, &both, true, options) ||
+	if (!ss_json_merged(&json, &both, SS_TASK_GOROUTINE, true, options) ||
 	    !ss_json_task_diff(&json, input, diff, options))
 		return ss_error_no_memory();
 	ss_json_text(&json, "problem", options->problem);

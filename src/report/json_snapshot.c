@@ -27,16 +27,21 @@ static const char *source_name(enum ss_frame_source source)
 	return (size_t)source < SS_ARRAY_SIZE(names) ? names[source] : "unknown";
 }
 
-static void write_frame(struct ss_json *json, const struct ss_frame *frame)
+void ss_json_frame(struct ss_json *json, const struct ss_frame *frame, bool numbered)
 {
-	bool in_module = frame->module != NULL;
+	const struct ss_module *module = frame->module;
 	bool native = frame->kind == SS_FRAME_NATIVE;
 
 	ss_json_open(json, NULL, '{');
 	ss_json_text(json, "kind", ss_frame_kind_name(frame->kind));
 	ss_json_hex_if(json, "pc", native, frame->pc);
-	ss_json_signed_if(json, "module", in_module, frame->module_index);
-	ss_json_hex_if(json, "offset", in_module, frame->offset);
+	if (numbered) {
+		ss_json_signed_if(json, "module", module, frame->module_index);
+	} else {
+		ss_json_text(json, "module", module ? module->path : NULL);
+		ss_json_text(json, "build_id", module ? module->build_id : NULL);
+	}
+	ss_json_hex_if(json, "offset", module, frame->offset);
 	ss_json_text(json, "symbol", frame->symbol);
 	ss_json_signed_if(json, "symbol_offset",
 			  frame->symbol && !frame->inlined && native,
@@ -48,10 +53,24 @@ static void write_frame(struct ss_json *json, const struct ss_frame *frame)
 	ss_json_bool(json, "signal_frame", frame->signal_frame);
 	ss_json_unsigned(json, "omitted", frame->omitted);
 	ss_json_text(json, "source", source_name(frame->source));
-	ss_json_hex_if(json, "lookup_offset", in_module, frame->lookup_offset);
+	ss_json_hex_if(json, "lookup_offset", module, frame->lookup_offset);
 	ss_json_text(json, "area", frame->area);
 	ss_json_hex_if(json, "area_offset", frame->area, frame->area_offset);
 	ss_json_close(json, '}');
+}
+
+void ss_json_frames(struct ss_json *json, const char *key,
+		    const struct ss_snapshot *snapshot, const struct ss_task *task,
+		    bool numbered)
+{
+	if (!task) {
+		ss_json_null(json, key);
+		return;
+	}
+	ss_json_open(json, key, '[');
+	for (size_t i = 0; i < task->frame_count; i++)
+		ss_json_frame(json, ss_snapshot_frame(snapshot, task, i), numbered);
+	ss_json_close(json, ']');
 }
 
 static void write_frames(const struct ss_snapshot *snapshot, const struct ss_task *thread,
@@ -61,7 +80,7 @@ static void write_frames(const struct ss_snapshot *snapshot, const struct ss_tas
 
 	(void)options;
 	for (size_t i = 0; i < thread->frame_count; i++)
-		write_frame(&json, ss_snapshot_frame(snapshot, thread, i));
+		ss_json_frame(&json, ss_snapshot_frame(snapshot, thread, i), true);
 }
 
 /* An array of lines, or null. */
@@ -146,36 +165,44 @@ static void write_thread(struct ss_json *json, const struct ss_snapshot *snapsho
 	ss_json_close(json, '}');
 }
 
-static void write_goroutine_group(struct ss_json *json,
-				  const struct ss_snapshot *snapshot,
-				  const struct ss_goroutine_group *group)
+void ss_json_doing(struct ss_json *json, const struct ss_task *const *tasks, size_t count)
 {
-	const struct ss_task *first = *group->members;
+	const struct ss_task *first = *tasks;
+	const bool one = count == 1 || first->kind == SS_TASK_ASYNCIO;
 	uint64_t longest = 0;
 
-	for (size_t i = 0; i < group->count; i++)
-		longest = SS_MAX(longest, group->members[i]->waiting_ns);
+	for (size_t i = 0; i < count; i++)
+		longest = SS_MAX(longest, tasks[i]->waiting_ns);
+	ss_json_text(json, "runtime", first->runtime);
+	ss_json_text(json, "status", ss_task_status_name(first->status));
+	ss_json_text(json, "wait_reason", first->wait_reason);
+	ss_json_signed_if(json, "waiting_ns", longest, (int64_t)longest);
+	ss_json_signed_if(json, "tid", first->tid && one, first->tid);
+	ss_json_bool(json, "on_thread", first->on_thread);
+	ss_json_bool(json, "changed", first->changed);
+	ss_json_text(json, "lock_function", first->lock_function);
+	ss_json_text(json, "end", ss_end_name(first->end));
+	ss_json_text(json, "reason", first->reason);
+}
+
+static void write_task_stack(struct ss_json *json, const struct ss_snapshot *snapshot,
+			     const struct ss_task *task)
+{
+	ss_json_unsigned(json, "stack_id", task->stack_id);
+	ss_json_frames(json, "frames", snapshot, task, true);
+}
+
+static void write_group(struct ss_json *json, const struct ss_snapshot *snapshot,
+			const struct ss_group *group)
+{
 	ss_json_open(json, NULL, '{');
 	ss_json_unsigned(json, "count", group->count);
 	ss_json_open(json, "ids", '[');
 	for (size_t i = 0; i < group->count && (i == 0 || has_room(json)); i++)
 		ss_json_unsigned(json, NULL, group->members[i]->id);
 	ss_json_close(json, ']');
-	ss_json_text(json, "runtime", first->runtime);
-	ss_json_text(json, "status", ss_task_status_name(first->status));
-	ss_json_text(json, "wait_reason", first->wait_reason);
-	ss_json_signed_if(json, "waiting_ns", longest, (int64_t)longest);
-	ss_json_signed_if(json, "tid", first->tid && group->count == 1, first->tid);
-	ss_json_bool(json, "on_thread", first->on_thread);
-	ss_json_bool(json, "changed", first->changed);
-	ss_json_text(json, "lock_function", first->lock_function);
-	ss_json_text(json, "end", ss_end_name(first->end));
-	ss_json_text(json, "reason", first->reason);
-	ss_json_unsigned(json, "stack_id", first->stack_id);
-	ss_json_open(json, "frames", '[');
-	for (size_t i = 0; i < first->frame_count; i++)
-		write_frame(json, ss_snapshot_frame(snapshot, first, i));
-	ss_json_close(json, ']');
+	ss_json_doing(json, group->members, group->count);
+	write_task_stack(json, snapshot, *group->members);
 	ss_json_close(json, '}');
 }
 
@@ -183,27 +210,26 @@ static void write_goroutine_group(struct ss_json *json,
 bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot,
 			bool blocked)
 {
-	_cleanup_(ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *grouping =
-		ss_goroutine_grouping_new(snapshot, true);
+	const struct ss_task_coverage *coverage =
+		ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		ss_grouping_new(snapshot, SS_TASK_GOROUTINE, true);
 
 	if (!grouping)
 		return false;
-	if (ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE) == 0) {
+	if (grouping->count == 0) {
 		ss_json_null(json, "goroutines");
 	} else {
 		ss_json_open(json, "goroutines", '[');
 		for (size_t i = 0; i < grouping->count; i++) {
-			if ((!blocked || (*grouping->groups[i].members)->blocked) &&
-			    has_room(json))
-				write_goroutine_group(json, snapshot,
-						      &grouping->groups[i]);
+			const struct ss_group *group = &grouping->groups[i];
+			if ((!blocked || (*group->members)->blocked) && has_room(json))
+				write_group(json, snapshot, group);
 		}
 		ss_json_close(json, ']');
 	}
-	ss_json_unsigned(json, "goroutines_unread",
-			 ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE)->unread);
-	ss_json_text(json, "goroutine_problem",
-		     ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE)->problem);
+	ss_json_unsigned(json, "goroutines_unread", coverage->unread);
+	ss_json_text(json, "goroutines_problem", coverage->problem);
 	return true;
 }
 
@@ -213,38 +239,33 @@ static void write_task(struct ss_json *json, const struct ss_snapshot *snapshot,
 	ss_json_open(json, NULL, '{');
 	ss_json_text(json, "name", task->name);
 	ss_json_hex(json, "address", task->id);
-	ss_json_text(json, "status", ss_task_status_name(task->status));
-	ss_json_signed_if(json, "loop_tid", task->tid, task->tid);
-	ss_json_text(json, "wait_reason", task->wait_reason);
+	ss_json_doing(json, &task, 1);
 	ss_json_open(json, "awaited_tasks", '[');
 	for (size_t i = 0; i < task->awaited_count; i++)
 		ss_json_unsigned(json, NULL, task->awaited[i]);
 	ss_json_close(json, ']');
 	ss_json_bool(json, "awaits_all", task->awaited_count && task->awaits_all);
 	ss_json_signed_if(json, "cycle_next", task->in_cycle, (int64_t)task->cycle_next);
-	ss_json_unsigned(json, "stack_id", task->stack_id);
-	ss_json_open(json, "frames", '[');
-	for (size_t i = 0; i < task->frame_count; i++)
-		write_frame(json, ss_snapshot_frame(snapshot, task, i));
-	ss_json_close(json, ']');
+	write_task_stack(json, snapshot, task);
 	ss_json_close(json, '}');
 }
 
 void ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot)
 {
+	const struct ss_task_coverage *coverage =
+		ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO);
+	const size_t count = ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO);
+
 	ss_json_open(json, "tasks", '[');
-	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO); i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (has_room(json))
 			write_task(json, snapshot,
 				   ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i));
 	}
 	ss_json_close(json, ']');
-	ss_json_unsigned(json, "tasks_changed",
-			 ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->changed);
-	ss_json_unsigned(json, "tasks_unread",
-			 ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->unread);
-	ss_json_text(json, "tasks_problem",
-		     ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO)->problem);
+	ss_json_unsigned(json, "tasks_changed", coverage->changed);
+	ss_json_unsigned(json, "tasks_unread", coverage->unread);
+	ss_json_text(json, "tasks_problem", coverage->problem);
 }
 
 void ss_json_thread(struct ss_json *json, const struct ss_task *thread)

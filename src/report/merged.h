@@ -1,6 +1,6 @@
 /*
- * Merges the stacks of several snapshots of a process: which calls threads were in, and in
- * how many of the snapshots.
+ * Merges the tasks of one kind of several snapshots of a process: which calls they were in, and in
+ * how many of the snapshots. Two snapshots are compared in this way, too.
  */
 #ifndef SS_REPORT_MERGED_H
 #define SS_REPORT_MERGED_H
@@ -12,12 +12,9 @@
 #include "base/vector.h"
 #include "report/format.h"
 #include "report/group.h"
-#include "report/json.h"
+#include "report/names.h"
 
-/*
- * In how many of several snapshots a group is, and with how many members.
- */
-
+/* In how many of several snapshots a group is, and with how many members. */
 struct ss_presence {
 	size_t last;	  /* the last snapshot that has members, */
 	size_t snapshots; /* and how many have */
@@ -27,113 +24,65 @@ struct ss_presence {
 	size_t after;  /* and in the last one */
 };
 
-void ss_presence_write_times(struct ss_json *json, const struct ss_presence *presence);
-void ss_presence_write_counts(struct ss_json *json, const struct ss_presence *presence);
-
-struct ss_merged_thread {
+struct ss_merged_member {
 	const struct ss_task
-		*thread;  /* as in the last snapshot in which it has the stack */
-	size_t snapshots; /* in which it has the stack */
+		*task;	  /* as in the last snapshot in which it is in the group, */
+	size_t last;	  /* which is this one */
+	size_t snapshots; /* in which it is in the group */
+	bool first;	  /* also in the first one that was read */
 };
 
-/* A stack that threads had in at least one snapshot. */
-struct ss_merged_stack {
-	enum ss_group_class class;    /* the first of those that it had */
-	size_t last;		      /* the last snapshot that has it, */
-	const struct ss_group *group; /* and its group there */
-	size_t snapshots;	      /* that have it */
-	size_t times;		      /* threads that had it, summed over the snapshots */
-	size_t states[128];	      /* these by state */
-	SS_VECTOR(struct ss_merged_thread) threads;
+/* Tasks that had a stack, and did the same, in at least one snapshot. */
+struct ss_merged_group {
+	struct ss_presence presence;
+	enum ss_group_class class;	/* the first of those that it had */
+	const struct ss_group *group;	/* a group of the last snapshot that has it */
+	size_t times;			/* members, summed over the snapshots */
+	size_t states[SS_STATE_COUNTS]; /* these by state, of threads */
+	SS_VECTOR(struct ss_merged_member) members;
+	/* Those of the last snapshot that has some, in its order */
+	SS_VECTOR(const struct ss_task *) tasks;
+	size_t same; /* members in the first and the last snapshot */
 };
 
 struct ss_merged {
-	struct ss_merged_stack
-		*items; /* the class that comes first, then the most often */
+	enum ss_task_kind kind;
+	/* Goroutines on a thread come last. Threads: the class that comes first, then the most often;
+	   others: the largest first. */
+	struct ss_merged_group *items;
 	size_t count;
-	struct ss_grouping **groupings; /* by snapshot */
+	size_t own_count; /* without goroutines on a thread */
+	struct ss_grouping *
+		*groupings; /* owned, like the next one; by snapshot, or NULL */
 	size_t grouping_count;
-	size_t thread_count; /* different ones */
+	size_t thread_count; /* different threads */
+	/* Snapshots in which tasks of the kind are known. Others do not count. */
+	size_t read;
+	size_t first_read; /* the first of these, */
+	size_t last_read;  /* and the last one */
+	size_t changed; /* tasks: the most that ran while they were read, in a snapshot, */
+	size_t unread;	/* and the most that could not be read */
+	bool several;	/* a snapshot has goroutines of several runtimes of Go */
+	const char *problem; /* of the last snapshot that has one; or NULL */
 };
 
 /*
  * Stacks are equal if they have the same functions and end for the same reason: the places in
  * these functions do not count, so that a thread that runs in a loop has one stack. Stacks
- * of different threads that execute an interpreter are different. NULL without memory.
+ * of different threads that execute an interpreter are different, as are those of tasks of different
+ * event loops. NULL without memory.
  */
-struct ss_merged *ss_merged_new(const struct ss_snapshots *snapshots);
+struct ss_merged *ss_merged_new(const struct ss_snapshots *snapshots,
+				enum ss_task_kind kind);
 void ss_merged_free(struct ss_merged *merged);
 
 SS_DEFINE_CLEANUP(struct ss_merged, ss_merged, ss_merged_free)
 
-/*
- * Merges the tasks of asyncio of several snapshots of a process: how many of them did what, and in
- * how many of the snapshots.
- */
-
-/* Tasks of one event loop with the same coroutines that do the same; the lines do not count, as
-   for threads. */
-struct ss_merged_task {
-	struct ss_presence presence;
-	SS_VECTOR(const struct ss_task *) members; /* those of the last snapshot */
-};
-
-struct ss_merged_tasks {
-	struct ss_merged_task *items; /* the largest first */
-	size_t count;
-	size_t changed; /* tasks: the most that ran while they were read, in a snapshot */
-	size_t unread;	/* the most that could not be read */
-	const char *problem; /* of the last snapshot that has one; or NULL */
-};
-
-/* NULL without memory. */
-struct ss_merged_tasks *ss_merged_tasks_new(const struct ss_snapshots *snapshots);
-void ss_merged_tasks_free(struct ss_merged_tasks *merged);
-
-SS_DEFINE_CLEANUP(struct ss_merged_tasks, ss_merged_tasks, ss_merged_tasks_free)
-
-/*
- * Merges the goroutines of several snapshots of a Go program: how many of them did what, and in
- * how many of the snapshots. Two snapshots are compared in this way.
- */
-
-/* Goroutines with the same functions on their stacks that do the same, in Go's words; of one
-   runtime of Go, if a process has several. */
-struct ss_merged_goroutine {
-	struct ss_presence presence; /* in the snapshots that were read */
-	/* Those of the last snapshot, ascending by id */
-	SS_VECTOR(const struct ss_task *) members;
-	SS_VECTOR(uint64_t) first; /* the ids in the first snapshot, ascending */
-	size_t same; /* how many goroutines are in the first and the last one */
-};
-
-struct ss_merged_goroutines {
-	struct ss_merged_goroutine *items; /* the largest first */
-	size_t count;
-	size_t own_count; /* without those on a thread, which are behind the others */
-	/* Snapshots in which goroutines were read: a Go program always has one. Others do not
-	   count. */
-	size_t read;
-	size_t first_read; /* the first of these, */
-	size_t last_read;  /* and the last one */
-	size_t unread; /* goroutines: the most that could not be read in one of them */
-	bool several;  /* a snapshot has goroutines of several runtimes of Go */
-	const char *problem; /* of the last snapshot that has one; or NULL */
-};
-
-/* NULL without memory. */
-struct ss_merged_goroutines *
-ss_merged_goroutines_new(const struct ss_snapshots *snapshots);
-void ss_merged_goroutines_free(struct ss_merged_goroutines *merged);
-
 /* Why two snapshots are not compared: goroutines were read in one of them only; or NULL. */
-const char *ss_merged_goroutines_denial(const struct ss_merged_goroutines *merged);
-
-SS_DEFINE_CLEANUP(struct ss_merged_goroutines, ss_merged_goroutines,
-		  ss_merged_goroutines_free)
+const char *ss_merged_denial(const struct ss_merged *merged);
 
 /* What changed from the first to the last snapshot: "unchanged", "grown", "shrunk", "new" or
    "gone"; of a group that was there only in between "passing". */
-const char *ss_merged_goroutine_change(const struct ss_merged_goroutine *group);
+const char *ss_merged_change(const struct ss_merged_group *group);
 
 #endif

@@ -1,10 +1,13 @@
 /*
- * Names of thread states and of modes, on the command line and in every format.
+ * Words for states, for what tasks do, for why stacks end, and for modes, on the command line and in
+ * every format. Those for waits are in report/wait_text.h.
  */
 #ifndef SS_REPORT_NAMES_H
 #define SS_REPORT_NAMES_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 
 #include "stacksnap.h"
 
@@ -15,8 +18,26 @@
 /* The states of proc(5) that are shown, in this order, the most active first. */
 #define SS_STATE_LETTERS "RDSTtIZX"
 
+/* Letters of states are below. */
+enum { SS_STATE_COUNTS = 128 };
+
 /* "sleeping" of 'S'. Never NULL. */
 const char *ss_state_name(char state);
+
+/* "thread", "goroutine" or "task". */
+const char *ss_task_noun(enum ss_task_kind kind);
+
+/* What a task of a runtime does: "chan receive", or its status. */
+const char *ss_task_words(const struct ss_task *task);
+
+/* "truncated: the frame limit was reached"; "complete" for SS_END_ROOT. Never NULL. */
+const char *ss_end_text(enum ss_end end);
+
+/* Writes the remedy, if there is one: "; --max-stack=1024 copies more". max_stack is the
+   limit of the capture in bytes, 0: the default. mode: of the capture. stopped: whether a
+   thread that the text is about was stopped. */
+void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, bool stopped,
+			 size_t max_stack, FILE *out);
 
 /* "stop", "live", "no-stop", "auto". Never NULL. */
 const char *ss_mode_name(enum ss_mode mode);

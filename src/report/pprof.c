@@ -472,8 +472,8 @@ static bool put_sample(struct pprof *p, const struct key *key, const struct valu
 	ss_protobuf_numbers(&sample, SAMPLE_LOCATIONS, p->path.items, p->path.count);
 	ss_protobuf_numbers(&sample, SAMPLE_VALUES, numbers, count);
 	put_label(p, &sample, "thread", thread->name, 0);
-	if (thread->goroutine)
-		put_label(p, &sample, "goroutine", NULL, thread->goroutine);
+	if (thread->kind == SS_TASK_GOROUTINE)
+		put_label(p, &sample, "goroutine", NULL, thread->id);
 	else if (thread->task)
 		put_label(p, &sample, "task", thread->task, 0);
 	else

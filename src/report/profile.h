@@ -138,12 +138,12 @@ struct ss_profile_thread {
 	uint32_t process;
 	pid_t tid;
 	const char *name;
-	/* Not a thread, but a goroutine in a snapshot that is on none: its id, which tid has,
-	   too, if it fits; "goroutine (chan receive)" is its name */
-	uint64_t goroutine;
-	/* Likewise a task of asyncio: what it is called; it has no tid, and "task (waiting for
-	   Future)" is its name. Or NULL */
-	const char *task;
+	/* Not THREAD: a task of a runtime that is on no thread, in a snapshot. "goroutine (chan
+	   receive)" or "task (waiting for Future)" is its name; its id is as in struct ss_task,
+	   and that of a goroutine is its tid, too, if it fits. */
+	enum ss_task_kind kind;
+	uint64_t id;
+	const char *task; /* ASYNCIO: what it is called; or NULL */
 	/* Of a snapshot: what it waits for, of the last one; owned, or NULL */
 	struct ss_wait *wait;
 	SS_VECTOR(struct ss_profile_run) runs;
@@ -151,7 +151,7 @@ struct ss_profile_thread {
 
 static inline bool ss_profile_is_thread(const struct ss_profile_thread *thread)
 {
-	return !thread->goroutine && !thread->task;
+	return thread->kind == SS_TASK_THREAD;
 }
 
 /* What a thread of a snapshot waits for: an edge of the wait-for graph, from

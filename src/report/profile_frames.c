@@ -84,7 +84,8 @@ bool ss_profile_tasks_thread(struct ss_profile *profile,
 	thread->process = task->process;
 	thread->tid = task->tid;
 	thread->name = task->name;
-	thread->goroutine = task->task ? 0 : task->id;
+	thread->kind = task->kind;
+	thread->id = task->id;
 	thread->task = task->task;
 	profile->task_counts[task->kind]++;
 	*ret = *slot = (uint32_t)profile->threads.count - 1;

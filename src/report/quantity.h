@@ -5,25 +5,25 @@
 #define SS_REPORT_QUANTITY_H
 
 #include <stdint.h>
-#include <stdio.h>
+
+/* A number in words, for the arguments of a print function: ss_quantity_count(n).text */
+struct ss_quantity {
+	char text[64];
+};
 
 /* "49,990" */
-void ss_quantity_write_count(uint64_t count, FILE *out);
+struct ss_quantity ss_quantity_count(uint64_t count);
 
 /* "1 thread", "49,990 threads", "2 addresses" */
-void ss_quantity_write_things(uint64_t count, const char *thing, FILE *out);
+struct ss_quantity ss_quantity_things(uint64_t count, const char *thing);
 
 /* "0.041 ms", "1.20 ms", "3.40 s" */
-void ss_quantity_write_time(uint64_t time_ns, FILE *out);
+struct ss_quantity ss_quantity_time(uint64_t time_ns);
 
 /* "2026-11-21 11:45:06.047", local time. */
-void ss_quantity_write_date(uint64_t time_ns, FILE *out);
+struct ss_quantity ss_quantity_date(uint64_t time_ns);
 
 /* "512 bytes", "256 KiB", "1.5 MiB" */
-void ss_quantity_write_size(uint64_t size, FILE *out);
-
-/* The same two, right-aligned in a column of so many characters. */
-void ss_quantity_write_size_column(uint64_t size, int width, FILE *out);
-void ss_quantity_write_count_column(uint64_t count, int width, FILE *out);
+struct ss_quantity ss_quantity_size(uint64_t size);
 
 #endif

@@ -284,25 +284,31 @@ static void write_wait(struct ss_json *json, const struct rows *rows,
 	ss_json_signed(json, "owner_tid", wait ? wait->owner_tid : 0);
 }
 
-static void write_thread(struct rows *rows, const struct ss_snapshot *snapshot,
-			 const struct ss_task *thread, bool stuck)
+/* What a row of a thread has besides what struct ss_task says. */
+struct thread_values {
+	const char *stack;
+	uint64_t samples;
+	bool deadlock;
+	bool stuck;
+};
+
+static void write_thread(struct rows *rows, const struct ss_task *thread,
+			 const struct thread_values *values)
 {
 	struct ss_json json = { .out = rows->out };
 	const char state[] = { thread->state, '\0' };
-	char stack[HASH_SIZE];
 
-	add_stack(rows, snapshot, thread, stack);
 	begin_of_snapshot(&json, "threads", rows->id, rows->options->batch,
 			  rows->process->host, rows->process->pid);
 	ss_json_signed(&json, "tid", thread->tid);
 	write_text(&json, "thread", thread->name);
 	write_text(&json, "state", state);
 	write_text(&json, "end", ss_end_name(thread->end));
-	ss_json_text(&json, "stack", stack);
-	ss_json_unsigned(&json, "samples", 1);
+	ss_json_text(&json, "stack", values->stack);
+	ss_json_unsigned(&json, "samples", values->samples);
 	write_wait(&json, rows, thread);
-	ss_json_unsigned(&json, "deadlock", is_in_deadlock(snapshot, thread));
-	ss_json_unsigned(&json, "stuck", stuck);
+	ss_json_unsigned(&json, "deadlock", values->deadlock);
+	ss_json_unsigned(&json, "stuck", values->stuck);
 	end(&json);
 	rows->threads++;
 }
@@ -357,9 +363,17 @@ static struct ss_error *write_all(const struct ss_snapshot *snapshot,
 	     i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD) && !rows.failed; i++) {
 		const struct ss_thread_progress *moved =
 			progress ? ss_progress_thread(progress, i) : NULL;
-		write_thread(&rows, snapshot,
-			     ss_snapshot_task(snapshot, SS_TASK_THREAD, i),
-			     moved && (moved->stuck || moved->blocked));
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
+		char stack[HASH_SIZE];
+		add_stack(&rows, snapshot, thread, stack);
+		const struct thread_values values = {
+			.stack = stack,
+			.samples = 1,
+			.deadlock = is_in_deadlock(snapshot, thread),
+			.stuck = moved && (moved->stuck || moved->blocked),
+		};
+		write_thread(&rows, thread, &values);
 	}
 	if (rows.failed)
 		return ss_error_no_memory();
@@ -602,26 +616,20 @@ static void write_recorded_thread(struct thread_rows *t, const struct thread_row
 {
 	const struct ss_profile_thread *recorded =
 		&t->profile->threads.items[row->thread];
-	const struct rows *rows = &t->rows;
-	const struct ss_task thread = { .wait = find_wait(t, recorded, count) };
-	const char state[] = { (char)row->state, '\0' };
-	struct ss_json json = { .out = rows->out };
+	const struct ss_wait *wait = find_wait(t, recorded, count);
+	const struct ss_task thread = { .tid = recorded->tid,
+					.name = recorded->name,
+					.state = (char)row->state,
+					.end = count->end,
+					.wait = wait };
+	const struct thread_values values = {
+		.stack = row->stack,
+		.samples = count->samples,
+		.deadlock = wait && wait == recorded->wait &&
+			    t->order->in_cycle[row->thread],
+	};
 
-	begin_of_snapshot(&json, "threads", rows->id, rows->options->batch,
-			  rows->process->host, rows->process->pid);
-	ss_json_signed(&json, "tid", recorded->tid);
-	write_text(&json, "thread", recorded->name);
-	write_text(&json, "state", state);
-	write_text(&json, "end", ss_end_name(count->end));
-	ss_json_text(&json, "stack", row->stack);
-	ss_json_unsigned(&json, "samples", count->samples);
-	write_wait(&json, rows, &thread);
-	ss_json_unsigned(&json, "deadlock",
-			 thread.wait && thread.wait == recorded->wait &&
-				 t->order->in_cycle[row->thread]);
-	ss_json_unsigned(&json, "stuck", 0);
-	end(&json);
-	t->rows.threads++;
+	write_thread(&t->rows, &thread, &values);
 }
 
 static void write_process(struct thread_rows *t, uint32_t process, uint32_t *at)

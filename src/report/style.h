@@ -10,17 +10,10 @@
 enum ss_style { SS_STYLE_NONE, SS_STYLE_STRONG, SS_STYLE_FAINT, SS_STYLE_WARN };
 
 /* Switches to a style. Does nothing without color. */
-static inline void ss_style_write(enum ss_style style, bool color, FILE *out)
-{
-	static const char *const codes[] = {
-		[SS_STYLE_NONE] = "\033[0m",
-		[SS_STYLE_STRONG] = "\033[1m",
-		[SS_STYLE_FAINT] = "\033[2m",
-		[SS_STYLE_WARN] = "\033[33m",
-	};
+void ss_style_write(enum ss_style style, bool color, FILE *out);
 
-	if (color)
-		(void)fputs_unlocked(codes[style], out);
-}
+/* Prints in a style, and switches back. */
+__attribute__((format(printf, 4, 5))) void
+ss_style_print(enum ss_style style, bool color, FILE *out, const char *format, ...);
 
 #endif

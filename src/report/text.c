@@ -25,10 +25,8 @@ void ss_text_write_process(const struct ss_process *process, bool color, FILE *o
 		(void)fputs_unlocked(", ", out);
 		ss_escape_write(process->executable, NULL, out);
 	}
-	if (process->time_ns) {
-		(void)fputs_unlocked(", ", out);
-		ss_quantity_write_date(process->time_ns, out);
-	}
+	if (process->time_ns)
+		(void)fprintf(out, ", %s", ss_quantity_date(process->time_ns).text);
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -39,23 +37,19 @@ static void write_pause(const struct ss_process *process, size_t count, FILE *ou
 		(void)fputs_unlocked("nothing was paused", out);
 		return;
 	}
-	(void)fputs_unlocked("paused ", out);
-	ss_quantity_write_time(process->stopped_ns, out);
+	(void)fprintf(out, "paused %s", ss_quantity_time(process->stopped_ns).text);
 	if (count == 1)
 		return;
 	(void)fputs_unlocked(" (", out);
-	if (process->threads_stopped < count) {
-		ss_quantity_write_count(process->threads_stopped, out);
-		(void)fputs_unlocked(" of ", out);
-		ss_quantity_write_count(count, out);
-		(void)fputs_unlocked(" threads", out);
-	} else {
+	if (process->threads_stopped < count)
+		(void)fprintf(out, "%s of %s threads",
+			      ss_quantity_count(process->threads_stopped).text,
+			      ss_quantity_count(count).text);
+	else
 		(void)fputs_unlocked("all threads", out);
-	}
-	if (process->threads_stopped > 1 && process->running_stopped_ns) {
-		(void)fputs_unlocked(", running ones at most ", out);
-		ss_quantity_write_time(process->running_stopped_ns, out);
-	}
+	if (process->threads_stopped > 1 && process->running_stopped_ns)
+		(void)fprintf(out, ", running ones at most %s",
+			      ss_quantity_time(process->running_stopped_ns).text);
 	(void)fputc_unlocked(')', out);
 }
 
@@ -84,8 +78,8 @@ static void write_atomicity(const struct ss_snapshot *snapshot, FILE *out)
 	}
 	(void)fputs_unlocked(", not atomic: ", out);
 	if (torn) {
-		ss_quantity_write_things(torn, "thread", out);
-		(void)fputs_unlocked(" changed while being read", out);
+		(void)fprintf(out, "%s changed while being read",
+			      ss_quantity_things(torn, "thread").text);
 	} else if (process->threads_unseen) {
 		(void)fputs_unlocked("some threads were not captured", out);
 	} else if (process->threads_stopped == 0) {
@@ -100,7 +94,7 @@ static void write_capture(const struct ss_snapshot *snapshot, FILE *out)
 	const struct ss_process *process = ss_snapshot_process(snapshot);
 	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD);
 
-	ss_quantity_write_things(count, "thread", out);
+	(void)fputs_unlocked(ss_quantity_things(count, "thread").text, out);
 	if (process->mode == SS_MODE_CORE) {
 		(void)fputs_unlocked(process->core_truncated ?
 					     "; from a core file, which is truncated\n" :
@@ -139,11 +133,10 @@ static void write_unseen(unsigned count, bool color, FILE *out)
 {
 	if (count == 0)
 		return;
-	ss_style_write(SS_STYLE_WARN, color, out);
-	ss_quantity_write_count(count, out);
-	(void)fprintf(out, " more thread%s exist%s, but could not be read\n",
-		      count == 1 ? "" : "s", count == 1 ? "s" : "");
-	ss_style_write(SS_STYLE_NONE, color, out);
+	ss_style_print(SS_STYLE_WARN, color, out,
+		       "%s more thread%s exist%s, but could not be read\n",
+		       ss_quantity_count(count).text, count == 1 ? "" : "s",
+		       count == 1 ? "s" : "");
 }
 
 void ss_text_write_problem(const char *problem, bool color, FILE *out)
@@ -172,8 +165,7 @@ void ss_text_write_advice(const struct ss_format_options *options, FILE *out)
 static void write_place(const struct ss_snapshot *snapshot, const struct ss_group *group,
 			const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_task *thread =
-		ss_snapshot_task(snapshot, SS_TASK_THREAD, *group->members);
+	const struct ss_task *thread = *group->members;
 	size_t program = 0;
 	size_t called = ss_text_find_wait(snapshot, thread, &program);
 
@@ -188,25 +180,22 @@ static void write_place(const struct ss_snapshot *snapshot, const struct ss_grou
 
 static struct ss_error *write_group(const struct ss_snapshot *snapshot,
 				    const struct ss_group *group,
-				    const struct ss_goroutine_grouping *goroutines,
+				    const struct ss_grouping *goroutines,
 				    const struct ss_format_options *options, FILE *out)
 {
 	(void)fputc_unlocked('\n', out);
-	struct ss_error *error = ss_text_write_threads(snapshot, group, options, out);
+	ss_text_write_threads(snapshot, group, options, out);
+	struct ss_error *error =
+		ss_text_write_waits(group->members, group->count, "  ", options, out);
 
-	if (!error)
-		error = ss_text_write_waits(snapshot, group, options, out);
 	write_place(snapshot, group, options, out);
-	ss_text_write_thread_goroutine(goroutines, snapshot, group, out);
+	ss_text_write_thread_goroutine(goroutines, snapshot, group, options, out);
 	if (group->like_previous)
 		(void)fputs_unlocked("  the same native frames; functions of the "
 				     "interpreted program are not known\n",
 				     out);
 	else
-		ss_text_write_frames(
-			snapshot,
-			ss_snapshot_task(snapshot, SS_TASK_THREAD, *group->members),
-			options, out);
+		ss_text_write_frames(snapshot, *group->members, options, out);
 	return error;
 }
 
@@ -229,8 +218,7 @@ static bool folds(const struct ss_grouping *grouping,
 }
 
 /* "38 idle threads in 6 groups; -a shows them" */
-static void write_folded(const struct ss_snapshot *snapshot,
-			 const struct ss_grouping *grouping, bool color, FILE *out)
+static void write_folded(const struct ss_grouping *grouping, bool color, FILE *out)
 {
 	size_t groups = 0;
 	size_t threads = 0;
@@ -242,23 +230,18 @@ static void write_folded(const struct ss_snapshot *snapshot,
 			continue;
 		groups += !group->like_previous;
 		threads += group->count;
-		if (ss_snapshot_task(snapshot, SS_TASK_THREAD, *group->members)->end !=
-		    SS_END_ROOT)
+		if ((*group->members)->end != SS_END_ROOT)
 			incomplete += group->count;
 	}
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_STRONG, color, out);
-	ss_quantity_write_things(threads, "idle thread", out);
-	ss_style_write(SS_STYLE_NONE, color, out);
-	(void)fputs_unlocked(" in ", out);
-	ss_quantity_write_things(SS_MAX(groups, (size_t)1), "group", out);
-	if (incomplete) {
-		(void)fputs_unlocked(", ", out);
-		ss_quantity_write_count(incomplete, out);
-		(void)fprintf(out, " with %s",
+	ss_style_print(SS_STYLE_STRONG, color, out, "%s",
+		       ss_quantity_things(threads, "idle thread").text);
+	(void)fprintf(out, " in %s",
+		      ss_quantity_things(SS_MAX(groups, (size_t)1), "group").text);
+	if (incomplete)
+		(void)fprintf(out, ", %s with %s", ss_quantity_count(incomplete).text,
 			      incomplete == 1 ? "an incomplete stack" :
 						"incomplete stacks");
-	}
 	(void)fputs_unlocked("; -a shows them\n", out);
 }
 
@@ -267,11 +250,13 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-		ss_grouping_new(snapshot, !options->no_group);
-	_cleanup_(
-		ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *goroutines =
-		ss_goroutine_grouping_new(snapshot, !options->no_group);
-	struct ss_error *error = grouping && goroutines ? NULL : ss_error_no_memory();
+		ss_grouping_new(snapshot, SS_TASK_THREAD, !options->no_group);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *goroutines =
+		ss_grouping_new(snapshot, SS_TASK_GOROUTINE, !options->no_group);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *tasks =
+		ss_grouping_new(snapshot, SS_TASK_ASYNCIO, !options->no_group);
+	struct ss_error *error = grouping && goroutines && tasks ? NULL :
+								   ss_error_no_memory();
 
 	if (error)
 		return error;
@@ -291,13 +276,13 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 					    options, out);
 	}
 	if (folding)
-		write_folded(snapshot, grouping, options->color, out);
-	if (!error)
-		ss_text_write_goroutines(snapshot, goroutines, options, out);
-	if (!error)
-		error = ss_text_write_tasks(snapshot, options, out);
+		write_folded(grouping, options->color, out);
+	if (error)
+		return error;
+	ss_text_write_tasks(snapshot, goroutines, options, out);
+	ss_text_write_tasks(snapshot, tasks, options, out);
 	ss_text_write_advice(options, out);
-	return error;
+	return NULL;
 }
 
 const struct ss_format ss_format_text = {
@@ -399,10 +384,8 @@ static void write_line(const struct wait_line *line, size_t members, const char 
 		       const struct ss_format_options *options, FILE *out)
 {
 	(void)fputs_unlocked(indent, out);
-	if (line->count < members) {
-		ss_quantity_write_count(line->count, out);
-		(void)fputc_unlocked(' ', out);
-	}
+	if (line->count < members)
+		(void)fprintf(out, "%s ", ss_quantity_count(line->count).text);
 	(void)fputs_unlocked(line->count > 1 ? "wait for " : "waits for ", out);
 	ss_wait_text_write(&line->wait, options->color, out);
 	if (line->wait.syscall)
@@ -418,9 +401,8 @@ static void write_rest(const struct wait_line *items, size_t count, const char *
 
 	for (size_t i = 0; i < count; i++)
 		threads += items[i].count;
-	(void)fprintf(out, "%s... and ", indent);
-	ss_quantity_write_count(threads, out);
-	(void)fputs_unlocked(" for other things (-v lists them)\n", out);
+	(void)fprintf(out, "%s... and %s for other things (-v lists them)\n", indent,
+		      ss_quantity_count(threads).text);
 }
 
 struct ss_error *ss_text_write_waits_of(const struct ss_wait *const *waits, size_t count,
@@ -454,19 +436,18 @@ struct ss_error *ss_text_write_waits_of(const struct ss_wait *const *waits, size
 	return NULL;
 }
 
-struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
-				     const struct ss_group *group,
+struct ss_error *ss_text_write_waits(const struct ss_task *const *threads, size_t count,
+				     const char *indent,
 				     const struct ss_format_options *options, FILE *out)
 {
 	_cleanup_free_ const struct ss_wait **waits =
-		calloc(group->count + 1, sizeof(const struct ss_wait *));
+		calloc(count + 1, sizeof(const struct ss_wait *));
 
 	if (!waits)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < group->count; i++)
-		waits[i] = ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[i])
-				   ->wait;
-	return ss_text_write_waits_of(waits, group->count, "  ", options, out);
+	for (size_t i = 0; i < count; i++)
+		waits[i] = threads[i]->wait;
+	return ss_text_write_waits_of(waits, count, indent, options, out);
 }
 
 /*
@@ -480,18 +461,6 @@ static void write_name(const char *name, FILE *out)
 	ss_escape_write(name, NULL, out);
 }
 
-static void write_thread(const struct ss_snapshot *snapshot, size_t index,
-			 const struct ss_format_options *options, FILE *out)
-{
-	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, index);
-
-	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	(void)fprintf(out, "%d (", thread->tid);
-	write_name(thread->name, out);
-	(void)fputc_unlocked(')', out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
-}
-
 static void write_only_suspect(const struct ss_snapshot *snapshot,
 			       const struct ss_application_lock *lock,
 			       const struct ss_format_options *options, FILE *out)
@@ -499,7 +468,7 @@ static void write_only_suspect(const struct ss_snapshot *snapshot,
 	const struct ss_task *thread =
 		ss_snapshot_task(snapshot, SS_TASK_THREAD, lock->suspects[0]);
 
-	write_thread(snapshot, lock->suspects[0], options, out);
+	ss_text_write_thread(thread->tid, thread->name, options, out);
 	(void)fputs_unlocked(", the only other thread in ", out);
 	write_name(lock->common_function, out);
 	if (thread->wait) {
@@ -518,7 +487,9 @@ static void write_list(const struct ss_snapshot *snapshot, const size_t *threads
 
 	for (size_t i = 0; i < shown; i++) {
 		(void)fputs_unlocked(i ? ", " : ": ", out);
-		write_thread(snapshot, threads[i], options, out);
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, threads[i]);
+		ss_text_write_thread(thread->tid, thread->name, options, out);
 	}
 	if (shown < total)
 		(void)fprintf(out, " and %zu more", total - shown);

@@ -23,18 +23,26 @@ void ss_text_write_process(const struct ss_process *process, bool color, FILE *o
 
 /* Writes a line such as
    12 threads, sleeping, paused 0.31 ms: worker-* 4711-4722 */
-struct ss_error *ss_text_write_threads(const struct ss_snapshot *snapshot,
-				       const struct ss_group *group,
-				       const struct ss_format_options *options,
-				       FILE *out);
+void ss_text_write_threads(const struct ss_snapshot *snapshot,
+			   const struct ss_group *group,
+			   const struct ss_format_options *options, FILE *out);
 
-/* Writes ": worker-* 4711-4722" and the end of the line. Sorts the threads. */
-void ss_text_write_thread_list(const struct ss_task **threads, size_t count,
-			       const struct ss_format_options *options, FILE *out);
+/* Writes ": worker-* 4711-4722" and the end of the line; of goroutines their ids. Without memory they
+   are not sorted. */
+void ss_text_write_list(const struct ss_task *const *tasks, size_t count,
+			const struct ss_format_options *options, FILE *out);
+
+/* Writes ", sleeping", or ", 3 running, 9 sleeping"; with unit "time" ", 3 times running". counts:
+   by state, of all. */
+void ss_text_write_states(const size_t *counts, size_t all, const char *unit, FILE *out);
+
+/* Writes "4711 (worker)". */
+void ss_text_write_thread(pid_t tid, const char *name,
+			  const struct ss_format_options *options, FILE *out);
 
 /* Writes a line for each distinct wait of the threads; nothing if none is known. */
-struct ss_error *ss_text_write_waits(const struct ss_snapshot *snapshot,
-				     const struct ss_group *group,
+struct ss_error *ss_text_write_waits(const struct ss_task *const *threads, size_t count,
+				     const char *indent,
 				     const struct ss_format_options *options, FILE *out);
 
 /* The same for any waits, some of which may be NULL. */
@@ -44,37 +52,29 @@ struct ss_error *ss_text_write_waits_of(const struct ss_wait *const *waits, size
 					FILE *out);
 
 /* Writes which goroutines the threads of a group run. */
-void ss_text_write_thread_goroutine(const struct ss_goroutine_grouping *goroutines,
+void ss_text_write_thread_goroutine(const struct ss_grouping *goroutines,
 				    const struct ss_snapshot *snapshot,
-				    const struct ss_group *group, FILE *out);
+				    const struct ss_group *group,
+				    const struct ss_format_options *options, FILE *out);
 
-/* Writes the goroutines that have stacks of their own, or why there are none. */
-void ss_text_write_goroutines(const struct ss_snapshot *snapshot,
-			      const struct ss_goroutine_grouping *goroutines,
-			      const struct ss_format_options *options, FILE *out);
+/* Writes the tasks of a runtime that have stacks of their own, or why there are none. */
+void ss_text_write_tasks(const struct ss_snapshot *snapshot,
+			 const struct ss_grouping *grouping,
+			 const struct ss_format_options *options, FILE *out);
 
 /* The same for several snapshots of a process: in how many of them they were, or with changes
    what became of those of the first one. */
-struct ss_error *ss_text_write_merged_goroutines(const struct ss_snapshots *snapshots,
-						 bool changes,
-						 const struct ss_format_options *options,
-						 FILE *out);
-
-/* Writes the goroutines that made no progress, if there are any. */
-void ss_text_write_blocked_goroutines(const struct ss_snapshot *snapshot,
-				      const struct ss_goroutine_grouping *goroutines,
-				      const struct ss_format_options *options, FILE *out);
-
-/* Writes the tasks of asyncio, if there are any. */
-struct ss_error *ss_text_write_tasks(const struct ss_snapshot *snapshot,
-				     const struct ss_format_options *options, FILE *out);
-
-/* The same for several snapshots of a process: in how many of them they were. */
 struct ss_error *ss_text_write_merged_tasks(const struct ss_snapshots *snapshots,
+					    enum ss_task_kind kind, bool changes,
 					    const struct ss_format_options *options,
 					    FILE *out);
 
-/* The same for two: which are unchanged, moved, new or gone. */
+/* Writes the tasks that made no progress, if there are any. */
+void ss_text_write_blocked_tasks(const struct ss_snapshot *snapshot,
+				 const struct ss_grouping *grouping,
+				 const struct ss_format_options *options, FILE *out);
+
+/* Writes which tasks of asyncio are unchanged, moved, new or gone in the second of two snapshots. */
 struct ss_error *ss_text_write_task_diff(const struct ss_diff_input *input,
 					 const struct ss_diff *threads,
 					 const struct ss_format_options *options,
@@ -120,17 +120,25 @@ size_t ss_text_find_wait(const struct ss_snapshot *snapshot, const struct ss_tas
 void ss_text_write_where(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 			 const struct ss_format_options *options, FILE *out);
 
-/* The stack of a thread, or of anything that is described like one. */
-struct ss_text_place {
-	const struct ss_snapshot *snapshot;
-	const struct ss_task *thread;
+/* Writes the frames that only one of the two stacks of a task has, and the innermost one of both. */
+void ss_text_write_move(const struct ss_diff_input *input,
+			const struct ss_task_change *change,
+			const struct ss_format_options *options, FILE *out);
+
+/* The changes of the tasks of a kind, and by task the number of its group. */
+struct ss_text_changes {
+	const struct ss_diff_input *input;
+	const struct ss_diff *diff;
+	const size_t *before;
+	const size_t *after;
 };
 
-/* Writes the frames that only one of two stacks has, and the innermost one of both. common: how
-   many of the outermost ones are equal. */
-void ss_text_write_move(const struct ss_text_place *was, const struct ss_text_place *is,
-			size_t common, const struct ss_format_options *options,
-			FILE *out);
+/* Merges those of a part, which find_part() returns: changes from one group to one group are one. *ret_found: how many there
+   are. NULL without memory. */
+struct ss_bundles *
+ss_text_bundle_changes(const struct ss_text_changes *changes,
+		       unsigned (*find_part)(const struct ss_task_change *),
+		       unsigned part, size_t *ret_found);
 
 /* Writes "in all snapshots, 20 to 24: ", or "in 8 of 10 snapshots, at most 24: "; the numbers only
    if they differ. */

@@ -21,9 +21,8 @@ enum { THREADS_MAX = 20 }; /* of each part, without -v */
 struct report {
 	const struct ss_diff_input *input;
 	const struct ss_diff *diff;
+	struct ss_text_changes changes;
 	const struct ss_format_options *options;
-	const size_t *before; /* by thread: groups with equal stacks */
-	const size_t *after;
 	FILE *out;
 };
 
@@ -39,7 +38,7 @@ static const char *const titles[] = {
 	[GONE] = "gone",
 };
 
-static enum part part_of(const struct ss_thread_change *change)
+static unsigned part_of(const struct ss_task_change *change)
 {
 	switch (change->change) {
 	case SS_MOVED:
@@ -77,17 +76,13 @@ static void write_counts(const struct report *report)
 	uint64_t begin_ns = ss_snapshot_process(report->input->before.snapshot)->time_ns;
 	uint64_t end_ns = ss_snapshot_process(report->input->after.snapshot)->time_ns;
 
-	for (size_t i = 0; i < SS_CHANGE_COUNT; i++) {
-		ss_style_write(SS_STYLE_STRONG, report->options->color, out);
-		(void)fprintf(out, "%s%zu %s", i ? ", " : "", diff->counts[i],
-			      ss_change_name((enum ss_change)i));
-		ss_style_write(SS_STYLE_NONE, report->options->color, out);
-	}
-	if (end_ns > begin_ns) {
-		(void)fputs_unlocked("; ", out);
-		ss_quantity_write_time(end_ns - begin_ns, out);
-		(void)fputs_unlocked(" apart", out);
-	}
+	for (size_t i = 0; i < SS_CHANGE_COUNT; i++)
+		ss_style_print(SS_STYLE_STRONG, report->options->color, out, "%s%zu %s",
+			       i ? ", " : "", diff->counts[i],
+			       ss_change_name((enum ss_change)i));
+	if (end_ns > begin_ns)
+		(void)fprintf(out, "; %s apart",
+			      ss_quantity_time(end_ns - begin_ns).text);
 	if (!diff->same_process)
 		(void)fputs_unlocked("; two processes: threads are matched by name", out);
 	(void)fputc_unlocked('\n', out);
@@ -102,11 +97,8 @@ static void write_progress(const struct ss_thread_progress *progress, FILE *out)
 		(void)fputs_unlocked(", has not run", out);
 		return;
 	}
-	(void)fputs_unlocked(", ran ", out);
-	ss_quantity_write_time(progress->run_ns, out);
-	(void)fputs_unlocked(" (", out);
-	ss_quantity_write_things(progress->runs, "time", out);
-	(void)fputc_unlocked(')', out);
+	(void)fprintf(out, ", ran %s (%s)", ss_quantity_time(progress->run_ns).text,
+		      ss_quantity_things(progress->runs, "time").text);
 }
 
 static void write_frame(const struct ss_frame *frame,
@@ -121,14 +113,15 @@ static void write_frame(const struct ss_frame *frame,
 }
 
 /* If none of the frames that are shown is a function of a runtime, the next one that is. */
-static void write_function(const struct ss_text_place *place, size_t shown, size_t own,
+static void write_function(const struct ss_snapshot *snapshot, const struct ss_task *task,
+			   size_t shown, size_t own,
 			   const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_frame *frame = NULL;
 	size_t at = 0;
 
 	for (; at < own && (!frame || frame->kind == SS_FRAME_NATIVE); at++)
-		frame = ss_snapshot_frame(place->snapshot, place->thread, at);
+		frame = ss_snapshot_frame(snapshot, task, at);
 	if (at <= shown || frame->kind == SS_FRAME_NATIVE)
 		return;
 	(void)fputs_unlocked(", below ", out);
@@ -136,46 +129,49 @@ static void write_function(const struct ss_text_place *place, size_t shown, size
 }
 
 /* The frames that only one side has, innermost first; at most some without -v. */
-static void write_own_frames(const struct ss_text_place *place, size_t common,
-			     const char *word, const struct ss_format_options *options,
-			     FILE *out)
+static void write_own_frames(const struct ss_snapshot *snapshot,
+			     const struct ss_task *task, size_t common, const char *word,
+			     const struct ss_format_options *options, FILE *out)
 {
 	enum { SHOWN = 3 };
-	size_t own = place->thread->frame_count - common;
+	size_t own = task->frame_count - common;
 	size_t shown = options->verbose ? own : SS_MIN(own, (size_t)SHOWN);
 
 	(void)fprintf(out, "    %s ", word);
 	if (shown == 0) {
-		(void)fputs_unlocked(place->thread->frame_count ? "there itself\n" :
-								  "in no function\n",
-				     out);
+		(void)fputs_unlocked(
+			task->frame_count ? "there itself\n" : "in no function\n", out);
 		return;
 	}
 	for (size_t i = 0; i < shown; i++) {
 		if (i > 0)
 			(void)fputs_unlocked(", called from ", out);
-		write_frame(ss_snapshot_frame(place->snapshot, place->thread, i), options,
-			    out);
+		write_frame(ss_snapshot_frame(snapshot, task, i), options, out);
 	}
-	write_function(place, shown, own, options, out);
+	write_function(snapshot, task, shown, own, options, out);
 	(void)fputc_unlocked('\n', out);
 }
 
-void ss_text_write_move(const struct ss_text_place *was, const struct ss_text_place *is,
-			size_t common, const struct ss_format_options *options, FILE *out)
+void ss_text_write_move(const struct ss_diff_input *input,
+			const struct ss_task_change *change,
+			const struct ss_format_options *options, FILE *out)
 {
-	write_own_frames(was, common, "was in", options, out);
-	write_own_frames(is, common, "is in", options, out);
+	const struct ss_snapshot *after = input->after.snapshot;
+	const size_t common = change->common;
+
+	write_own_frames(input->before.snapshot, change->before, common, "was in",
+			 options, out);
+	write_own_frames(after, change->after, common, "is in", options, out);
 	if (common == 0)
 		return;
 	(void)fputs_unlocked("    both below ", out);
-	write_frame(ss_snapshot_frame(is->snapshot, is->thread,
-				      is->thread->frame_count - common),
+	write_frame(ss_snapshot_frame(after, change->after,
+				      change->after->frame_count - common),
 		    options, out);
 	(void)fputc_unlocked('\n', out);
 }
 
-static void write_wait(const struct report *report, const struct ss_thread_change *change)
+static void write_wait(const struct report *report, const struct ss_task_change *change)
 {
 	if (!change->wait)
 		return;
@@ -185,32 +181,22 @@ static void write_wait(const struct report *report, const struct ss_thread_chang
 	(void)fputc_unlocked('\n', report->out);
 }
 
-static void write_move(const struct report *report, const struct ss_thread_change *change)
+static void write_was(const struct ss_task_change *change, FILE *out)
 {
-	const struct ss_text_place was = { report->input->before.snapshot,
-					   change->before };
-	const struct ss_text_place is = { report->input->after.snapshot, change->after };
-
-	ss_text_write_move(&was, &is, change->common, report->options, report->out);
-}
-
-static void write_was(const struct ss_thread_change *change, FILE *out)
-{
-	const struct ss_task *thread = change->after ? change->after : change->before;
+	const struct ss_task *thread = ss_change_task(change);
 
 	if (change->before && change->before->state != thread->state)
 		(void)fprintf(out, ", was %s", ss_state_name(change->before->state));
 }
 
-static void write_place(const struct report *report,
-			const struct ss_thread_change *change)
+static void write_place(const struct report *report, const struct ss_task_change *change)
 {
-	const struct ss_task *thread = change->after ? change->after : change->before;
+	const struct ss_task *thread = ss_change_task(change);
 	const struct ss_diff_side *side = change->after ? &report->input->after :
 							  &report->input->before;
 
 	if (change->change == SS_MOVED && change->before && change->after)
-		write_move(report, change);
+		ss_text_write_move(report->input, change, report->options, report->out);
 	else if (report->options->verbose)
 		ss_text_write_frames(side->snapshot, thread, report->options,
 				     report->out);
@@ -218,10 +204,9 @@ static void write_place(const struct report *report,
 		ss_text_write_where(side->snapshot, thread, report->options, report->out);
 }
 
-static void write_thread(const struct report *report,
-			 const struct ss_thread_change *change)
+static void write_thread(const struct report *report, const struct ss_task_change *change)
 {
-	const struct ss_task *thread = change->after ? change->after : change->before;
+	const struct ss_task *thread = ss_change_task(change);
 	FILE *out = report->out;
 
 	(void)fprintf(out, "  %d (", thread->tid);
@@ -255,18 +240,15 @@ static void write_sum(const struct report *report, const struct ss_bundle *bundl
 		(void)fputs_unlocked(", have not run", report->out);
 		return;
 	}
-	(void)fputs_unlocked(", ran ", report->out);
-	ss_quantity_write_time(run_ns, report->out);
-	(void)fputs_unlocked(" (", report->out);
-	ss_quantity_write_things(runs, "time", report->out);
-	(void)fputs_unlocked(") in all", report->out);
+	(void)fprintf(report->out, ", ran %s (%s) in all", ss_quantity_time(run_ns).text,
+		      ss_quantity_things(runs, "time").text);
 }
 
 /* "12 threads, sleeping, have not run: worker-* 4711-4722", their waits, and where. */
 static struct ss_error *write_bundle(const struct report *report,
 				     const struct ss_bundle *bundle)
 {
-	const struct ss_thread_change *first = &report->diff->items[bundle->items[0]];
+	const struct ss_task_change *first = &report->diff->items[bundle->items[0]];
 	_cleanup_free_ const struct ss_task **threads =
 		calloc(bundle->count, sizeof(const struct ss_task *));
 	_cleanup_free_ const struct ss_wait **waits =
@@ -277,17 +259,16 @@ static struct ss_error *write_bundle(const struct report *report,
 	if (!threads || !waits)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < bundle->count; i++) {
-		const struct ss_thread_change *change =
+		const struct ss_task_change *change =
 			&report->diff->items[bundle->items[i]];
-		threads[i] = change->after ? change->after : change->before;
+		threads[i] = ss_change_task(change);
 		waits[i] = change->wait;
 	}
-	(void)fputs_unlocked("  ", out);
-	ss_quantity_write_things(bundle->count, "thread", out);
-	(void)fprintf(out, ", %s", ss_state_name(threads[0]->state));
+	(void)fprintf(out, "  %s, %s", ss_quantity_things(bundle->count, "thread").text,
+		      ss_state_name(threads[0]->state));
 	write_was(first, out);
 	write_sum(report, bundle);
-	ss_text_write_thread_list(threads, bundle->count, report->options, out);
+	ss_text_write_list(threads, bundle->count, report->options, out);
 	if (first->after)
 		error = ss_text_write_waits_of(waits, bundle->count, "    ",
 					       report->options, out);
@@ -297,22 +278,20 @@ static struct ss_error *write_bundle(const struct report *report,
 }
 
 static uint64_t group_of(const size_t *groups, const struct ss_snapshot *snapshot,
-			 const struct ss_task *thread)
+			 const struct ss_task *task)
 {
-	return thread ? groups[thread - ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)] +
-				1 :
-			0;
+	return task ? groups[task - ss_snapshot_task(snapshot, task->kind, 0)] + 1 : 0;
 }
 
-/* Threads are one with equal stacks and states on both sides. */
-static struct ss_bundle_key key_of(const struct report *report,
-				   const struct ss_thread_change *change)
+/* Tasks are one with equal stacks and states on both sides. */
+static struct ss_bundle_key key_of(const struct ss_text_changes *changes,
+				   const struct ss_task_change *change)
 {
 	enum { GROUP_BITS = 24, STATE_BITS = 8 };
-	uint64_t before =
-		group_of(report->before, report->input->before.snapshot, change->before);
+	uint64_t before = group_of(changes->before, changes->input->before.snapshot,
+				   change->before);
 	uint64_t after =
-		group_of(report->after, report->input->after.snapshot, change->after);
+		group_of(changes->after, changes->input->after.snapshot, change->after);
 	uint64_t was = change->before ? (unsigned char)change->before->state : 0;
 	uint64_t is = change->after ? (unsigned char)change->after->state : 0;
 	uint64_t states = was | is << STATE_BITS;
@@ -321,6 +300,29 @@ static struct ss_bundle_key key_of(const struct report *report,
 		.stack = before | after << GROUP_BITS | states << 2 * GROUP_BITS,
 		.lock = ss_bundle_lock(change->wait),
 	};
+}
+
+struct ss_bundles *
+ss_text_bundle_changes(const struct ss_text_changes *changes,
+		       unsigned (*find_part)(const struct ss_task_change *),
+		       unsigned part, size_t *ret_found)
+{
+	const struct ss_diff *diff = changes->diff;
+	_cleanup_free_ size_t *items = calloc(diff->count + 1, sizeof(*items));
+	_cleanup_free_ struct ss_bundle_key *keys =
+		calloc(diff->count + 1, sizeof(*keys));
+	size_t count = 0;
+
+	if (!items || !keys)
+		return NULL;
+	for (size_t i = 0; i < diff->count; i++) {
+		if (find_part(&diff->items[i]) != part)
+			continue;
+		keys[count] = key_of(changes, &diff->items[i]);
+		items[count++] = i;
+	}
+	*ret_found = count;
+	return ss_bundles_new(items, keys, count);
 }
 
 /* For ss_bundles_write(). */
@@ -339,35 +341,23 @@ static struct ss_error *write_several(const void *data, const struct ss_bundle *
 static struct ss_error *write_part(const struct report *report, enum part part)
 {
 	const struct ss_format_options *options = report->options;
-	_cleanup_free_ size_t *members =
-		calloc(report->diff->count + 1, sizeof(*members));
-	_cleanup_free_ struct ss_bundle_key *keys =
-		calloc(report->diff->count + 1, sizeof(*keys));
 	FILE *out = report->out;
 	size_t found = 0;
+	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
+		ss_text_bundle_changes(&report->changes, part_of, part, &found);
 
-	if (!members || !keys)
+	if (!bundles)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < report->diff->count; i++) {
-		if (part_of(&report->diff->items[i]) != part)
-			continue;
-		keys[found] = key_of(report, &report->diff->items[i]);
-		members[found++] = i;
-	}
 	if (found == 0)
 		return NULL;
 	bool folded = part == IDLE && found > 1 && !options->all && !options->verbose;
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(part == BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG, options->color,
-		       out);
-	(void)fprintf(out, "%s: ", titles[part]);
-	ss_quantity_write_things(found, "thread", out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
+	ss_style_print(part == BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG, options->color,
+		       out, "%s: %s", titles[part],
+		       ss_quantity_things(found, "thread").text);
 	(void)fputs_unlocked(folded ? "; -a lists them\n" : "\n", out);
 	if (folded)
 		return NULL;
-	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
-		ss_bundles_new(members, keys, found);
 	const struct ss_bundle_writer writer = {
 		.one = write_one,
 		.several = write_several,
@@ -375,20 +365,20 @@ static struct ss_error *write_part(const struct report *report, enum part part)
 		.most = report->options->verbose ? SIZE_MAX : THREADS_MAX,
 		.out = report->out,
 	};
-	return bundles ? ss_bundles_write(bundles, &writer) : ss_error_no_memory();
+	return ss_bundles_write(bundles, &writer);
 }
 
 struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
 				    const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_(ss_diff_cleanup) struct ss_diff *diff = ss_diff_new(input);
-	_cleanup_free_ size_t *before = ss_grouping_numbers(input->before.snapshot);
-	_cleanup_free_ size_t *after = ss_grouping_numbers(input->after.snapshot);
+	const enum ss_task_kind kind = SS_TASK_THREAD;
+	_cleanup_(ss_diff_cleanup) struct ss_diff *diff = ss_diff_new(input, kind, NULL);
+	_cleanup_free_ size_t *before = ss_grouping_numbers(input->before.snapshot, kind);
+	_cleanup_free_ size_t *after = ss_grouping_numbers(input->after.snapshot, kind);
 	const struct report report = { .input = input,
 				       .diff = diff,
+				       .changes = { input, diff, before, after },
 				       .options = options,
-				       .before = before,
-				       .after = after,
 				       .out = out };
 	const struct ss_snapshot *sides[] = { input->before.snapshot,
 					      input->after.snapshot };
@@ -408,7 +398,8 @@ struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
 	for (enum part part = 0; part < PART_COUNT && !error; part++)
 		error = write_part(&report, part);
 	if (!error)
-		error = ss_text_write_merged_goroutines(&both, true, options, out);
+		error = ss_text_write_merged_tasks(&both, SS_TASK_GOROUTINE, true,
+						   options, out);
 	if (!error)
 		error = ss_text_write_task_diff(input, diff, options, out);
 	ss_text_write_advice(options, out);
@@ -467,13 +458,11 @@ static void write_more(size_t all, size_t shown, FILE *out)
 
 static void write_sets(const struct ss_profile_diff *diff, FILE *out)
 {
-	for (size_t i = 0; i < SS_SET_COUNT; i++) {
-		(void)fprintf(out, "%-6s  ", sets[i]);
-		ss_quantity_write_things(diff->recordings.of[i], "recording", out);
-		(void)fputs(", ", out);
-		ss_quantity_write_things(diff->samples.of[i], "sample", out);
-		(void)fputc_unlocked('\n', out);
-	}
+	for (size_t i = 0; i < SS_SET_COUNT; i++)
+		(void)fprintf(
+			out, "%-6s  %s, %s\n", sets[i],
+			ss_quantity_things(diff->recordings.of[i], "recording").text,
+			ss_quantity_things(diff->samples.of[i], "sample").text);
 }
 
 static double percent(const struct ss_profile_diff *diff,
@@ -604,8 +593,7 @@ struct ss_error *ss_text_write_profile_diff(const struct ss_profile *profile,
 	write_stacks(diff, "Stacks that vanished", SS_BEFORE, rows, out);
 	write_threads(diff, rows, out);
 	for (size_t i = 0; i < profile->notes.count; i++) {
-		(void)fputs(i ? "" : "\nNotes\n", out);
-		(void)fputs("  ", out);
+		(void)fprintf(out, "%s  ", i ? "" : "\nNotes\n");
 		write_name(profile->notes.items[i], out);
 		(void)fputc_unlocked('\n', out);
 	}

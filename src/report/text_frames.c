@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "report/escape.h"
+#include "report/names.h"
 #include "report/quantity.h"
 #include "report/style.h"
 #include "report/text.h"
@@ -63,69 +64,6 @@ static struct ss_repeat repeat_find(const struct ss_snapshot *snapshot,
 			return (struct ss_repeat){ period, hidden + 1 };
 	}
 	return (struct ss_repeat){};
-}
-
-enum { DEFAULT_MAX_STACK = 256 << 10, KIB = 1024, MORE = 8 };
-
-struct text {
-	const char *meaning;
-	const char *remedy;
-};
-
-static const struct text texts[] = {
-	[SS_END_ROOT] = { "complete", NULL },
-	[SS_END_FRAMES] = { "truncated: the frame limit was reached", "-n 0 shows all" },
-	[SS_END_LIMIT] = { "truncated: the rest of the stack was not copied", NULL },
-	[SS_END_NO_UNWIND_INFO] = { "lost: no unwind information for this code", NULL },
-	[SS_END_BAD_UNWIND_INFO] = { "lost: the unwind information is corrupted", NULL },
-	[SS_END_UNREADABLE] = { "lost: required memory could not be read", NULL },
-	[SS_END_LOOP] = { "lost: the next frame is not further out: the stack is "
-			  "corrupted, "
-			  "or a frame before it is wrong",
-			  NULL },
-	[SS_END_REGISTER] = { "lost: a required register is unknown", NULL },
-	[SS_END_GONE] = { "the thread ended before it could be read", NULL },
-	[SS_END_RUNNING] = { "running, and not stopped", "--mode=stop shows its stack" },
-	[SS_END_NOT_STOPPED] = { "the thread did not stop in time",
-				 "--timeout=MS waits longer, --mode=no-stop reads "
-				 "blocked "
-				 "threads without stopping them" },
-	[SS_END_TRACED] = { "traced by another process", NULL },
-	[SS_END_RUNNABLE] = { "runnable: it waits for a CPU, or is busy in the kernel, "
-			      "and was not stopped",
-			      "--timeout=MS waits longer; as root or with CAP_PERFMON "
-			      "threads in the kernel are seen" },
-	[SS_END_DENIED] = { "access denied: only the state is known", NULL },
-};
-
-const char *ss_end_text(enum ss_end end)
-{
-	return (size_t)end < SS_ARRAY_SIZE(texts) ? texts[end].meaning : "unknown";
-}
-
-/* Modes that stop threads stop one whose register is missing, unless it must not be stopped. What a
-   stop did not find is not found by another one. */
-static const char *remedy_of_register(enum ss_mode mode, bool stopped)
-{
-	if (mode == SS_MODE_CORE || stopped)
-		return NULL;
-	return mode == SS_MODE_NO_STOP ? "--mode=auto may stop the thread and read it" :
-					 "the thread was not stopped: see \"Interrupted "
-					 "system calls\" in stacksnap(1)";
-}
-
-void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, bool stopped,
-			 size_t max_stack, FILE *out)
-{
-	size_t copied = max_stack ? max_stack : DEFAULT_MAX_STACK;
-
-	if (end == SS_END_LIMIT)
-		(void)fprintf(out, "; --max-stack=%zu copies more", copied / KIB * MORE);
-	const char *remedy = end == SS_END_REGISTER ? remedy_of_register(mode, stopped) :
-			     (size_t)end < SS_ARRAY_SIZE(texts) ? texts[end].remedy :
-								  NULL;
-	if (remedy)
-		(void)fprintf(out, "; %s", remedy);
 }
 
 bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_task *thread)
@@ -334,8 +272,8 @@ static void write_repeat(const struct ss_repeat *repeat, int width,
 		(void)fputs_unlocked("frame ", out);
 	else
 		(void)fprintf(out, "%zu frames ", repeat->period);
-	ss_quantity_write_count(repeat->times - 1, out);
-	(void)fputs_unlocked(" more times (-v shows all)\n", out);
+	(void)fprintf(out, "%s more times (-v shows all)\n",
+		      ss_quantity_count(repeat->times - 1).text);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
 
@@ -343,11 +281,9 @@ static void write_repeat(const struct ss_repeat *repeat, int width,
 static void write_omitted(uint32_t omitted, int width,
 			  const struct ss_format_options *options, FILE *out)
 {
-	ss_style_write(SS_STYLE_WARN, options->color, out);
-	(void)fprintf(out, "  %*s ", width + 1, "...");
-	ss_quantity_write_things(omitted, "more frame", out);
-	(void)fputs_unlocked(" of the recursion (-n 0 shows all); it began in:\n", out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
+	ss_style_print(SS_STYLE_WARN, options->color, out,
+		       "  %*s %s of the recursion (-n 0 shows all); it began in:\n",
+		       width + 1, "...", ss_quantity_things(omitted, "more frame").text);
 }
 
 /* Why the stack ends: the kind of end, its name in brackets, and the reason for this
@@ -435,9 +371,7 @@ void ss_text_write_frames(const struct ss_snapshot *snapshot,
 		(void)fputc_unlocked('\n', out);
 		ss_style_write(SS_STYLE_NONE, options->color, out);
 	}
-	if (ss_end_has_guess(snapshot, thread)) {
-		ss_style_write(SS_STYLE_WARN, options->color, out);
-		(void)fputs_unlocked("  -- " SS_END_GUESS_TEXT "\n", out);
-		ss_style_write(SS_STYLE_NONE, options->color, out);
-	}
+	if (ss_end_has_guess(snapshot, thread))
+		ss_style_print(SS_STYLE_WARN, options->color, out, "%s",
+			       "  -- " SS_END_GUESS_TEXT "\n");
 }

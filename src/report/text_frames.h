@@ -1,5 +1,5 @@
 /*
- * Parts of stacks as text: why they end, and what several stacks have in common.
+ * Parts of stacks as text: whether they are certain, and what several stacks have in common.
  */
 #ifndef SS_REPORT_TEXT_FRAMES_H
 #define SS_REPORT_TEXT_FRAMES_H
@@ -11,19 +11,6 @@
 
 #include "base/cleanup.h"
 #include "stacksnap.h"
-
-/*
- * Why a stack ends, and what the user can do about it.
- */
-
-/* "truncated: the frame limit was reached"; "complete" for SS_END_ROOT. Never NULL. */
-const char *ss_end_text(enum ss_end end);
-
-/* Writes the remedy, if there is one: "; --max-stack=1024 copies more". max_stack is the
-   limit of the capture in bytes, 0: the default. mode: of the capture. stopped: whether a
-   thread that the text is about was stopped. */
-void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, bool stopped,
-			 size_t max_stack, FILE *out);
 
 /* Whether a stack has a heuristic frame. Then it is not known to be whole, also if it ends
    at a root; SS_END_GUESS_TEXT says so. */

@@ -68,13 +68,11 @@ static void write_activity(const struct hang_report *report,
 
 	if (thread->movement == SS_MOVEMENT_NONE)
 		return;
-	(void)fputs_unlocked(": ran ", out);
-	ss_quantity_write_time(thread->run_ns, out);
+	(void)fprintf(out, ": ran %s", ss_quantity_time(thread->run_ns).text);
 	write_share(report, thread->run_ns);
-	if (thread->ready_ns > thread->run_ns) {
-		(void)fputs_unlocked(", was runnable for ", out);
-		ss_quantity_write_time(thread->ready_ns, out);
-	}
+	if (thread->ready_ns > thread->run_ns)
+		(void)fprintf(out, ", was runnable for %s",
+			      ss_quantity_time(thread->ready_ns).text);
 	(void)fprintf(out, ", %" PRIu64 " voluntary and %" PRIu64 " forced switches",
 		      thread->voluntary, thread->forced);
 	if (thread->movement == SS_MOVEMENT_BUSY && thread->within &&
@@ -101,10 +99,8 @@ static void write_activities(const struct hang_report *report,
 	}
 	if (!switches)
 		return;
-	(void)fputs_unlocked(", ran ", out);
-	ss_quantity_write_time(run_ns, out);
-	(void)fputs_unlocked(" in all, ", out);
-	ss_quantity_write_things(switches, "context switch", out);
+	(void)fprintf(out, ", ran %s in all, %s", ss_quantity_time(run_ns).text,
+		      ss_quantity_things(switches, "context switch").text);
 }
 
 static void write_wait(const struct hang_report *report, const struct ss_task *thread)
@@ -151,22 +147,18 @@ static struct ss_error *write_bundle(const struct hang_report *report,
 {
 	_cleanup_free_ const struct ss_task **threads =
 		calloc(bundle->count, sizeof(const struct ss_task *));
-	_cleanup_free_ const struct ss_wait **waits =
-		calloc(bundle->count, sizeof(const struct ss_wait *));
 
-	if (!threads || !waits)
+	if (!threads)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < bundle->count; i++) {
+	for (size_t i = 0; i < bundle->count; i++)
 		threads[i] = ss_snapshot_task(report->snapshot, SS_TASK_THREAD,
 					      bundle->items[i]);
-		waits[i] = threads[i]->wait;
-	}
-	(void)fputs_unlocked("  ", report->out);
-	ss_quantity_write_things(bundle->count, "thread", report->out);
+	(void)fprintf(report->out, "  %s",
+		      ss_quantity_things(bundle->count, "thread").text);
 	write_activities(report, bundle);
-	ss_text_write_thread_list(threads, bundle->count, report->options, report->out);
-	struct ss_error *error = ss_text_write_waits_of(waits, bundle->count, "    ",
-							report->options, report->out);
+	ss_text_write_list(threads, bundle->count, report->options, report->out);
+	struct ss_error *error = ss_text_write_waits(threads, bundle->count, "    ",
+						     report->options, report->out);
 	if (!error)
 		write_place(report, bundle->items[0]);
 	return error;
@@ -288,10 +280,8 @@ static void write_title(const struct hang_report *report, enum class class,
 			size_t members)
 {
 	(void)fprintf(report->out, "\n%zu thread%s ", members, members == 1 ? "" : "s");
-	ss_style_write(class <= BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG,
-		       report->options->color, report->out);
-	(void)fputs_unlocked(class_names[class], report->out);
-	ss_style_write(SS_STYLE_NONE, report->options->color, report->out);
+	ss_style_print(class <= BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG,
+		       report->options->color, report->out, "%s", class_names[class]);
 	if (is_folded(report, class, members))
 		(void)fputs_unlocked("; -a lists them", report->out);
 	(void)fputc_unlocked('\n', report->out);
@@ -343,15 +333,12 @@ static void write_sums(const struct hang_report *report)
 		run_ns += thread->run_ns;
 		switches += thread->voluntary + thread->forced;
 	}
-	(void)fputs_unlocked("observed for ", report->out);
-	ss_quantity_write_time(ss_progress_elapsed_ns(report->progress), report->out);
-	(void)fprintf(report->out, ", %zu thread%s, CPU time ", count,
-		      count == 1 ? "" : "s");
-	ss_quantity_write_time(run_ns, report->out);
+	(void)fprintf(report->out, "observed for %s, %zu thread%s, CPU time %s",
+		      ss_quantity_time(ss_progress_elapsed_ns(report->progress)).text,
+		      count, count == 1 ? "" : "s", ss_quantity_time(run_ns).text);
 	write_share(report, run_ns);
-	(void)fputs_unlocked(", ", report->out);
-	ss_quantity_write_things(switches, "context switch", report->out);
-	(void)fputc_unlocked('\n', report->out);
+	(void)fprintf(report->out, ", %s\n",
+		      ss_quantity_things(switches, "context switch").text);
 }
 
 static void write_verdict(const struct hang_report *report)
@@ -361,10 +348,9 @@ static void write_verdict(const struct hang_report *report)
 
 	ss_escape_write(process->name, NULL, report->out);
 	(void)fprintf(report->out, ", pid %d: ", process->pid);
-	ss_style_write(verdict >= SS_VERDICT_BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG,
-		       report->options->color, report->out);
-	(void)fputs_unlocked(ss_verdict_name(verdict), report->out);
-	ss_style_write(SS_STYLE_NONE, report->options->color, report->out);
+	ss_style_print(verdict >= SS_VERDICT_BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG,
+		       report->options->color, report->out, "%s",
+		       ss_verdict_name(verdict));
 	if (ss_progress_is_closed(report->progress))
 		(void)fputs_unlocked(
 			": every thread waits for something that only another "
@@ -377,7 +363,7 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				    const struct ss_progress *progress,
 				    const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_free_ size_t *groups = ss_grouping_numbers(snapshot);
+	_cleanup_free_ size_t *groups = ss_grouping_numbers(snapshot, SS_TASK_THREAD);
 	const struct hang_report report = {
 		.snapshot = snapshot,
 		.progress = progress,
@@ -387,9 +373,8 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 	};
 	struct ss_error *error = NULL;
 
-	_cleanup_(
-		ss_goroutine_grouping_cleanup) struct ss_goroutine_grouping *goroutines =
-		ss_goroutine_grouping_new(snapshot, true);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *goroutines =
+		ss_grouping_new(snapshot, SS_TASK_GOROUTINE, true);
 
 	if (!goroutines || !groups)
 		return ss_error_no_memory();
@@ -401,7 +386,7 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				ss_progress_verdict(progress) == SS_VERDICT_DEADLOCK,
 				options, out);
 	ss_text_write_task_cycles(snapshot, options, out);
-	ss_text_write_blocked_goroutines(snapshot, goroutines, options, out);
+	ss_text_write_blocked_tasks(snapshot, goroutines, options, out);
 	for (enum class class = 0; class < CLASS_COUNT && !error; class ++)
 		error = write_class(&report, class);
 	if (!error)

@@ -17,9 +17,7 @@ static void write_title(const char *title, const struct ss_format_options *optio
 			FILE *out)
 {
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	(void)fputs_unlocked(title, out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
+	ss_style_print(SS_STYLE_STRONG, options->color, out, "%s", title);
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -32,17 +30,14 @@ static void write_summary(const struct ss_heap_input *input,
 
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
 	ss_escape_write(heap->process->name, NULL, out);
-	(void)fprintf(out, " (%d): ", heap->process->pid);
-	ss_quantity_write_size(heap->used_bytes, out);
-	(void)fputs_unlocked(" in use", out);
+	(void)fprintf(out, " (%d): %s in use", heap->process->pid,
+		      ss_quantity_size(heap->used_bytes).text);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
-	(void)fputs_unlocked(" in ", out);
-	ss_quantity_write_things(heap->used_count, "allocation", out);
-	(void)fputs_unlocked(" of malloc in ", out);
+	(void)fprintf(out, " in %s of malloc in ",
+		      ss_quantity_things(heap->used_count, "allocation").text);
 	ss_escape_write(heap->allocator, NULL, out);
-	(void)fputs_unlocked("; read in ", out);
-	ss_quantity_write_time(input->read_ns, out);
-	(void)fputs_unlocked(", nothing was stopped\n", out);
+	(void)fprintf(out, "; read in %s, nothing was stopped\n",
+		      ss_quantity_time(input->read_ns).text);
 	if (!heap->other)
 		return;
 	(void)fputs_unlocked("Allocations of ", out);
@@ -56,17 +51,16 @@ static void write_arena(const struct ss_heap_arena *arena, FILE *out)
 		(void)fprintf(out, "  %-*s", NAME_COLUMN, "main");
 	else
 		(void)fprintf(out, "  0x%-*" PRIx64, NAME_COLUMN - 2, arena->address);
-	ss_quantity_write_size_column(arena->used_bytes, SIZE_COLUMN, out);
-	ss_quantity_write_count_column(arena->used_count, COUNT_COLUMN, out);
-	ss_quantity_write_size_column(arena->cached_bytes, SIZE_COLUMN, out);
-	ss_quantity_write_size_column(arena->free_bytes, SIZE_COLUMN, out);
-	ss_quantity_write_size_column(arena->top_bytes, SIZE_COLUMN, out);
-	ss_quantity_write_size_column(arena->size, SIZE_COLUMN, out);
-	(void)fputc_unlocked('\n', out);
+	(void)fprintf(out, "%*s%*s%*s%*s%*s%*s\n", SIZE_COLUMN,
+		      ss_quantity_size(arena->used_bytes).text, COUNT_COLUMN,
+		      ss_quantity_count(arena->used_count).text, SIZE_COLUMN,
+		      ss_quantity_size(arena->cached_bytes).text, SIZE_COLUMN,
+		      ss_quantity_size(arena->free_bytes).text, SIZE_COLUMN,
+		      ss_quantity_size(arena->top_bytes).text, SIZE_COLUMN,
+		      ss_quantity_size(arena->size).text);
 	if (arena->problem && arena->unread_bytes) {
-		(void)fputs_unlocked("    ", out);
-		ss_quantity_write_size(arena->unread_bytes, out);
-		(void)fprintf(out, " not counted: %s\n", arena->problem);
+		(void)fprintf(out, "    %s not counted: %s\n",
+			      ss_quantity_size(arena->unread_bytes).text, arena->problem);
 	} else if (arena->problem) {
 		(void)fprintf(out, "    %s\n", arena->problem);
 	}
@@ -82,27 +76,22 @@ static void write_arenas(const struct ss_heap *heap,
 		      "in all");
 	for (size_t i = 0; i < heap->arena_count; i++)
 		write_arena(&heap->arenas[i], out);
-	(void)fprintf(out, "  %-*s", NAME_COLUMN, "mappings of their own");
-	ss_quantity_write_size_column(heap->mapped_bytes, SIZE_COLUMN, out);
-	ss_quantity_write_count_column(heap->mapped_count, COUNT_COLUMN, out);
-	(void)fputc_unlocked('\n', out);
+	(void)fprintf(out, "  %-*s%*s%*s\n", NAME_COLUMN, "mappings of their own",
+		      SIZE_COLUMN, ss_quantity_size(heap->mapped_bytes).text,
+		      COUNT_COLUMN, ss_quantity_count(heap->mapped_count).text);
 	if (heap->counted && (heap->counted_maps != heap->mapped_count ||
-			      heap->counted_map_bytes != heap->mapped_bytes)) {
-		(void)fputs_unlocked("    malloc itself counts ", out);
-		ss_quantity_write_count(heap->counted_maps, out);
-		(void)fputs_unlocked(" of these, with ", out);
-		ss_quantity_write_size(heap->counted_map_bytes, out);
-		(void)fputc_unlocked('\n', out);
-	}
+			      heap->counted_map_bytes != heap->mapped_bytes))
+		(void)fprintf(out, "    malloc itself counts %s of these, with %s\n",
+			      ss_quantity_count(heap->counted_maps).text,
+			      ss_quantity_size(heap->counted_map_bytes).text);
 }
 
 static void write_rest(size_t shown, size_t count, const char *thing, FILE *out)
 {
 	if (shown == count)
 		return;
-	(void)fputs_unlocked("  and ", out);
-	ss_quantity_write_things(count - shown, thing, out);
-	(void)fputs_unlocked(" more\n", out);
+	(void)fprintf(out, "  and %s more\n",
+		      ss_quantity_things(count - shown, thing).text);
 }
 
 static int compare_sizes(const void *a, const void *b)
@@ -134,15 +123,12 @@ static bool write_sizes(const struct ss_heap_input *input,
 	write_title("Sizes, by bytes", options, out);
 	(void)fprintf(out, "%*s%*s  %s\n", SIZE_COLUMN, "bytes", COUNT_COLUMN,
 		      "allocations", "bytes of each");
-	for (size_t i = 0; i < rows; i++) {
-		ss_quantity_write_size_column(sizes[i]->bytes, SIZE_COLUMN, out);
-		ss_quantity_write_count_column(sizes[i]->count, COUNT_COLUMN, out);
-		(void)fputs_unlocked("  ", out);
-		ss_quantity_write_count(sizes[i]->min, out);
-		(void)fputs_unlocked(" to ", out);
-		ss_quantity_write_count(sizes[i]->max, out);
-		(void)fputc_unlocked('\n', out);
-	}
+	for (size_t i = 0; i < rows; i++)
+		(void)fprintf(out, "%*s%*s  %s to %s\n", SIZE_COLUMN,
+			      ss_quantity_size(sizes[i]->bytes).text, COUNT_COLUMN,
+			      ss_quantity_count(sizes[i]->count).text,
+			      ss_quantity_count(sizes[i]->min).text,
+			      ss_quantity_count(sizes[i]->max).text);
 	write_rest(rows, heap->size_count, "size", out);
 	return true;
 }
@@ -166,9 +152,9 @@ static void write_classes(const struct ss_heap_input *input,
 		if (!class->name || (input->classes && shown == input->classes))
 			continue;
 		shown++;
-		ss_quantity_write_size_column(class->bytes, SIZE_COLUMN, out);
-		ss_quantity_write_count_column(class->count, COUNT_COLUMN, out);
-		(void)fputs_unlocked("  ", out);
+		(void)fprintf(out, "%*s%*s  ", SIZE_COLUMN,
+			      ss_quantity_size(class->bytes).text, COUNT_COLUMN,
+			      ss_quantity_count(class->count).text);
 		ss_escape_write(class->name, NULL, out);
 		(void)fputc_unlocked('\n', out);
 	}
@@ -193,15 +179,12 @@ static void write_error(const struct ss_heap_input *input, FILE *out)
 		(void)fputs_unlocked("the same.\n", out);
 		return;
 	}
-	ss_quantity_write_size(bytes, out);
-	(void)fputs_unlocked(
-		heap->used_bytes >= input->before->used_bytes ? " less" : " more", out);
-	(void)fprintf(out, " in use (%.2f %%), in ",
-		      100.0 * (double)bytes / (double)SS_MAX(heap->used_bytes, 1u));
-	ss_quantity_write_count(count, out);
-	(void)fputs_unlocked(
-		heap->used_count >= input->before->used_count ? " fewer" : " more", out);
-	(void)fputs_unlocked(" allocations.\n", out);
+	(void)fprintf(out, "%s%s in use (%.2f %%), in %s%s allocations.\n",
+		      ss_quantity_size(bytes).text,
+		      heap->used_bytes >= input->before->used_bytes ? " less" : " more",
+		      100.0 * (double)bytes / (double)SS_MAX(heap->used_bytes, 1u),
+		      ss_quantity_count(count).text,
+		      heap->used_count >= input->before->used_count ? " fewer" : " more");
 }
 
 struct ss_error *ss_text_write_heap(const struct ss_heap_input *input,

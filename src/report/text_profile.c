@@ -54,18 +54,15 @@ void ss_text_profile_function(const struct ss_condensed *condensed, uint64_t fun
 	}
 	ss_escape_write(ss_profile_function_at(&condensed->profile, function)->name, NULL,
 			out);
-	(void)fputs(" (no symbols: ", out);
-	ss_quantity_write_things(places->count, "address", out);
-	(void)fputc(')', out);
+	(void)fprintf(out, " (no symbols: %s)",
+		      ss_quantity_things(places->count, "address").text);
 }
 
 void ss_text_profile_heading(const char *text, const struct ss_format_options *options,
 			     FILE *out)
 {
 	(void)fputc('\n', out);
-	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	(void)fputs(text, out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
+	ss_style_print(SS_STYLE_STRONG, options->color, out, "%s", text);
 	(void)fputc('\n', out);
 }
 
@@ -385,8 +382,7 @@ static void write_thread(const struct breakdown *b, const struct row *row)
 	const struct ss_profile_thread *thread = &profile->threads.items[row->index];
 
 	ss_text_profile_share(row->running, row->samples, b->out);
-	(void)fputs(" of ", b->out);
-	(void)fprintf(b->out, "%8llu  ", (unsigned long long)row->samples);
+	(void)fprintf(b->out, " of %8llu  ", (unsigned long long)row->samples);
 	ss_escape_write(thread->name, NULL, b->out);
 	if (thread->task) {
 		(void)fputc(' ', b->out);
@@ -401,14 +397,12 @@ static void write_thread(const struct breakdown *b, const struct row *row)
 		ss_escape_write(process->name, NULL, b->out);
 		(void)fprintf(b->out, " %d)", process->pid);
 	}
-	if (row->cpu_ns) {
-		(void)fputs(", CPU time ", b->out);
-		ss_quantity_write_time(row->cpu_ns, b->out);
-	}
-	if (row->ready_ns >= READY_MIN_NS) {
-		(void)fputs(", waited for a CPU ", b->out);
-		ss_quantity_write_time(row->ready_ns, b->out);
-	}
+	if (row->cpu_ns)
+		(void)fprintf(b->out, ", CPU time %s",
+			      ss_quantity_time(row->cpu_ns).text);
+	if (row->ready_ns >= READY_MIN_NS)
+		(void)fprintf(b->out, ", waited for a CPU %s",
+			      ss_quantity_time(row->ready_ns).text);
 	write_thread_hottest(b, row);
 	(void)fputc('\n', b->out);
 }
@@ -473,25 +467,19 @@ static void write_probe(const struct ss_profile *profile,
 				   profile->modules.items[probe->module].path;
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
-	(void)fputs("  ", out);
-	ss_quantity_write_things(counts->events, "hit", out);
-	(void)fputs(" of ", out);
+	(void)fprintf(out, "  %s of ", ss_quantity_things(counts->events, "hit").text);
 	ss_escape_write(probe->name, NULL, out);
 	if (path) {
 		(void)fputs(" (", out);
 		ss_escape_write(slash ? slash + 1 : path, NULL, out);
 		(void)fputc(')', out);
 	}
-	if (counts->left) {
-		(void)fputs(", ", out);
-		ss_quantity_write_count(counts->left, out);
-		(void)fputs(" left without a return", out);
-	}
-	if (counts->open) {
-		(void)fputs(", ", out);
-		ss_quantity_write_count(counts->open, out);
-		(void)fputs(" still open at the end", out);
-	}
+	if (counts->left)
+		(void)fprintf(out, ", %s left without a return",
+			      ss_quantity_count(counts->left).text);
+	if (counts->open)
+		(void)fprintf(out, ", %s still open at the end",
+			      ss_quantity_count(counts->open).text);
 	(void)fputc('\n', out);
 }
 
@@ -554,12 +542,10 @@ static bool text_profile_trace(const struct ss_profile *profile,
 static void write_recording(const struct ss_profile_recording *recording, FILE *out)
 {
 	ss_escape_write(recording->file, NULL, out);
-	if (recording->more) {
-		(void)fputs(" and ", out);
-		ss_quantity_write_things(recording->more, "later snapshot", out);
-	}
-	(void)fputs(": ", out);
-	ss_quantity_write_date(recording->start_ns, out);
+	if (recording->more)
+		(void)fprintf(out, " and %s",
+			      ss_quantity_things(recording->more, "later snapshot").text);
+	(void)fprintf(out, ": %s", ss_quantity_date(recording->start_ns).text);
 	if (recording->host && *recording->host) {
 		(void)fputs(" on ", out);
 		ss_escape_write(recording->host, NULL, out);
@@ -571,14 +557,14 @@ static void write_recording(const struct ss_profile_recording *recording, FILE *
 	}
 	(void)fputs(", ", out);
 	bool events = recording->scope == SS_SCOPE_EVENTS;
-	ss_quantity_write_things(recording->ticks.count, events ? "hit" : "tick", out);
+	(void)fputs_unlocked(
+		ss_quantity_things(recording->ticks.count, events ? "hit" : "tick").text,
+		out);
 	if (recording->period_ns)
 		(void)fprintf(out, " at %.4g Hz", 1e9 / (double)recording->period_ns);
-	if (recording->missed) {
-		(void)fputs(", ", out);
-		ss_quantity_write_count(recording->missed, out);
-		(void)fputs(" missed", out);
-	}
+	if (recording->missed)
+		(void)fprintf(out, ", %s missed",
+			      ss_quantity_count(recording->missed).text);
 	if (recording->scope == SS_SCOPE_CPUS)
 		(void)fputs(", what was on a CPU (perf events)", out);
 	else if (recording->scope == SS_SCOPE_RUNNING)
@@ -596,16 +582,16 @@ static void write_profile_threads(const struct ss_profile *profile, FILE *out)
 	const size_t tasks = profile->task_counts[SS_TASK_ASYNCIO];
 	const size_t goroutines = profile->task_counts[SS_TASK_GOROUTINE];
 
-	ss_quantity_write_things(profile->threads.count - profile->tasks.count, "thread",
-				 out);
-	if (goroutines) {
-		(void)fputs(tasks ? ", " : " and ", out);
-		ss_quantity_write_things(goroutines, "goroutine", out);
-	}
-	if (tasks) {
-		(void)fputs(" and ", out);
-		ss_quantity_write_things(tasks, "task", out);
-	}
+	(void)fputs_unlocked(
+		ss_quantity_things(profile->threads.count - profile->tasks.count,
+				   "thread")
+			.text,
+		out);
+	if (goroutines)
+		(void)fprintf(out, "%s%s", tasks ? ", " : " and ",
+			      ss_quantity_things(goroutines, "goroutine").text);
+	if (tasks)
+		(void)fprintf(out, " and %s", ss_quantity_things(tasks, "task").text);
 }
 
 static void write_head(const struct ss_profile *profile,
@@ -628,8 +614,7 @@ static void write_head(const struct ss_profile *profile,
 		}
 		(void)fputc('\n', out);
 	}
-	ss_quantity_write_things(profile->samples, "sample", out);
-	(void)fputs(" of ", out);
+	(void)fprintf(out, "%s of ", ss_quantity_things(profile->samples, "sample").text);
 	write_profile_threads(profile, out);
 	(void)fputc('\n', out);
 }
@@ -712,11 +697,13 @@ static void write_nameless_module(const struct ss_profile_module *module,
 {
 	(void)fputs("  ", out);
 	if (nameless->functions)
-		ss_quantity_write_things(nameless->functions, "function", out);
+		(void)fputs_unlocked(
+			ss_quantity_things(nameless->functions, "function").text, out);
 	if (nameless->functions && nameless->addresses)
 		(void)fputs(", ", out);
 	if (nameless->addresses)
-		ss_quantity_write_things(nameless->addresses, "address", out);
+		(void)fputs_unlocked(
+			ss_quantity_things(nameless->addresses, "address").text, out);
 	(void)fputs(" in ", out);
 	ss_escape_write(module->path, NULL, out);
 	(void)fputs(" [", out);

@@ -10,6 +10,7 @@
 #include "report/escape.h"
 #include "report/quantity.h"
 #include "report/style.h"
+#include "report/text.h"
 #include "report/text_profile.h"
 #include "report/wait_text.h"
 #include "report/profile.h"
@@ -268,10 +269,8 @@ static void write_object(const struct waiting *w, uint32_t number)
 		return;
 	}
 	const struct ss_profile_wait *wait = &w->profile->waits.items[object->wait];
-	if (total->addresses > 1) {
-		ss_quantity_write_count(total->addresses, w->out);
-		(void)fputc(' ', w->out);
-	}
+	if (total->addresses > 1)
+		(void)fprintf(w->out, "%s ", ss_quantity_count(total->addresses).text);
 	ss_escape_write(wait->name, NULL, w->out);
 	if (wait->argument == SS_WAIT_DESCRIPTOR)
 		(void)fprintf(w->out, " fd %d", (int)object->argument);
@@ -291,13 +290,10 @@ static void write_waiters(const struct waiting *w, const struct waiter *waiters,
 		&w->profile->threads.items[waiters->thread];
 
 	ss_escape_write(thread->name, NULL, w->out);
-	if (count > 1) {
-		(void)fputs(" (", w->out);
-		ss_quantity_write_count(count, w->out);
-		(void)fputs(" threads)", w->out);
-	} else {
+	if (count > 1)
+		(void)fprintf(w->out, " (%s threads)", ss_quantity_count(count).text);
+	else
 		(void)fprintf(w->out, " %d", thread->tid);
-	}
 }
 
 static void write_row(const struct waiting *w, const struct waiter *waiters,
@@ -414,16 +410,6 @@ enum {
 	SEARCH_MAX = 256, /* frames searched per thread: -v has no limit of threads */
 };
 
-static void write_thread(const struct ss_profile_thread *thread,
-			 const struct ss_format_options *options, FILE *out)
-{
-	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	(void)fprintf(out, "%d (", thread->tid);
-	ss_escape_write(thread->name, NULL, out);
-	(void)fputc(')', out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
-}
-
 /* Writes the process and recording of a thread if there are several. */
 static void write_process(const struct ss_profile *profile,
 			  const struct ss_profile_thread *thread, FILE *out)
@@ -516,13 +502,14 @@ static void write_members(const struct ss_profile *profile, const struct ss_chai
 	uint32_t at = first;
 
 	for (uint32_t i = 0; i < shown; i++, at = chains[at].next) {
+		const struct ss_profile_thread *thread = &profile->threads.items[at];
 		(void)fputs("  ", out);
-		write_thread(&profile->threads.items[at], options, out);
+		ss_text_write_thread(thread->tid, thread->name, options, out);
 		(void)fputs(" waits for ", out);
 		ss_wait_text_write(profile->edges.items[chains[at].edge].wait,
 				   options->color, out);
 		(void)fputc('\n', out);
-		write_where(profile, &profile->threads.items[at], options, out);
+		write_where(profile, thread, options, out);
 	}
 	if (shown < count)
 		(void)fprintf(out, "  ... and %u more threads (-v lists them)\n",
@@ -714,9 +701,10 @@ static void write_wait_row(const struct order *order, const struct wait_row *row
 								       NAMES_SHOWN;
 
 	for (size_t i = 0; i < shown; i++) {
+		const struct ss_profile_thread *thread =
+			&profile->threads.items[row->items[i].edge->thread];
 		(void)fputs(i ? ", " : "  ", out);
-		write_thread(&profile->threads.items[row->items[i].edge->thread], options,
-			     out);
+		ss_text_write_thread(thread->tid, thread->name, options, out);
 	}
 	if (shown < row->count)
 		(void)fprintf(out, " and %zu more", row->count - shown);

@@ -26,20 +26,15 @@ static void write_pauses(const struct ss_snapshots *snapshots, FILE *out)
 		sum_ns += ns;
 		atomic += process->consistent;
 	}
-	if (sum_ns) {
-		(void)fputs_unlocked("paused at most ", out);
-		ss_quantity_write_time(longest_ns, out);
-		(void)fputs_unlocked(", ", out);
-		ss_quantity_write_time(sum_ns, out);
-		(void)fputs_unlocked(" in all", out);
-	} else {
+	if (sum_ns)
+		(void)fprintf(out, "paused at most %s, %s in all",
+			      ss_quantity_time(longest_ns).text,
+			      ss_quantity_time(sum_ns).text);
+	else
 		(void)fputs_unlocked("nothing was paused", out);
-	}
 	(void)fputs_unlocked(", ", out);
-	if (atomic < snapshots->count) {
-		ss_quantity_write_count(atomic, out);
-		(void)fputs_unlocked(" of them ", out);
-	}
+	if (atomic < snapshots->count)
+		(void)fprintf(out, "%s of them ", ss_quantity_count(atomic).text);
 	(void)fputs_unlocked("atomic\n", out);
 }
 
@@ -51,44 +46,23 @@ static void write_captures(const struct ss_snapshots *snapshots,
 	uint64_t begin_ns = ss_snapshot_process(snapshots->items[0])->time_ns;
 	uint64_t end_ns = ss_snapshot_process(last)->time_ns;
 
-	ss_quantity_write_things(snapshots->count, "snapshot", out);
-	if (end_ns > begin_ns) {
-		(void)fputs_unlocked(" in ", out);
-		ss_quantity_write_time(end_ns - begin_ns, out);
-	}
-	(void)fputs_unlocked(", ", out);
-	ss_quantity_write_things(merged->thread_count, "thread", out);
-	(void)fputs_unlocked("; ", out);
+	(void)fputs_unlocked(ss_quantity_things(snapshots->count, "snapshot").text, out);
+	if (end_ns > begin_ns)
+		(void)fprintf(out, " in %s", ss_quantity_time(end_ns - begin_ns).text);
+	(void)fprintf(out, ", %s; ",
+		      ss_quantity_things(merged->thread_count, "thread").text);
 	write_pauses(snapshots, out);
-}
-
-/* ", running", or ", 3 times running, 9 times sleeping" */
-static void write_states(const struct ss_merged_stack *stack, FILE *out)
-{
-	for (size_t state = 0; state < SS_ARRAY_SIZE(stack->states); state++) {
-		size_t times = stack->states[state];
-		if (times == 0)
-			continue;
-		(void)fputs_unlocked(", ", out);
-		if (times < stack->times) {
-			ss_quantity_write_things(times, "time", out);
-			(void)fputc_unlocked(' ', out);
-		}
-		(void)fputs_unlocked(ss_state_name((char)state), out);
-	}
 }
 
 /* "in all snapshots", "in 8 of 10 snapshots" */
 static void write_snapshots(size_t snapshots, size_t of, FILE *out)
 {
 	(void)fputs_unlocked("in ", out);
-	if (snapshots == of) {
+	if (snapshots == of)
 		(void)fputs_unlocked("all", out);
-	} else {
-		ss_quantity_write_count(snapshots, out);
-		(void)fputs_unlocked(" of ", out);
-		ss_quantity_write_count(of, out);
-	}
+	else
+		(void)fprintf(out, "%s of %s", ss_quantity_count(snapshots).text,
+			      ss_quantity_count(of).text);
 	(void)fputs_unlocked(" snapshots", out);
 }
 
@@ -98,13 +72,11 @@ static void write_range(size_t least, size_t most, FILE *out)
 	if (most <= SS_MAX(least, (size_t)1))
 		return;
 	(void)fputs_unlocked(", ", out);
-	if (least) {
-		ss_quantity_write_count(least, out);
-		(void)fputs_unlocked(" to ", out);
-	} else {
+	if (least)
+		(void)fprintf(out, "%s to ", ss_quantity_count(least).text);
+	else
 		(void)fputs_unlocked("at most ", out);
-	}
-	ss_quantity_write_count(most, out);
+	(void)fputs_unlocked(ss_quantity_count(most).text, out);
 }
 
 void ss_text_write_presence(const struct ss_presence *presence, size_t snapshots,
@@ -115,47 +87,50 @@ void ss_text_write_presence(const struct ss_presence *presence, size_t snapshots
 	(void)fputs_unlocked(": ", out);
 }
 
+/* The threads of a stack, to be freed; NULL without memory. */
+static const struct ss_task **list_threads(const struct ss_merged_group *stack)
+{
+	const struct ss_task **threads =
+		calloc(stack->members.count + 1, sizeof(const struct ss_task *));
+
+	for (size_t i = 0; threads && i < stack->members.count; i++)
+		threads[i] = stack->members.items[i].task;
+	return threads;
+}
+
 /* "in 8 of 10 snapshots, 12 times: 2 threads, running: worker-* 11,12" */
 static struct ss_error *write_header(const struct ss_snapshots *snapshots,
-				     const struct ss_merged_stack *stack,
+				     const struct ss_merged_group *stack,
 				     const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_free_ const struct ss_task **threads =
-		calloc(stack->threads.count, sizeof(const struct ss_task *));
+	_cleanup_free_ const struct ss_task **threads = list_threads(stack);
 
 	if (!threads)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < stack->threads.count; i++)
-		threads[i] = stack->threads.items[i].thread;
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	write_snapshots(stack->snapshots, snapshots->count, out);
-	if (stack->times != stack->snapshots) {
-		(void)fputs_unlocked(", ", out);
-		ss_quantity_write_things(stack->times, "time", out);
-	}
-	(void)fputs_unlocked(": ", out);
-	ss_quantity_write_things(stack->threads.count, "thread", out);
+	write_snapshots(stack->presence.snapshots, snapshots->count, out);
+	if (stack->times != stack->presence.snapshots)
+		(void)fprintf(out, ", %s", ss_quantity_things(stack->times, "time").text);
+	(void)fprintf(out, ": %s",
+		      ss_quantity_things(stack->members.count, "thread").text);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
-	write_states(stack, out);
-	ss_text_write_thread_list(threads, stack->threads.count, options, out);
+	ss_text_write_states(stack->states, stack->times, "time", out);
+	ss_text_write_list(threads, stack->members.count, options, out);
 	return NULL;
 }
 
 static struct ss_error *write_stack(const struct ss_snapshots *snapshots,
-				    const struct ss_merged_stack *stack,
+				    const struct ss_merged_group *stack,
 				    const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_snapshot *last = snapshots->items[stack->last];
-
 	(void)fputc_unlocked('\n', out);
 	struct ss_error *error = write_header(snapshots, stack, options, out);
 	if (!error)
-		error = ss_text_write_waits(last, stack->group, options, out);
+		error = ss_text_write_waits(stack->group->members, stack->group->count,
+					    "  ", options, out);
 	if (!error)
-		ss_text_write_frames(
-			last,
-			ss_snapshot_task(last, SS_TASK_THREAD, *stack->group->members),
-			options, out);
+		ss_text_write_frames(snapshots->items[stack->presence.last],
+				     *stack->group->members, options, out);
 	return error;
 }
 
@@ -173,13 +148,10 @@ static void write_folded(const struct ss_merged *merged, size_t stacks, bool col
 	for (size_t i = 0; i < merged->count; i++)
 		times += is_foldable(merged, i) ? merged->items[i].times : 0;
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_STRONG, color, out);
-	ss_quantity_write_things(stacks, "stack", out);
-	(void)fputs_unlocked(" of idle threads", out);
-	ss_style_write(SS_STYLE_NONE, color, out);
-	(void)fputs_unlocked(", ", out);
-	ss_quantity_write_things(times, "time", out);
-	(void)fputs_unlocked("; -a shows them\n", out);
+	ss_style_print(SS_STYLE_STRONG, color, out, "%s of idle threads",
+		       ss_quantity_things(stacks, "stack").text);
+	(void)fprintf(out, ", %s; -a shows them\n",
+		      ss_quantity_things(times, "time").text);
 }
 
 struct ss_error *ss_text_write_series(const struct ss_snapshots *snapshots,
@@ -187,7 +159,8 @@ struct ss_error *ss_text_write_series(const struct ss_snapshots *snapshots,
 {
 	const struct ss_snapshot *last = snapshots->items[snapshots->count - 1];
 	const struct ss_process *process = ss_snapshot_process(snapshots->items[0]);
-	_cleanup_(ss_merged_cleanup) struct ss_merged *merged = ss_merged_new(snapshots);
+	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
+		ss_merged_new(snapshots, SS_TASK_THREAD);
 	struct ss_error *error = merged ? NULL : ss_error_no_memory();
 	size_t foldable = 0;
 
@@ -209,9 +182,11 @@ struct ss_error *ss_text_write_series(const struct ss_snapshots *snapshots,
 	if (folding)
 		write_folded(merged, foldable, options->color, out);
 	if (!error)
-		error = ss_text_write_merged_goroutines(snapshots, false, options, out);
+		error = ss_text_write_merged_tasks(snapshots, SS_TASK_GOROUTINE, false,
+						   options, out);
 	if (!error)
-		error = ss_text_write_merged_tasks(snapshots, options, out);
+		error = ss_text_write_merged_tasks(snapshots, SS_TASK_ASYNCIO, false,
+						   options, out);
 	ss_text_write_advice(options, out);
 	return error;
 }
@@ -240,23 +215,17 @@ static void write_process_captures(const struct ss_snapshots *snapshots, bool co
 			paused_ns = SS_MAX(paused_ns, process->stopped_ns);
 		threads += ss_snapshot_task_count(snapshots->items[i], SS_TASK_THREAD);
 	}
-	ss_style_write(SS_STYLE_STRONG, color, out);
-	ss_quantity_write_count(snapshots->count, out);
-	(void)fputs_unlocked(" processes", out);
-	ss_style_write(SS_STYLE_NONE, color, out);
-	(void)fputs_unlocked(", ", out);
-	ss_quantity_write_things(threads, "thread", out);
-	(void)fputs_unlocked(", ", out);
-	ss_quantity_write_date(first_ns, out);
-	(void)fputs_unlocked(", one after the other within ", out);
-	ss_quantity_write_time(last_ns - first_ns, out);
-	if (paused_ns) {
-		(void)fputs_unlocked("; each paused at most ", out);
-		ss_quantity_write_time(paused_ns, out);
-		(void)fputc_unlocked('\n', out);
-	} else {
+	ss_style_print(SS_STYLE_STRONG, color, out, "%s processes",
+		       ss_quantity_count(snapshots->count).text);
+	(void)fprintf(out, ", %s, %s, one after the other within %s",
+		      ss_quantity_things(threads, "thread").text,
+		      ss_quantity_date(first_ns).text,
+		      ss_quantity_time(last_ns - first_ns).text);
+	if (paused_ns)
+		(void)fprintf(out, "; each paused at most %s\n",
+			      ss_quantity_time(paused_ns).text);
+	else
 		(void)fputs_unlocked("; nothing was paused\n", out);
-	}
 }
 
 /* "  4711 postgres: checkpointer" */
@@ -281,11 +250,9 @@ static void write_processes(const struct ss_snapshots *snapshots,
 
 	for (size_t i = 0; i < shown; i++)
 		write_process(snapshots, i, options->color, out);
-	if (shown < snapshots->count) {
-		(void)fputs_unlocked("    ... and ", out);
-		ss_quantity_write_count(snapshots->count - shown, out);
-		(void)fputs_unlocked(" more (-v lists them)\n", out);
-	}
+	if (shown < snapshots->count)
+		(void)fprintf(out, "    ... and %s more (-v lists them)\n",
+			      ss_quantity_count(snapshots->count - shown).text);
 }
 
 /* Whether a cycle through several processes was found in one of the snapshots before, too. */
@@ -411,66 +378,36 @@ static struct ss_error *write_deadlocks(const struct ss_snapshots *snapshots,
 	return NULL;
 }
 
-/* ", sleeping", or ", 3 running, 9 sleeping" */
-static void write_process_states(const struct ss_merged_stack *stack, FILE *out)
-{
-	for (size_t state = 0; state < SS_ARRAY_SIZE(stack->states); state++) {
-		size_t times = stack->states[state];
-		if (times == 0)
-			continue;
-		(void)fputs_unlocked(", ", out);
-		if (times < stack->times) {
-			ss_quantity_write_count(times, out);
-			(void)fputc_unlocked(' ', out);
-		}
-		(void)fputs_unlocked(ss_state_name((char)state), out);
-	}
-}
-
 /* "9 threads in 8 of 11 processes, sleeping: postgres 4711-4719" */
 static struct ss_error *write_process_stack(const struct ss_snapshots *snapshots,
-					    const struct ss_merged_stack *stack,
+					    const struct ss_merged_group *stack,
 					    const struct ss_format_options *options,
 					    FILE *out)
 {
-	const struct ss_snapshot *last = snapshots->items[stack->last];
-	size_t count = stack->threads.count;
-	_cleanup_free_ const struct ss_task **threads =
-		calloc(count, sizeof(const struct ss_task *));
-	_cleanup_free_ const struct ss_wait **waits =
-		calloc(count, sizeof(const struct ss_wait *));
+	const size_t count = stack->members.count;
+	_cleanup_free_ const struct ss_task **threads = list_threads(stack);
 
-	if (!threads || !waits)
+	if (!threads)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < count; i++) {
-		threads[i] = stack->threads.items[i].thread;
-		waits[i] = threads[i]->wait;
-	}
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	ss_quantity_write_things(count, "thread", out);
-	(void)fputs_unlocked(" in ", out);
-	ss_quantity_write_count(stack->snapshots, out);
-	(void)fputs_unlocked(" of ", out);
-	ss_quantity_write_count(snapshots->count, out);
-	(void)fputs_unlocked(" processes", out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
-	write_process_states(stack, out);
-	ss_text_write_thread_list(threads, count, options, out);
-	struct ss_error *error = ss_text_write_waits_of(waits, count, "  ", options, out);
+	ss_style_print(SS_STYLE_STRONG, options->color, out, "%s in %s of %s processes",
+		       ss_quantity_things(count, "thread").text,
+		       ss_quantity_count(stack->presence.snapshots).text,
+		       ss_quantity_count(snapshots->count).text);
+	ss_text_write_states(stack->states, stack->times, NULL, out);
+	ss_text_write_list(threads, count, options, out);
+	struct ss_error *error = ss_text_write_waits(threads, count, "  ", options, out);
 	if (!error)
-		ss_text_write_frames(
-			last,
-			ss_snapshot_task(last, SS_TASK_THREAD, *stack->group->members),
-			options, out);
+		ss_text_write_frames(snapshots->items[stack->presence.last],
+				     *stack->group->members, options, out);
 	return error;
 }
 
 /* As in a snapshot of one process: what few do comes first. */
 static int compare(const void *a, const void *b)
 {
-	const struct ss_merged_stack *x = *(const struct ss_merged_stack *const *)a;
-	const struct ss_merged_stack *y = *(const struct ss_merged_stack *const *)b;
+	const struct ss_merged_group *x = *(const struct ss_merged_group *const *)a;
+	const struct ss_merged_group *y = *(const struct ss_merged_group *const *)b;
 
 	if (x->class != y->class)
 		return x->class < y->class ? -1 : 1;
@@ -479,7 +416,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static bool is_process_foldable(const struct ss_merged_stack *stack)
+static bool is_process_foldable(const struct ss_merged_group *stack)
 {
 	return stack->class == SS_GROUP_IDLE;
 }
@@ -487,20 +424,18 @@ static bool is_process_foldable(const struct ss_merged_stack *stack)
 static void write_process_folded(size_t stacks, size_t threads, bool color, FILE *out)
 {
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_STRONG, color, out);
-	ss_quantity_write_things(threads, "idle thread", out);
-	ss_style_write(SS_STYLE_NONE, color, out);
-	(void)fputs_unlocked(" in ", out);
-	ss_quantity_write_things(stacks, "group", out);
-	(void)fputs_unlocked("; -a shows them\n", out);
+	ss_style_print(SS_STYLE_STRONG, color, out, "%s",
+		       ss_quantity_things(threads, "idle thread").text);
+	(void)fprintf(out, " in %s; -a shows them\n",
+		      ss_quantity_things(stacks, "group").text);
 }
 
 static struct ss_error *write_stacks(const struct ss_snapshots *snapshots,
 				     const struct ss_merged *merged,
 				     const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_free_ const struct ss_merged_stack **order =
-		calloc(merged->count + 1, sizeof(const struct ss_merged_stack *));
+	_cleanup_free_ const struct ss_merged_group **order =
+		calloc(merged->count + 1, sizeof(const struct ss_merged_group *));
 	size_t folded = 0;
 	size_t threads = 0;
 	struct ss_error *error = order ? NULL : ss_error_no_memory();
@@ -510,7 +445,7 @@ static struct ss_error *write_stacks(const struct ss_snapshots *snapshots,
 	for (size_t i = 0; i < merged->count; i++)
 		order[i] = &merged->items[i];
 	if (merged->count > 1)
-		qsort(order, merged->count, sizeof(const struct ss_merged_stack *),
+		qsort(order, merged->count, sizeof(const struct ss_merged_group *),
 		      compare);
 	/* If all are idle, that is what the user wants to see. */
 	bool all = options->all || options->verbose || merged->count == 0 ||
@@ -533,9 +468,8 @@ static void write_count(size_t count, const char *thing, const char *option, FIL
 {
 	if (count == 0)
 		return;
-	(void)fputc_unlocked('\n', out);
-	ss_quantity_write_things(count, thing, out);
-	(void)fprintf(out, "; --%s=all shows %s, and each process separately\n", option,
+	(void)fprintf(out, "\n%s; --%s=all shows %s, and each process separately\n",
+		      ss_quantity_things(count, thing).text, option,
 		      count == 1 ? "it" : "them");
 }
 
@@ -558,7 +492,8 @@ struct ss_error *ss_text_write_processes(const struct ss_snapshots *snapshots,
 					 const struct ss_format_options *options,
 					 FILE *out)
 {
-	_cleanup_(ss_merged_cleanup) struct ss_merged *merged = ss_merged_new(snapshots);
+	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
+		ss_merged_new(snapshots, SS_TASK_THREAD);
 	struct ss_error *error = merged ? NULL : ss_error_no_memory();
 
 	if (error)

@@ -1,7 +1,8 @@
 /*
- * The line with the threads of a group. Names that differ only in a trailing number are
+ * The line with the threads or goroutines of a group. Names that differ only in a trailing number are
  * merged; consecutive ids become a range.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@
 enum { ITEMS_MAX = 12 }; /* ids and ranges of a group without -v */
 
 struct listing {
-	const struct ss_task **threads; /* sorted by stem of their name, then by id */
+	const struct ss_task *const *tasks; /* sorted by stem of their name, then by id */
 	size_t count;
 	size_t items; /* written so far */
 	size_t max_items;
@@ -48,7 +49,7 @@ static int compare_threads(const void *a, const void *b)
 	const struct ss_task *u = *(const struct ss_task *const *)b;
 	int order = compare_stems(t, u);
 
-	return order ? order : (t->tid > u->tid) - (t->tid < u->tid);
+	return order ? order : (t->id > u->id) - (t->id < u->id);
 }
 
 /* Returns the number of threads, from first on, whose names have the same stem. */
@@ -57,18 +58,18 @@ static size_t stem_run(const struct listing *list, size_t first)
 	size_t end = first + 1;
 
 	while (end < list->count &&
-	       compare_stems(list->threads[first], list->threads[end]) == 0)
+	       compare_stems(list->tasks[first], list->tasks[end]) == 0)
 		end++;
 	return end - first;
 }
 
 static void write_stem(const struct listing *list, size_t first, size_t count)
 {
-	const char *name = list->threads[first]->name;
+	const char *name = list->tasks[first]->name;
 	bool same = true;
 
 	for (size_t i = 1; i < count; i++)
-		same &= strcmp(name, list->threads[first + i]->name) == 0;
+		same &= strcmp(name, list->tasks[first + i]->name) == 0;
 	if (same) {
 		ss_escape_write(name, NULL, list->out);
 		return;
@@ -79,29 +80,29 @@ static void write_stem(const struct listing *list, size_t first, size_t count)
 }
 
 /* The id in the thread's own pid namespace, if it is known. */
-static pid_t inner_id(const struct ss_task *thread)
+static uint64_t inner_id(const struct ss_task *task)
 {
-	return thread->inner_tid ? thread->inner_tid : thread->tid;
+	return task->inner_tid ? (uint64_t)task->inner_tid : task->id;
 }
 
-static bool follows(const struct ss_task *thread, const struct ss_task *before)
+static bool follows(const struct ss_task *task, const struct ss_task *before)
 {
-	return thread->tid == before->tid + 1 && inner_id(thread) == inner_id(before) + 1;
+	return task->id == before->id + 1 && inner_id(task) == inner_id(before) + 1;
 }
 
 /* "9-12", or "9-12[1-4]" if they have other ids in their own pid namespace. */
-static void write_range(pid_t first, size_t length, FILE *out)
+static void write_range(uint64_t first, size_t length, FILE *out)
 {
-	(void)fprintf(out, "%d", first);
+	(void)fprintf(out, "%" PRIu64, first);
 	if (length > 1)
-		(void)fprintf(out, "%c%d", length > 2 ? '-' : ',',
-			      first + (pid_t)length - 1);
+		(void)fprintf(out, "%c%" PRIu64, length > 2 ? '-' : ',',
+			      first + length - 1);
 }
 
 static void write_run(const struct ss_task *first, size_t length, FILE *out)
 {
-	write_range(first->tid, length, out);
-	if (inner_id(first) == first->tid)
+	write_range(first->id, length, out);
+	if (inner_id(first) == first->id)
 		return;
 	(void)fputc_unlocked('[', out);
 	write_range(inner_id(first), length, out);
@@ -115,8 +116,7 @@ static size_t write_ids(struct listing *list, size_t first, size_t count)
 	size_t written = 0;
 
 	while (written < count && list->items < list->max_items) {
-		const struct ss_task *const *run =
-			(const struct ss_task *const *)&list->threads[first + written];
+		const struct ss_task *const *run = &list->tasks[first + written];
 		size_t length = 1;
 		while (written + length < count && follows(run[length], run[length - 1]))
 			length++;
@@ -136,38 +136,44 @@ static void write_list(struct listing *list)
 		run = stem_run(list, i);
 		if (list->items >= list->max_items)
 			break;
-		(void)fputs_unlocked(i ? "; " : " ", list->out);
-		write_stem(list, i, run);
+		if (*list->tasks[i]->name) {
+			(void)fputs_unlocked(i ? "; " : " ", list->out);
+			write_stem(list, i, run);
+		}
 		written += write_ids(list, i, run);
 	}
-	if (written < list->count) {
-		(void)fputs_unlocked(" and ", list->out);
-		ss_quantity_write_count(list->count - written, list->out);
-		(void)fputs_unlocked(" more (-v lists them)", list->out);
-	}
+	if (written < list->count)
+		(void)fprintf(list->out, " and %s more (-v lists them)",
+			      ss_quantity_count(list->count - written).text);
 }
 
-/* "sleeping", or "3 running, 9 sleeping" */
-static void write_states(const struct ss_snapshot *snapshot, const struct ss_group *group,
-			 FILE *out)
+void ss_text_write_states(const size_t *counts, size_t all, const char *unit, FILE *out)
 {
-	size_t counts[128] = {};
-	const char *separator = ", ";
-
-	for (size_t i = 0; i < group->count; i++)
-		counts[ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[i])
-			       ->state &
-		       0x7f]++;
-	for (size_t state = 0; state < SS_ARRAY_SIZE(counts); state++) {
+	for (size_t state = 0; state < SS_STATE_COUNTS; state++) {
 		if (counts[state] == 0)
 			continue;
-		(void)fputs_unlocked(separator, out);
-		if (counts[state] < group->count) {
-			ss_quantity_write_count(counts[state], out);
+		(void)fputs_unlocked(", ", out);
+		if (counts[state] < all) {
+			if (unit)
+				(void)fputs_unlocked(
+					ss_quantity_things(counts[state], unit).text,
+					out);
+			else
+				(void)fputs_unlocked(
+					ss_quantity_count(counts[state]).text, out);
 			(void)fputc_unlocked(' ', out);
 		}
 		(void)fputs_unlocked(ss_state_name((char)state), out);
 	}
+}
+
+static void write_states(const struct ss_group *group, FILE *out)
+{
+	size_t counts[SS_STATE_COUNTS] = {};
+
+	for (size_t i = 0; i < group->count; i++)
+		counts[group->members[i]->state & 0x7f]++;
+	ss_text_write_states(counts, group->count, NULL, out);
 }
 
 static void write_pause(const struct ss_snapshot *snapshot, const struct ss_group *group,
@@ -179,14 +185,13 @@ static void write_pause(const struct ss_snapshot *snapshot, const struct ss_grou
 	if (ss_snapshot_process(snapshot)->mode == SS_MODE_CORE)
 		return;
 	for (size_t i = 0; i < group->count; i++) {
-		const struct ss_task *thread =
-			ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[i]);
+		const struct ss_task *thread = group->members[i];
 		longest = SS_MAX(longest, thread->stopped_ns);
 		torn += thread->consistent || thread->frame_count == 0 ? 0 : 1;
 	}
 	(void)fputs_unlocked(longest ? ", paused " : ", not paused", out);
 	if (longest)
-		ss_quantity_write_time(longest, out);
+		(void)fputs_unlocked(ss_quantity_time(longest).text, out);
 	if (torn)
 		(void)fprintf(out, ", %zu changed while being read", torn);
 }
@@ -200,44 +205,39 @@ static void write_number(const struct ss_group *group, FILE *out)
 	size_t others = group->count - (group->has_main ? 1 : 0);
 	if (others == 0)
 		return;
-	ss_quantity_write_count(others, out);
-	(void)fprintf(out, "%s thread%s", group->has_main ? " more" : "",
-		      others == 1 ? "" : "s");
+	(void)fprintf(out, "%s%s thread%s", ss_quantity_count(others).text,
+		      group->has_main ? " more" : "", others == 1 ? "" : "s");
 }
 
-void ss_text_write_thread_list(const struct ss_task **threads, size_t count,
-			       const struct ss_format_options *options, FILE *out)
+void ss_text_write_list(const struct ss_task *const *tasks, size_t count,
+			const struct ss_format_options *options, FILE *out)
 {
-	struct listing list = { .threads = threads,
+	_cleanup_free_ const struct ss_task **sorted =
+		calloc(count, sizeof(const struct ss_task *));
+	struct listing list = { .tasks = sorted ? sorted : tasks,
 				.count = count,
 				.max_items = options->verbose ? SIZE_MAX : ITEMS_MAX,
 				.out = out };
 
-	qsort(threads, count, sizeof(const struct ss_task *), compare_threads);
+	if (sorted) {
+		memcpy(sorted, tasks, count * sizeof(const struct ss_task *));
+		qsort(sorted, count, sizeof(const struct ss_task *), compare_threads);
+	}
 	(void)fputc_unlocked(':', out);
 	write_list(&list);
 	(void)fputc_unlocked('\n', out);
 }
 
-struct ss_error *ss_text_write_threads(const struct ss_snapshot *snapshot,
-				       const struct ss_group *group,
-				       const struct ss_format_options *options, FILE *out)
+void ss_text_write_threads(const struct ss_snapshot *snapshot,
+			   const struct ss_group *group,
+			   const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_free_ const struct ss_task **threads =
-		calloc(group->count, sizeof(const struct ss_task *));
-
-	if (!threads)
-		return ss_error_no_memory();
-	for (size_t i = 0; i < group->count; i++)
-		threads[i] =
-			ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[i]);
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
 	write_number(group, out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
-	write_states(snapshot, group, out);
+	write_states(group, out);
 	write_pause(snapshot, group, out);
-	ss_text_write_thread_list(threads, group->count, options, out);
-	return NULL;
+	ss_text_write_list(group->members, group->count, options, out);
 }
 
 /*
@@ -251,12 +251,12 @@ enum {
 	USER_FRAMES = 2, /* frames shown for each waiting thread */
 };
 
-static void write_thread(const struct ss_task *thread,
-			 const struct ss_format_options *options, FILE *out)
+void ss_text_write_thread(pid_t tid, const char *name,
+			  const struct ss_format_options *options, FILE *out)
 {
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	(void)fprintf(out, "%d (", thread->tid);
-	ss_escape_write(thread->name, NULL, out);
+	(void)fprintf(out, "%d (", tid);
+	ss_escape_write(name, NULL, out);
 	(void)fputc_unlocked(')', out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
@@ -398,7 +398,7 @@ static void write_member(const struct ss_snapshot *snapshot, const struct ss_tas
 			 const struct ss_format_options *options, FILE *out)
 {
 	(void)fputs_unlocked("  ", out);
-	write_thread(thread, options, out);
+	ss_text_write_thread(thread->tid, thread->name, options, out);
 	(void)fputs_unlocked(" waits for ", out);
 	ss_wait_text_write(thread->wait, options->color, out);
 	(void)fputc_unlocked('\n', out);
@@ -475,12 +475,10 @@ static void write_cycle(const struct ss_cycle *cycle,
 			const struct ss_format_options *options, FILE *out)
 {
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_WARN, options->color, out);
-	(void)fprintf(out,
-		      "DEADLOCK: %zu threads of several processes wait for each "
-		      "other in a cycle",
-		      cycle->count);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
+	ss_style_print(SS_STYLE_WARN, options->color, out,
+		       "DEADLOCK: %zu threads of several processes wait for each "
+		       "other in a cycle",
+		       cycle->count);
 	(void)fputs_unlocked(":\n", out);
 	for (size_t i = 0; i < SS_MIN(cycle->count, (size_t)MEMBERS_MAX); i++)
 		write_member(cycle->members[i].snapshot, cycle->members[i].thread,
@@ -498,7 +496,7 @@ static void write_blocker(const struct ss_snapshot *snapshot,
 	(void)fprintf(out, "%zu thread%s, through %zu lock%s, for thread ",
 		      blocker->waiting, blocker->waiting == 1 ? " waits" : "s wait",
 		      blocker->locks, blocker->locks == 1 ? "" : "s");
-	write_thread(thread, options, out);
+	ss_text_write_thread(thread->tid, thread->name, options, out);
 	if (thread->wait) {
 		(void)fputs_unlocked(", which waits for ", out);
 		ss_wait_text_write(thread->wait, false, out);

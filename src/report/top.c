@@ -378,11 +378,11 @@ static struct ss_error *write_heading(const struct top *top)
 		cpu_ns += top->threads.items[i].cpu_ns;
 	}
 	ss_escape_write(process ? process->name : "?", NULL, out);
-	(void)fprintf(out, " %d: ", process ? process->pid : 0);
-	ss_quantity_write_things(top->threads.count, "thread", out);
-	(void)fprintf(out, ", %zu running, CPU %.0f %%; ", running,
-		      cpu_percent(top, cpu_ns));
-	(void)fprintf(out, "last %.1f s, %.0f samples/s",
+	(void)fprintf(out,
+		      " %d: %s, %zu running, CPU %.0f %%; last %.1f s, %.0f samples/s",
+		      process ? process->pid : 0,
+		      ss_quantity_things(top->threads.count, "thread").text, running,
+		      cpu_percent(top, cpu_ns),
 		      (double)(top->end_ns - top->begin_ns) / (double)SS_NS_PER_SECOND,
 		      top->end_ns > top->begin_ns ?
 			      (double)top->ticks * (double)SS_NS_PER_SECOND /
@@ -672,7 +672,7 @@ static struct ss_error *collect(const struct ss_snapshot *snapshot, bool all,
 				struct lines *ret)
 {
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-		ss_grouping_new(snapshot, false);
+		ss_grouping_new(snapshot, SS_TASK_THREAD, false);
 
 	ret->items = calloc(ss_snapshot_task_count(snapshot, SS_TASK_THREAD) + 1,
 			    sizeof(*ret->items));
@@ -680,8 +680,7 @@ static struct ss_error *collect(const struct ss_snapshot *snapshot, bool all,
 		return ss_error_no_memory();
 	for (size_t i = 0; i < grouping->count; i++) {
 		const struct ss_group *group = &grouping->groups[i];
-		const struct ss_task *thread =
-			ss_snapshot_task(snapshot, SS_TASK_THREAD, group->members[0]);
+		const struct ss_task *thread = *group->members;
 		if (!thread->wait || thread->state == 'R' ||
 		    (group->class == SS_GROUP_IDLE && !all))
 			continue;

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "report/descriptor_text.h"
 #include "report/escape.h"
+#include "report/names.h"
 #include "report/style.h"
 
 enum { CHILDREN_SHOWN = 4, FDS_SHOWN = 8 };
@@ -346,26 +347,6 @@ static void write_epoll(const struct ss_text_writer *w, const struct ss_wait *wa
 
 /* Other processes and the kernel ------------------------------------------ */
 
-static const char *state_word(char state)
-{
-	switch (state) {
-	case 'R':
-		return "running";
-	case 'S':
-		return "sleeping";
-	case 'D':
-		return "in disk sleep";
-	case 'T':
-		return "stopped";
-	case 't':
-		return "traced";
-	case 'Z':
-		return "zombie";
-	default:
-		return "unknown state";
-	}
-}
-
 static void write_children(const struct ss_text_writer *w, const struct ss_wait *wait,
 			   const char *before)
 {
@@ -375,7 +356,7 @@ static void write_children(const struct ss_text_writer *w, const struct ss_wait 
 		const struct ss_related_process *child = &wait->children[i];
 		ss_text_writer_add(w, "%s%d (", i ? ", " : before, child->pid);
 		ss_text_writer_add_string(w, child->name);
-		ss_text_writer_add(w, ", %s)", state_word(child->state));
+		ss_text_writer_add(w, ", %s)", ss_state_name(child->state));
 	}
 	if (shown < wait->children_total)
 		ss_text_writer_add(w, " and %zu more", wait->children_total - shown);
@@ -608,7 +589,7 @@ static void write_chain(const struct ss_text_writer *w, const struct ss_wait *wa
 			ss_text_writer_add(w, " waits for ");
 			write_wait(w, thread->wait);
 		} else {
-			ss_text_writer_add(w, " is %s", state_word(thread->state));
+			ss_text_writer_add(w, " is %s", ss_state_name(thread->state));
 		}
 	}
 }

@@ -34,6 +34,7 @@ TARGET_COMMANDS = [
     ("processes", "chain", "DIRECTORY"),
 ]
 SHORT = 10  # of these, in CI
+LEFT = re.compile(r", (with a time limit|[^,]* left)\b")
 START = "import threading, queue, sys, socket\nready = threading.Barrier(3)\n"
 STAY = "ready.wait()\nprint('ready', flush=True)\nsys.stdin.read()\n"
 RUN = "for i in range(2): threading.Thread(target=run, args=(i,), daemon=True).start()\n" + STAY
@@ -163,13 +164,15 @@ class Agreement(EndToEnd):
                              ("core", thread["tid"]))
             wait = thread["wait"]
             if wait and wait.get("lock"):
-                keys = CORE_KEYS[:-1 if wait["lock"] == "libc" else None]
+                elsewhere = wait["lock"] == "libc" or wait["owner_pid"]
+                keys = CORE_KEYS[:-1 if elsewhere else None]
                 self.assertEqual({key: other["wait"].get(key) for key in keys},
                                  {key: wait.get(key) for key in keys}, ("core", thread["tid"]))
         self.assertEqual(cycles(core), cycles(first), "core")
 
     def compare_top(self, pid, hang):
-        """The screen has the sentences that hang has."""
+        """The screen has the sentences that hang has, but for the time that is left: it is not read
+        while a wait is recorded."""
         result = self.run_tool("top", "--once", "--rows=1000", pid, status=(0, 1))
         screen = result.stdout.decode()
         texts = {str(thread["tid"]): thread["wait"] for thread in hang["threads"]
@@ -177,12 +180,16 @@ class Agreement(EndToEnd):
         shown = re.findall(r"^ *1 +(?:deadlock|lock) +.*? (\d+) waits for (.*)$", screen, re.M)
         for tid, text in shown:
             if tid in texts:
-                self.assertIn(text, texts[tid], ("top", tid, screen))
+                self.assertIn(LEFT.sub("", text), LEFT.sub("", texts[tid]), ("top", tid, screen))
         self.assertEqual({tid for tid, _ in shown},
                          {str(tid) for cycle in cycles(hang) for tid in cycle} |
                          {tid for tid, _ in shown}, screen)
 
-    def compare(self, pid, dump):
+    def still(self, snapshot, names):
+        return [(facts(thread["wait"]), functions(thread["frames"]))
+                for thread in snapshot["threads"] if not names or thread["name"] in names]
+
+    def compare(self, pid, dump, names):
         """Twice: of a program that moved in between, nothing is known."""
         first, = self.read("-f", "json", pid)
         seen = {
@@ -194,16 +201,15 @@ class Agreement(EndToEnd):
         }
         core = self.dumped(pid) if dump else None
         last, = self.read("-f", "json", pid)
-        if [facts(thread["wait"]) for thread in first["threads"]] != \
-                [facts(thread["wait"]) for thread in last["threads"]] or \
-                [functions(thread["frames"]) for thread in first["threads"]] != \
-                [functions(thread["frames"]) for thread in last["threads"]]:
+        if self.still(first, names) != self.still(last, names):
             return False
         for thread in first["threads"]:
-            self.compare_thread(thread, seen)
+            if not names or thread["name"] in names:
+                self.compare_thread(thread, seen)
         for command in ("series", "hang", "merged"):
             self.assertEqual(cycles(seen[command]), cycles(first), command)
-            self.assertEqual(seen[command]["blockers"], first["blockers"], command)
+            if not names:
+                self.assertEqual(seen[command]["blockers"], first["blockers"], command)
         deadlocked = {seen["report"]["threads"][wait["thread"]]["tid"]
                       for wait in seen["report"]["waits"] if wait["deadlock"]}
         self.assertEqual(sorted(deadlocked), sorted(tid for cycle in cycles(first)
@@ -229,8 +235,9 @@ class Agreement(EndToEnd):
             if seen["report"]["threads"][wait["thread"]]["tid"] == tid:
                 self.assertEqual(facts(wait["data"]), facts(thread["wait"]), tid)
 
-    def compare_program(self, target, dump=True):
-        self.assertTrue(any(self.compare(target.pid, dump) for _ in range(3)),
+    def compare_program(self, target, dump=True, names=()):
+        """names: of threads that stand still while others wake up now and then."""
+        self.assertTrue(any(self.compare(target.pid, dump, names) for _ in range(3)),
                         "it never stood still")
 
     def setUp(self):
@@ -276,8 +283,17 @@ class Agreement(EndToEnd):
         if not shutil.which("javac"):
             self.skipTest("javac is not installed")
         subprocess.run(["javac", self.write("Stay.java", JAVA)], check=True)
-        # gdb stops at each signal with which the JVM looks after itself.
-        self.compare_program(self.start_command(["java", "-cp", self.directory, "Stay"]), dump=False)
+        target = self.start_command(["java", "-cp", self.directory, "Stay"])
+        for attempt in range(5):
+            try:
+                # gdb stops at each signal with which the JVM looks after itself.
+                self.compare_program(target, dump=False, names=("first", "second", "parked"))
+                return
+            except AssertionError:
+                # A thread that waits for a monitor wakes up at growing intervals, up to a second,
+                # and looks at it. While it does, nobody knows who owns it.
+                if attempt == 4:
+                    raise
 
     def test_go(self):
         if not shutil.which("go"):

@@ -102,7 +102,7 @@ class Asyncio(unittest.TestCase):
                     for task in taken["tasks"]:
                         statuses[task["status"]] = statuses.get(task["status"], 0) + 1
                         if task["status"] == "running":
-                            self.assertEqual(task["loop_tid"], program.pid, task)
+                            self.assertEqual(task["tid"], program.pid, task)
                 print(python, MOMENTS, "moments", statuses)
                 self.assertEqual(set(statuses), {"runnable", "waiting", "running"})
 
@@ -281,7 +281,7 @@ class Asyncio(unittest.TestCase):
                       [(call.function, call.file, call.line) for *_, call in task["frames"]])
                      for task in recorded.tasks],
                     [(task["name"], task["address"], task["status"], task["wait_reason"],
-                      task["loop_tid"], [names[number] for number in task["awaited_tasks"]],
+                      task["tid"], [names[number] for number in task["awaited_tasks"]],
                       [(frame["symbol"], frame["file"], frame["line"]) for frame in task["frames"]])
                      for task in taken["tasks"]])
                 program.process.stdin.write("x")

@@ -629,7 +629,7 @@ class Kernel(Handler, CoreDump):
                         self.assertIn("runtime.gopark", [
                             frame["symbol"] for group in report.data["goroutines"]
                             if group["status"] == "waiting" for frame in group["frames"]],
-                            report.data.get("goroutine_problem"))
+                            report.data.get("goroutines_problem"))
                 if name == "python":  # named only with debug symbols of Python
                     self.assertRegex(found[0].crash["signature"],
                                      r"strlen\w* \| (string_at|_ctypes\.[\w.-]+\+0x[0-9a-f]+)$")

@@ -285,7 +285,7 @@ class Goroutines(EndToEnd):
         snapshot = self.snap(target.pid, status=(0, 1))
         found = self.goroutines(snapshot)
         dumped = self.dump(target)
-        self.assertIsNone(snapshot.data["goroutine_problem"])
+        self.assertIsNone(snapshot.data["goroutines_problem"])
         self.assertEqual(snapshot.data["goroutines_unread"], 0)
         # The garbage collector may still work.
         ours = {number for number, (group, _) in found.items()
@@ -383,7 +383,7 @@ class Goroutines(EndToEnd):
                             waiting(self.snap(target.pid, status=(0, 1)).data).values()] ==
                    [3, 3], "goroutines to wait")
         snapshot = self.snap(target.pid, status=(0, 1))
-        self.assertIsNone(snapshot.data["goroutine_problem"])
+        self.assertIsNone(snapshot.data["goroutines_problem"])
         groups, modules = waiting(snapshot.data), snapshot.data["modules"]
         self.assertEqual(set(groups), {"liba.so", "libb.so"}, snapshot.data)
         for name, group in groups.items():
@@ -423,7 +423,7 @@ class Goroutines(EndToEnd):
         target = self.start_command(["/usr/bin/python3", "-c", PYTHON_TWO, *libraries])
         data = self.snap(target.pid, status=(0, 1)).data
         self.assertEqual(len({group["runtime"] for group in data["goroutines"]}), 4, data)
-        self.assertEqual(data["goroutine_problem"], "goroutines of further libraries are not "
+        self.assertEqual(data["goroutines_problem"], "goroutines of further libraries are not "
                          "shown: at most 4 runtimes of Go are read")
 
     def test_plugin(self):
@@ -439,7 +439,7 @@ class Goroutines(EndToEnd):
         wait_until(lambda: "main.main" in json.dumps(self.snap(target.pid, status=(0, 1)).data),
                    "main to read")
         data = self.snap(target.pid, status=(0, 1)).data
-        self.assertIsNone(data["goroutine_problem"], data)
+        self.assertIsNone(data["goroutines_problem"], data)
         self.assertEqual({group["runtime"] for group in data["goroutines"]}, {program}, data)
 
     def test_caddy(self):
@@ -604,7 +604,7 @@ class Goroutines(EndToEnd):
         target = self.start_command([self.build_changes("-ldflags=-s -w"), "leak"])
         arguments = "-i", "100ms", "-c", "4", target.pid
         data = json.loads(self.run_tool("-f", "json", *arguments, status=(0, 1)).stdout)
-        self.assertIsNone(data["goroutine_problem"], data)
+        self.assertIsNone(data["goroutines_problem"], data)
         groups = self.groups_of(data)
         stay, leak = groups["main.stay"], groups["main.leak"]
         self.assertEqual((stay["snapshots"], stay["least"], stay["most"], stay["count_same"]),
@@ -715,7 +715,7 @@ class Goroutines(EndToEnd):
         target = self.run_program(program + ".99", 5)
         snapshot = self.snap(target.pid, status=(0, 1))
         self.assertIsNone(snapshot.data["goroutines"])
-        self.assertRegex(snapshot.data["goroutine_problem"],
+        self.assertRegex(snapshot.data["goroutines_problem"],
                          r"^goroutines are not shown: the layout .* not known \(go1\.99")
         text = self.run_tool(target.pid, status=(0, 1)).stdout.decode()
         self.assertIn("goroutines are not shown: ", text)

@@ -33,7 +33,8 @@ static void test_matched_by_stack(void **state)
 			make(200, step);
 		const struct ss_diff_input input = { .before.snapshot = before,
 						     .after.snapshot = after };
-		_cleanup_(ss_diff_cleanup) struct ss_diff *diff = ss_diff_new(&input);
+		_cleanup_(ss_diff_cleanup) struct ss_diff *diff =
+			ss_diff_new(&input, SS_TASK_THREAD, NULL);
 
 		assert_non_null(diff);
 		if (diff->counts[SS_UNCHANGED] != THREADS)
@@ -93,7 +94,8 @@ static void test_functions_of_runtimes(void **state)
 			cases[i].symbol, cases[i].file, cases[i].line, cases[i].kind);
 		const struct ss_diff_input input = { .before.snapshot = before,
 						     .after.snapshot = after };
-		_cleanup_(ss_diff_cleanup) struct ss_diff *diff = ss_diff_new(&input);
+		_cleanup_(ss_diff_cleanup) struct ss_diff *diff =
+			ss_diff_new(&input, SS_TASK_THREAD, NULL);
 
 		assert_non_null(diff);
 		if (diff->counts[cases[i].change] != 1)

@@ -2,6 +2,11 @@
 
 #include "report/group.h"
 
+static const struct ss_task *thread_at(const struct ss_snapshot *snapshot, size_t index)
+{
+	return ss_snapshot_task(snapshot, SS_TASK_THREAD, index);
+}
+
 static void test_main_first_then_the_smallest(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
@@ -16,15 +21,15 @@ static void test_main_first_then_the_smallest(void **state)
 	sample_add_thread(snapshot, 101, "w", &b, 1, SS_END_ROOT);
 	sample_add_thread(snapshot, 102, "w", &b, 1, SS_END_LIMIT);
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-		ss_grouping_new(snapshot, true);
+		ss_grouping_new(snapshot, SS_TASK_THREAD, true);
 	assert_int_equal(grouping->count, 4);
 	assert_true(grouping->groups[0].has_main);
-	assert_int_equal(grouping->groups[0].members[0], 2);
-	assert_int_equal(grouping->groups[1].members[0], 0);
-	assert_int_equal(grouping->groups[2].members[0], 4);
+	assert_ptr_equal(grouping->groups[0].members[0], thread_at(snapshot, 2));
+	assert_ptr_equal(grouping->groups[1].members[0], thread_at(snapshot, 0));
+	assert_ptr_equal(grouping->groups[2].members[0], thread_at(snapshot, 4));
 	assert_int_equal(grouping->groups[3].count, 2);
-	assert_int_equal(grouping->groups[3].members[0], 1);
-	assert_int_equal(grouping->groups[3].members[1], 3);
+	assert_ptr_equal(grouping->groups[3].members[0], thread_at(snapshot, 1));
+	assert_ptr_equal(grouping->groups[3].members[1], thread_at(snapshot, 3));
 }
 
 static void add_waiting(struct ss_snapshot *snapshot, pid_t tid, uint64_t pc,
@@ -39,13 +44,11 @@ static void assert_order(const struct ss_snapshot *snapshot, const pid_t *wanted
 			 size_t count)
 {
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-		ss_grouping_new(snapshot, true);
+		ss_grouping_new(snapshot, SS_TASK_THREAD, true);
 
 	assert_int_equal(grouping->count, count);
 	for (size_t i = 0; i < count; i++) {
-		size_t first = grouping->groups[i].members[0];
-		assert_int_equal(ss_snapshot_task(snapshot, SS_TASK_THREAD, first)->tid,
-				 wanted[i]);
+		assert_int_equal(grouping->groups[i].members[0]->tid, wanted[i]);
 	}
 }
 
@@ -138,11 +141,11 @@ static void test_interpreters_stay_apart(void **state)
 	sample_add_thread(snapshot, 103, "b", python, 2, SS_END_ROOT)->wait = &idle;
 	sample_add_thread(snapshot, 104, "n", &other, 1, SS_END_ROOT)->wait = &idle;
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-		ss_grouping_new(snapshot, true);
+		ss_grouping_new(snapshot, SS_TASK_THREAD, true);
 	assert_int_equal(grouping->count, 3);
-	assert_int_equal(grouping->groups[0].members[0], 0);
+	assert_ptr_equal(grouping->groups[0].members[0], thread_at(snapshot, 0));
 	assert_false(grouping->groups[0].like_previous);
-	assert_int_equal(grouping->groups[1].members[0], 2);
+	assert_ptr_equal(grouping->groups[1].members[0], thread_at(snapshot, 2));
 	assert_true(grouping->groups[1].like_previous);
 	assert_int_equal(grouping->groups[2].count, 2);
 	assert_false(grouping->groups[2].like_previous);
@@ -170,7 +173,7 @@ static void test_perf_map(void **state)
 		sample_add_thread(snapshot, 101, "a", java, 3, SS_END_ROOT);
 		sample_add_thread(snapshot, 102, "b", java, 3, SS_END_ROOT);
 		_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-			ss_grouping_new(snapshot, true);
+			ss_grouping_new(snapshot, SS_TASK_THREAD, true);
 		assert_int_equal(grouping->count, cases[i].groups);
 	}
 }
@@ -184,7 +187,7 @@ static void test_reasons_keep_threads_apart(void **state)
 	sample_add_thread(snapshot, 2, "w", NULL, 0, SS_END_TRACED);
 	sample_add_thread(snapshot, 3, "w", NULL, 0, SS_END_TRACED)->reason = "by gdb";
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-		ss_grouping_new(snapshot, true);
+		ss_grouping_new(snapshot, SS_TASK_THREAD, true);
 	assert_int_equal(grouping->count, 2);
 	assert_int_equal(grouping->groups[1].count, 2);
 }
@@ -197,9 +200,9 @@ static void test_not_merged(void **state)
 	sample_add_thread(snapshot, 99, "w", NULL, 0, SS_END_ROOT);
 	sample_add_thread(snapshot, 100, "w", NULL, 0, SS_END_ROOT);
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-		ss_grouping_new(snapshot, false);
+		ss_grouping_new(snapshot, SS_TASK_THREAD, false);
 	assert_int_equal(grouping->count, 2);
-	assert_int_equal(grouping->groups[0].members[0], 0);
+	assert_ptr_equal(grouping->groups[0].members[0], thread_at(snapshot, 0));
 	assert_false(grouping->groups[0].has_main);
 	assert_true(grouping->groups[1].has_main);
 }
@@ -208,7 +211,7 @@ static void test_no_threads(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-		ss_grouping_new(snapshot, true);
+		ss_grouping_new(snapshot, SS_TASK_THREAD, true);
 
 	(void)state;
 	assert_int_equal(grouping->count, 0);

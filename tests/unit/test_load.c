@@ -64,7 +64,7 @@ static void test_goroutine_order(void **state)
 	assert_null(ss_load_recording(profile, recording, "file", &load));
 	assert_int_equal(profile->threads.count, 2);
 	const struct ss_profile_thread *goroutine = &profile->threads.items[1];
-	assert_int_equal(goroutine->goroutine, 7);
+	assert_int_equal(goroutine->id, 7);
 	assert_int_equal(goroutine->runs.count, 2);
 	assert_int_equal(goroutine->runs.items[0].tick, 1);
 	assert_int_equal(goroutine->runs.items[0].count, 1);

@@ -39,8 +39,9 @@ static struct ss_snapshot *new_snapshot(uint64_t stay, uint64_t leak)
 static char *render(const struct ss_snapshots *snapshots, bool changes, size_t groups,
 		    bool as_json)
 {
-	const struct ss_format_options options = { .size = sizeof(options),
-						   .goroutine_groups = groups };
+	const struct ss_format_options options = {
+		.size = sizeof(options), .groups = { [SS_TASK_GOROUTINE] = groups }
+	};
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
@@ -48,11 +49,11 @@ static char *render(const struct ss_snapshots *snapshots, bool changes, size_t g
 
 	assert_non_null(out);
 	if (as_json)
-		assert_true(
-			ss_json_merged_goroutines(&json, snapshots, changes, &options));
+		assert_true(ss_json_merged(&json, snapshots, SS_TASK_GOROUTINE, changes,
+					   &options));
 	else
-		assert_null(ss_text_write_merged_goroutines(snapshots, changes, &options,
-							    out));
+		assert_null(ss_text_write_merged_tasks(snapshots, SS_TASK_GOROUTINE,
+						       changes, &options, out));
 	assert_int_equal(fclose(out), 0);
 	return text;
 }
@@ -99,7 +100,8 @@ static void test_series(void **state)
 	assert_text(&snapshots, false, 10, true,
 		    "\"snapshots\":2,\"last\":2,\"least\":7,\"most\":7,\"count_first\":7,"
 		    "\"count_last\":7,\"count_same\":7");
-	assert_text(&snapshots, false, 10, true, "\"goroutine_problem\":\"" PROBLEM "\"");
+	assert_text(&snapshots, false, 10, true,
+		    "\"goroutines_problem\":\"" PROBLEM "\"");
 	assert_text(&snapshots, false, 1, false,
 		    "3 more goroutines in 1 group; --goroutines=all shows them");
 	items[0] = b;

@@ -11,8 +11,9 @@ enum { COUNT = 3 };
 
 static char *render(const struct ss_snapshots *snapshots, size_t groups, bool as_json)
 {
-	const struct ss_format_options options = { .size = sizeof(options),
-						   .task_groups = groups };
+	const struct ss_format_options options = {
+		.size = sizeof(options), .groups = { [SS_TASK_ASYNCIO] = groups }
+	};
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
@@ -20,9 +21,11 @@ static char *render(const struct ss_snapshots *snapshots, size_t groups, bool as
 
 	assert_non_null(out);
 	if (as_json)
-		assert_true(ss_json_merged_tasks(&json, snapshots));
+		assert_true(ss_json_merged(&json, snapshots, SS_TASK_ASYNCIO, false,
+					   &options));
 	else
-		assert_null(ss_text_write_merged_tasks(snapshots, &options, out));
+		assert_null(ss_text_write_merged_tasks(snapshots, SS_TASK_ASYNCIO, false,
+						       &options, out));
 	assert_int_equal(fclose(out), 0);
 	return text;
 }
@@ -42,6 +45,7 @@ static struct ss_snapshot *make(size_t index)
 	struct ss_snapshot *snapshot = sample_new();
 	static const size_t awaited[] = { 0, 1 };
 
+	snapshot->coverage[SS_TASK_ASYNCIO].known = true;
 	for (uint64_t i = 0; i < (index == 0 ? 1 : 2); i++)
 		sample_add_task(snapshot, i ? "fetch-2" : "fetch-1", 0x10 + i,
 				SS_STATUS_WAITING, "fetch", (uint32_t)(5 + index));
@@ -85,11 +89,11 @@ static void test_merged(void **state)
 		    "thread 100: waits-1, waits-2\n");
 	assert_text(&snapshots, 2, false,
 		    "\n1 more task in 1 group; --tasks=all shows it\n");
-	assert_text(
-		&snapshots, 20, true,
-		"{\"snapshots\":3,\"last\":2,\"least\":1,\"most\":2,"
-		"\"count_first\":1,\"count_last\":2,\"names\":[\"fetch-1\",\"fetch-2\"]"
-		",\"status\":\"waiting\",");
+	assert_text(&snapshots, 20, true,
+		    "{\"snapshots\":3,\"last\":2,\"least\":1,\"most\":2,"
+		    "\"count_first\":1,\"count_last\":2,\"count_same\":1,\"names\":["
+		    "\"fetch-1\",\"fetch-2\"]"
+		    ",\"runtime\":null,\"status\":\"waiting\",");
 }
 
 static void test_none(void **state)
@@ -100,7 +104,7 @@ static void test_none(void **state)
 
 	(void)state;
 	assert_text(&snapshots, 20, false, "");
-	assert_text(&snapshots, 20, true, "\"tasks\":[],\"tasks_problem\":null");
+	assert_text(&snapshots, 20, true, "\"tasks\":null,\"tasks_problem\":null");
 	snapshot->coverage[SS_TASK_ASYNCIO].problem =
 		"tasks of asyncio are not shown: no";
 	assert_text(&snapshots, 20, false, "\ntasks of asyncio are not shown: no\n");

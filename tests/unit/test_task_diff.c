@@ -7,13 +7,11 @@
 #include "report/json.h"
 #include "report/text.h"
 
-static const struct ss_task_change *find(const struct ss_task_diff *diff,
-					 const char *name)
+static const struct ss_task_change *find(const struct ss_diff *diff, const char *name)
 {
 	for (size_t i = 0; i < diff->count; i++) {
 		const struct ss_task_change *change = &diff->items[i];
-		if (strcmp((change->after ? change->after : change->before)->name,
-			   name) == 0)
+		if (strcmp(ss_change_task(change)->name, name) == 0)
 			return change;
 	}
 	fail_msg("%s is missing", name);
@@ -22,9 +20,11 @@ static const struct ss_task_change *find(const struct ss_task_diff *diff,
 
 static char *render(const struct ss_diff_input *input, size_t groups, bool as_json)
 {
-	const struct ss_format_options options = { .size = sizeof(options),
-						   .task_groups = groups };
-	_cleanup_(ss_diff_cleanup) struct ss_diff *threads = ss_diff_new(input);
+	const struct ss_format_options options = {
+		.size = sizeof(options), .groups = { [SS_TASK_ASYNCIO] = groups }
+	};
+	_cleanup_(ss_diff_cleanup) struct ss_diff *threads =
+		ss_diff_new(input, SS_TASK_THREAD, NULL);
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
@@ -90,9 +90,10 @@ static void test_changes(void **state)
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *after = make(1);
 	const struct ss_diff_input input = { .before.snapshot = before,
 					     .after.snapshot = after };
-	_cleanup_(ss_diff_cleanup) struct ss_diff *threads = ss_diff_new(&input);
-	_cleanup_(ss_task_diff_cleanup) struct ss_task_diff *diff =
-		ss_task_diff_new(&input, threads);
+	_cleanup_(ss_diff_cleanup) struct ss_diff *threads =
+		ss_diff_new(&input, SS_TASK_THREAD, NULL);
+	_cleanup_(ss_diff_cleanup) struct ss_diff *diff =
+		ss_diff_new(&input, SS_TASK_ASYNCIO, threads);
 
 	(void)state;
 	assert_non_null(diff);

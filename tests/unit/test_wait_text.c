@@ -240,8 +240,8 @@ static const struct {
 	    .children = processes, .child_count = 1, .children_total = 1 } },
 	{ "child process 2",
 	  { NOTHING, .kind = SS_WAIT_CHILD, .child_scope = SS_CHILD_PID, .child_id = 2 } },
-	{ "any child process: 11 (cat, sleeping), 12 (a\\x1bb, zombie), 13 (?, unknown "
-	  "state), 14 (make, in disk sleep) and 16 more",
+	{ "any child process: 11 (cat, sleeping), 12 (a\\x1bb, zombie), 13 (?, in an "
+	  "unknown state), 14 (make, in uninterruptible sleep (D)) and 16 more",
 	  { NOTHING, .kind = SS_WAIT_CHILD, .child_scope = SS_CHILD_ANY,
 	    .children = processes, .child_count = 5, .children_total = 20,
 	    .children_known = true } },

@@ -84,6 +84,7 @@ static inline struct ss_task *sample_add_thread(struct ss_snapshot *snapshot, pi
 	struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 	assert_non_null(thread);
 	*thread = (struct ss_task){
+		.id = (uint64_t)tid,
 		.tid = tid,
 		.name = name,
 		.state = 'S',

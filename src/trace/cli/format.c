@@ -135,8 +135,7 @@ static void write_end(struct ss_trace_output *output)
 		const struct ss_durations *durations = &output->durations[i];
 		if (!probe->hits)
 			continue;
-		ss_quantity_write_things(probe->hits, "hit", out);
-		(void)fputs(" of ", out);
+		(void)fprintf(out, "%s of ", ss_quantity_things(probe->hits, "hit").text);
 		write_probe(probe, out);
 		(void)fputc('\n', out);
 		if (durations->count)

@@ -266,18 +266,13 @@ static void write_site(const struct ss_trace_output *output,
 	const double unit = (double)growth->sample_bytes;
 	FILE *out = output->out;
 
-	(void)fputc('\n', out);
-	ss_quantity_write_size_column(site->samples * growth->sample_bytes, SIZE_COLUMN,
-				      out);
-	(void)fputs(" new, +- ", out);
-	ss_quantity_write_size((uint64_t)(growth_error(site->samples) * unit), out);
-	(void)fputs(" (", out);
-	ss_quantity_write_things(site->samples, "sample", out);
-	(void)fputs("); held ", out);
-	ss_quantity_write_size(site->held * growth->sample_bytes, out);
-	(void)fputs(", +- ", out);
-	ss_quantity_write_size((uint64_t)(growth_error(site->held) * unit), out);
-	(void)fputc('\n', out);
+	(void)fprintf(
+		out, "\n%*s new, +- %s (%s); held %s, +- %s\n", SIZE_COLUMN,
+		ss_quantity_size(site->samples * growth->sample_bytes).text,
+		ss_quantity_size((uint64_t)(growth_error(site->samples) * unit)).text,
+		ss_quantity_things(site->samples, "sample").text,
+		ss_quantity_size(site->held * growth->sample_bytes).text,
+		ss_quantity_size((uint64_t)(growth_error(site->held) * unit)).text);
 	if (!site->stack) {
 		(void)fputs("    stack not known\n", out);
 		return;
@@ -300,22 +295,19 @@ static void write_text(struct ss_trace_output *output)
 
 	if (!growth_finish(growth, output->trace))
 		return;
-	ss_quantity_write_size(growth->samples * growth->sample_bytes, out);
-	(void)fputs(" of new memory in ", out);
-	ss_quantity_write_time(growth->end_ns - growth->begin_ns, out);
-	if (ss_trace_summary(output->trace)->ended) {
+	(void)fprintf(out, "%s of new memory in %s",
+		      ss_quantity_size(growth->samples * growth->sample_bytes).text,
+		      ss_quantity_time(growth->end_ns - growth->begin_ns).text);
+	if (ss_trace_summary(output->trace)->ended)
 		(void)fputs("; the process has ended", out);
-	} else {
-		(void)fputs(", of which it holds ", out);
-		ss_quantity_write_size(growth->held * growth->sample_bytes, out);
-	}
-	(void)fputs("; each sample stands for ", out);
-	ss_quantity_write_size(growth->sample_bytes, out);
-	if (growth->unsampled_bytes) {
-		(void)fputs("; up to ", out);
-		ss_quantity_write_size(growth->unsampled_bytes, out);
-		(void)fputs(" more is in no sample", out);
-	}
+	else
+		(void)fprintf(out, ", of which it holds %s",
+			      ss_quantity_size(growth->held * growth->sample_bytes).text);
+	(void)fprintf(out, "; each sample stands for %s",
+		      ss_quantity_size(growth->sample_bytes).text);
+	if (growth->unsampled_bytes)
+		(void)fprintf(out, "; up to %s more is in no sample",
+			      ss_quantity_size(growth->unsampled_bytes).text);
 	(void)fputc('\n', out);
 	for (size_t i = 0; i < growth->sites.count; i++) {
 		if (!growth_shows(growth, &growth->sites.items[i]))

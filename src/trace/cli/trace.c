@@ -499,11 +499,10 @@ static void report_recording(const struct trace *trace)
 
 	if (!out)
 		return;
-	ss_quantity_write_things(trace->seen, "hit", out);
-	(void)fputs(" recorded, ", out);
-	ss_quantity_write_count(summary->lost, out);
-	(void)fputs(" lost, ", out);
-	ss_quantity_write_size(ss_trace_recorder_size(trace->recorder), out);
+	(void)fprintf(out, "%s recorded, %s lost, %s",
+		      ss_quantity_things(trace->seen, "hit").text,
+		      ss_quantity_count(summary->lost).text,
+		      ss_quantity_size(ss_trace_recorder_size(trace->recorder)).text);
 	if (fclose(out) == 0)
 		(void)fprintf(stderr, "stacksnap: %s: %s\n", ss_output_path(trace->file),
 			      text);
