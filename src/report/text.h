@@ -140,6 +140,9 @@ ss_text_bundle_changes(const struct ss_text_changes *changes,
 		       unsigned (*find_part)(const struct ss_task_change *),
 		       unsigned part, size_t *ret_found);
 
+/* Writes "in all snapshots", or "in 8 of 10 snapshots". */
+void ss_text_write_snapshots(size_t snapshots, size_t of, FILE *out);
+
 /* Writes "in all snapshots, 20 to 24: ", or "in 8 of 10 snapshots, at most 24: "; the numbers only
    if they differ. */
 void ss_text_write_presence(const struct ss_presence *presence, size_t snapshots,

@@ -54,39 +54,6 @@ static void write_captures(const struct ss_snapshots *snapshots,
 	write_pauses(snapshots, out);
 }
 
-/* "in all snapshots", "in 8 of 10 snapshots" */
-static void write_snapshots(size_t snapshots, size_t of, FILE *out)
-{
-	(void)fputs_unlocked("in ", out);
-	if (snapshots == of)
-		(void)fputs_unlocked("all", out);
-	else
-		(void)fprintf(out, "%s of %s", ss_quantity_count(snapshots).text,
-			      ss_quantity_count(of).text);
-	(void)fputs_unlocked(" snapshots", out);
-}
-
-/* ", 20 to 24", how many there were in a snapshot; nothing if always as many */
-static void write_range(size_t least, size_t most, FILE *out)
-{
-	if (most <= SS_MAX(least, (size_t)1))
-		return;
-	(void)fputs_unlocked(", ", out);
-	if (least)
-		(void)fprintf(out, "%s to ", ss_quantity_count(least).text);
-	else
-		(void)fputs_unlocked("at most ", out);
-	(void)fputs_unlocked(ss_quantity_count(most).text, out);
-}
-
-void ss_text_write_presence(const struct ss_presence *presence, size_t snapshots,
-			    FILE *out)
-{
-	write_snapshots(presence->snapshots, snapshots, out);
-	write_range(presence->least, presence->most, out);
-	(void)fputs_unlocked(": ", out);
-}
-
 /* The threads of a stack, to be freed; NULL without memory. */
 static const struct ss_task **list_threads(const struct ss_merged_group *stack)
 {
@@ -108,7 +75,7 @@ static struct ss_error *write_header(const struct ss_snapshots *snapshots,
 	if (!threads)
 		return ss_error_no_memory();
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	write_snapshots(stack->presence.snapshots, snapshots->count, out);
+	ss_text_write_snapshots(stack->presence.snapshots, snapshots->count, out);
 	if (stack->times != stack->presence.snapshots)
 		(void)fprintf(out, ", %s", ss_quantity_things(stack->times, "time").text);
 	(void)fprintf(out, ": %s",

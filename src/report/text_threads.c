@@ -251,16 +251,6 @@ enum {
 	USER_FRAMES = 2, /* frames shown for each waiting thread */
 };
 
-void ss_text_write_thread(pid_t tid, const char *name,
-			  const struct ss_format_options *options, FILE *out)
-{
-	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	(void)fprintf(out, "%d (", tid);
-	ss_escape_write(name, NULL, out);
-	(void)fputc_unlocked(')', out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
-}
-
 /* Returns the index of the first frame of the program itself: not in the module that waits,
    if possible, and not in code of libraries. */
 static size_t first_user_frame(const struct ss_snapshot *snapshot,
