@@ -1,9 +1,17 @@
 #include "cli/command.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sysexits.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "cli/failure.h"
+#include "report/escape.h"
 #include "report/format.h"
 
 static const struct ss_command *const commands[] = {
@@ -67,4 +75,152 @@ char *ss_command_help(int key, const char *text, void *input)
 {
 	(void)input;
 	return ss_command_filter_help(key, text, write_lists);
+}
+
+enum { TEXT_MAX = 1 << 20 };
+
+/*
+ * Wrong usage ------------------------------------------------------------------
+ *
+ * argp(3) and getopt(3) quote an argument as it is, and a control character in it would reach the
+ * terminal: if an argument has a byte that is to be escaped, standard error is collected until the
+ * end of parsing or of the program.
+ */
+
+/* The real standard error; -1: nothing is collected. */
+static int real_stderr = -1;
+
+static bool is_plain(const char *text)
+{
+	for (size_t size; *text; text += size) {
+		size = ss_escape_safe_size(text);
+		if (size == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Lines are those of the messages: a newline in an argument begins one, too. */
+static void print_escaped(char *text)
+{
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		ss_escape_write(line, NULL, stderr);
+		(void)fputc('\n', stderr);
+	}
+}
+
+static void end_guard(void)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+
+	if (real_stderr < 0)
+		return;
+	(void)fflush(stderr);
+	_cleanup_close_ int collected = dup(STDERR_FILENO);
+	(void)dup2(real_stderr, STDERR_FILENO);
+	close_cleanup(&real_stderr);
+	real_stderr = -1;
+	if (collected >= 0 && lseek(collected, 0, SEEK_SET) == 0 &&
+	    ss_io_read_all(collected, TEXT_MAX, &text) == 0 && text.size > 0)
+		print_escaped(text.bytes);
+}
+
+static void begin_guard(int argc, char **argv)
+{
+	bool plain = true;
+
+	for (int i = 0; i < argc; i++)
+		plain = plain && is_plain(argv[i]);
+	_cleanup_close_ int file = plain ? -1 : memfd_create("usage", MFD_CLOEXEC);
+	if (file < 0)
+		return;
+	real_stderr = dup(STDERR_FILENO);
+	if (real_stderr < 0)
+		return;
+	(void)dup2(file, STDERR_FILENO);
+	(void)atexit(end_guard); /* argp ends the program after an error */
+}
+
+enum { KEY_HELP = 'h', NAME_SIZE = 64 };
+
+const struct argp_option ss_usage_options[] = {
+	{ "help", KEY_HELP, NULL, 0, "Print this help", -1 },
+	{},
+};
+
+/* The command whose arguments are parsed: a struct argp_state has no place for it. */
+static const struct ss_command *current;
+
+__attribute__((noreturn)) static void hint_and_exit(const struct ss_command *command)
+{
+	ss_failure_hint("stacksnap %s --help lists the options", command->name);
+	exit(EX_USAGE);
+}
+
+void ss_usage_fail(const char *format, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list ap;
+
+	va_start(ap, format);
+	int size = vasprintf(&text, format, ap);
+	va_end(ap);
+	ss_failure_warn("%s", size < 0 ? "out of memory" : text);
+	hint_and_exit(current);
+}
+
+void ss_usage_check(struct ss_error *error)
+{
+	_cleanup_error_ struct ss_error *owned = error;
+
+	if (owned)
+		ss_usage_fail("%s", ss_error_message(owned));
+}
+
+static void print_help(struct argp_state *state, const struct ss_command *command)
+{
+	char name[NAME_SIZE];
+
+	(void)snprintf(name, sizeof(name), "stacksnap %s", command->name); /* it fits */
+	state->name = name;
+	argp_state_help(state, stdout, ARGP_HELP_STD_HELP & ~ARGP_HELP_EXIT_OK);
+	exit(EXIT_SUCCESS);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	(void)arg;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = state->input;
+		/* argp then prints no hint of its own; getopt prints to stderr. */
+		state->err_stream = NULL;
+		return 0;
+	case KEY_HELP:
+		print_help(state, current);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+bool ss_usage_parse(const struct ss_command *command, int argc, char **argv,
+		    unsigned flags, void *input)
+{
+	const struct argp_child children[] = { { command->argp, 0, NULL, 0 }, {} };
+	const struct argp argp = {
+		.options = ss_usage_options,
+		.parser = parse,
+		.children = children,
+	};
+
+	current = command;
+	begin_guard(argc, argv);
+	error_t errnum = argp_parse(&argp, argc, argv, flags | ARGP_NO_HELP, NULL, input);
+	end_guard();
+	if (errnum == EINVAL) /* getopt has named the option */
+		hint_and_exit(command);
+	if (errnum)
+		ss_failure_warn("%s", strerror(errnum));
+	return errnum == 0;
 }

@@ -1,7 +1,5 @@
 /*
- * The commands, in one table. A command parses its own options and returns an exit
- * status. Those of components that may be left out (SS_CRASH, SS_TRACE, SS_HEAP) are beside their
- * component.
+ * The commands, in one table, and how their arguments are parsed.
  */
 #ifndef SS_CLI_COMMAND_H
 #define SS_CLI_COMMAND_H
@@ -12,6 +10,12 @@
 #include <stdio.h>
 
 #include "report/format.h"
+
+/*
+ * The commands, in one table. A command parses its own options and returns an exit
+ * status. Those of components that may be left out (SS_CRASH, SS_TRACE, SS_HEAP) are beside their
+ * component.
+ */
 
 struct ss_report_arguments;
 
@@ -53,5 +57,33 @@ char *ss_command_filter_help(int key, const char *text, void (*write)(FILE *out)
 
 /* An argp help filter that appends the formats of a snapshot and the exit statuses. */
 char *ss_command_help(int key, const char *text, void *input);
+
+/*
+ * Parses the arguments of a command with argp, in one style for all commands: -h prints the
+ * help, and wrong usage is one line and a hint.
+ */
+
+/* The options that every command has: --help. */
+extern const struct argp_option ss_usage_options[];
+
+/* Parses the arguments of a command; exits if they are wrong. False, after a message: the
+   parser failed. */
+bool ss_usage_parse(const struct ss_command *command, int argc, char **argv,
+		    unsigned flags, void *input);
+
+/* For parsers below ss_usage_parse(): prints a message and a hint, and exits with EX_USAGE. */
+__attribute__((noreturn, format(printf, 1, 2))) void ss_usage_fail(const char *format,
+								   ...);
+
+/* Shell completion scripts, generated from the table of commands and their options. */
+
+/* The same if there is an error, which is freed. */
+void ss_usage_check(struct ss_error *error);
+
+/* Writes the script for a shell. Returns false if the shell is unknown. */
+bool ss_completion_print(const char *shell, FILE *out);
+
+/* "bash, zsh, fish" */
+const char *ss_completion_shells(void);
 
 #endif

@@ -1,13 +1,11 @@
-#include "cli/completion.h"
+#include "cli/command.h"
 
 #include <argp.h>
 #include <ctype.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/command.h"
-#include "cli/common_options.h"
-#include "cli/usage.h"
+#include "cli/arguments.h"
 #include "report/format.h"
 #include "report/names.h"
 

@@ -2,19 +2,22 @@
  * stacksnap diff [OPTIONS] PID | RECORDING [RECORDING]: which threads moved between two
  * snapshots.
  */
+#include <errno.h>
 #include <argp.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "stacksnap/record.h"
+#include "sandbox/sandbox.h"
+#include "data/recording.h"
 #include "base/clock.h"
 #include "base/vector.h"
 #include "cli/command.h"
-#include "cli/diff_analysis.h"
 #include "cli/failure.h"
 #include "cli/interpret.h"
+#include "cli/report.h"
 #include "report/diff.h"
-#include "cli/target_options.h"
-#include "cli/usage.h"
+#include "cli/targets.h"
 #include "capture/activity.h"
 #include "diagnose/progress.h"
 #include "interpret/interpret.h"
@@ -114,10 +117,9 @@ static struct ss_error *compare_snapshots(struct ss_reading *reading,
 
 static struct ss_error *open_output(struct diff *diff, pid_t pid)
 {
-	struct ss_error *error = NULL;
+	struct ss_error *error =
+		ss_debuginfod_open(&diff->options.symbols, &diff->debuginfod);
 
-	if (diff->options.symbols.debuginfod)
-		error = ss_debuginfod_new(&diff->debuginfod);
 	return error ? error :
 		       ss_output_open(diff->options.common.output, pid, &diff->output);
 }
@@ -133,7 +135,7 @@ static struct ss_error *compare_process(struct diff *diff, bool *missing)
 	struct ss_activity *before = NULL;
 	struct ss_activity *after = NULL;
 
-	ss_reading_configure(&reading, NULL, &options);
+	ss_reading_configure(&reading, &options);
 	struct ss_error *error =
 		capture_both(diff, &reading, &options, &source, &before, &after);
 	if (!error)
@@ -150,21 +152,263 @@ static struct ss_error *compare_process(struct diff *diff, bool *missing)
 	return error;
 }
 
+/* Recordings, in the sandbox ---------------------------------------------------- */
+
+enum { SIDES = 2 };
+
+struct comparison {
+	const struct ss_options *options;
+	/* One, whose first and last tick are compared, or two. */
+	struct ss_report_files files;
+	struct ss_file_requests requests;
+	bool privileged; /* the caller is root; the sandbox may not be */
+};
+
+static void comparison_deinit(struct comparison *comparison)
+{
+	ss_report_files_deinit(&comparison->files);
+	ss_file_requests_deinit(&comparison->requests);
+}
+
+/* An attempt. */
+struct attempt {
+	const struct comparison *comparison;
+	const struct ss_sandbox_attempt *sandbox;
+	struct ss_snapshot *snapshots[SIDES];
+	const struct ss_wait **waits[SIDES];
+	const char *files[SIDES];
+	struct ss_recording *recordings[SIDES];
+	bool missing; /* a part of a recording */
+};
+
+static void attempt_deinit(struct attempt *attempt)
+{
+	for (size_t i = 0; i < SIDES; i++) {
+		ss_snapshot_free(attempt->snapshots[i]);
+		ss_recording_close(attempt->recordings[i]);
+		free(attempt->waits[i]);
+	}
+}
+
+/* A tick and a process that has a sample then. */
+struct moment {
+	uint64_t tick;
+	uint32_t process;
+	bool found;
+};
+
+/* The first or the last tick of a recording. */
+static struct moment find_moment(struct ss_recording *recording, bool last)
+{
+	struct moment moment = {};
+	struct ss_sample sample;
+
+	ss_recording_rewind(recording);
+	while ((last || !moment.found) && ss_recording_next(recording, &sample)) {
+		if (!moment.found || sample.tick > moment.tick)
+			moment = (struct moment){ sample.tick, sample.process, true };
+	}
+	return moment;
+}
+
+/* The waits of the threads of a snapshot that was recorded. */
+static struct ss_error *find_waits(struct attempt *attempt, size_t side, pid_t pid)
+{
+	const struct ss_recording *recording = attempt->recordings[side];
+	const struct ss_snapshot *snapshot = attempt->snapshots[side];
+	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD);
+	const struct ss_wait **waits = calloc(count + 1, sizeof(const struct ss_wait *));
+
+	if (!waits)
+		return ss_error_no_memory();
+	attempt->waits[side] = waits;
+	for (size_t i = 0; i < ss_recording_wait_count(recording); i++) {
+		const struct ss_recorded_wait *wait = ss_recording_wait(recording, i);
+		const struct ss_recorded_thread *recorded =
+			ss_recording_thread(recording, wait->thread);
+		const struct ss_task *thread =
+			ss_recording_process(recording, recorded->process)->pid == pid ?
+				ss_snapshot_find_thread(snapshot, recorded->tid) :
+				NULL;
+		if (thread)
+			waits[thread - ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)] =
+				&wait->wait;
+	}
+	return NULL;
+}
+
+static struct ss_error *open_recording(struct attempt *attempt, size_t side,
+				       const struct ss_report_file *file)
+{
+	const struct ss_sandbox_attempt *sandbox = attempt->sandbox;
+	const struct ss_recording_part part = { file->offset, file->size, 0 };
+	_cleanup_close_ int fd =
+		ss_report_files_duplicate(&attempt->comparison->files, file);
+	int errnum = errno;
+
+	if (fd < 0)
+		return ss_error_new_errno(errnum, "cannot read '%s'", file->path);
+	_cleanup_error_ struct ss_error *error =
+		ss_recording_open_part(take_fd(fd), &part, &attempt->recordings[side]);
+	if (error)
+		return ss_error_new(ss_error_code(error), "'%s': %s", file->path,
+				    ss_error_message(error));
+	attempt->files[side] = file->path;
+	ss_sandbox_enter(sandbox, SS_SANDBOX_SYMBOLIZE);
+	return sandbox->level == SS_SANDBOX_NAMES ?
+		       ss_recording_symbolize(
+			       attempt->recordings[side], sandbox->session,
+			       attempt->comparison->options->symbols.flags) :
+		       NULL;
+}
+
+static struct ss_error *read_side(struct attempt *attempt, size_t side)
+{
+	const struct ss_report_files *files = &attempt->comparison->files;
+	size_t index = SS_MIN(side, files->items.count - 1);
+	const struct ss_report_file *file = &files->items.items[index];
+	bool last = side > 0 || files->items.count > 1;
+	struct ss_error *error = open_recording(attempt, side, file);
+
+	if (error)
+		return error;
+	struct ss_recording *recording = attempt->recordings[side];
+	struct moment moment = find_moment(recording, last);
+	const struct ss_recording_info *info = ss_recording_info(recording);
+	if (info->problem)
+		ss_failure_warn("%s: %s", file->path, info->problem);
+	attempt->missing |= info->problem != NULL;
+	if (!moment.found)
+		return ss_error_new(SS_ERROR_INVALID, "'%s' has no samples", file->path);
+	if (side > 0 && files->items.count == 1 &&
+	    moment.tick == find_moment(recording, false).tick)
+		return ss_error_with_remedy(ss_error_new(SS_ERROR_INVALID,
+							 "'%s' has only one snapshot",
+							 file->path),
+					    "name a second recording to compare it with");
+	error = ss_recording_snapshot(recording, moment.tick, moment.process,
+				      &attempt->snapshots[side]);
+	if (!error && last)
+		error = find_waits(attempt, side,
+				   ss_recording_process(recording, moment.process)->pid);
+	return error;
+}
+
+static struct ss_diff_side side_of(const struct attempt *attempt, size_t side)
+{
+	return (struct ss_diff_side){
+		.snapshot = attempt->snapshots[side],
+		.waits = attempt->waits[side],
+		.file = attempt->files[side],
+	};
+}
+
+static struct ss_error *print(const struct attempt *attempt, const char *problem)
+{
+	const struct ss_options *options = attempt->comparison->options;
+	bool names = attempt->sandbox->level == SS_SANDBOX_NAMES;
+	bool text = options->common.format == &ss_format_text;
+	const struct ss_diff_input input = {
+		.before = side_of(attempt, 0),
+		.after = side_of(attempt, 1),
+	};
+	_cleanup_free_ char *advice =
+		text && names && !options->symbols.raw ?
+			ss_reading_advice(options, attempt->comparison->privileged,
+					  attempt->snapshots[1],
+					  attempt->sandbox->session) :
+			NULL;
+	const struct ss_format_options format_options = {
+		.size = sizeof(format_options),
+		.raw = !names,
+		.all = options->all,
+		.verbose = options->common.verbose,
+		.color = ss_options_want_color(&options->common),
+		.groups = { [SS_TASK_GOROUTINE] = options->goroutines,
+			    [SS_TASK_ASYNCIO] = options->tasks },
+		.max_stack = options->common.max_stack,
+		.problem = problem,
+		.advice = advice,
+	};
+	FILE *out = NULL;
+
+	ss_sandbox_enter(attempt->sandbox, SS_SANDBOX_OUTPUT);
+	struct ss_error *error = ss_stream_open(attempt->sandbox->output, &out);
+	if (error)
+		return error;
+	error = options->common.format->write_diff(&input, &format_options, out);
+	/* cppcheck-suppress returnDanglingLifetime; the error does not refer to the options */
+	return ss_stream_close(out, error);
+}
+
+static bool report_missing(const struct attempt *attempt, const char *problem)
+{
+	size_t incomplete = 0;
+
+	for (size_t i = 0; i < SIDES; i++)
+		incomplete += ss_incomplete_count(attempt->snapshots[i]);
+	if (problem)
+		ss_failure_warn("%s", problem);
+	if (incomplete)
+		ss_failure_warn("%zu stacks are incomplete%s", incomplete,
+				attempt->comparison->options->common.verbose ?
+					"" :
+					" (-v shows them)");
+	return incomplete > 0 || problem || attempt->missing;
+}
+
+static struct ss_error *work(void *data, const struct ss_sandbox_attempt *sandbox)
+{
+	const struct comparison *comparison = data;
+	__attribute__((cleanup(attempt_deinit))) struct attempt attempt = {
+		.comparison = comparison, .sandbox = sandbox
+	};
+	struct ss_error *error = NULL;
+	bool requested = false;
+
+	for (size_t i = 0; i < SIDES && !error; i++)
+		error = read_side(&attempt, i);
+	if (!error)
+		error = ss_file_requests_send(&comparison->requests, sandbox, &requested);
+	if (error || requested)
+		return error;
+	_cleanup_free_ char *problem = ss_interpret_problem(
+		sandbox, comparison->options->symbols.raw, NULL, NULL);
+	error = print(&attempt, problem);
+	if (!error)
+		ss_sandbox_set_value(sandbox, report_missing(&attempt, problem));
+	return error;
+}
+
+/* In the caller ------------------------------------------------------------------ */
+
 static struct ss_error *compare_files(struct diff *diff, bool *missing)
 {
-	struct ss_diff_analysis analysis = {};
+	_cleanup_(comparison_deinit) struct comparison comparison = {
+		.options = &diff->options,
+		.privileged = geteuid() == 0,
+	};
+	struct ss_interpret_options options = ss_work_options(
+		&diff->options.symbols, &comparison.requests, &comparison);
+	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 	struct ss_error *error = NULL;
 
 	for (size_t i = 0; i < diff->arguments.count && !error; i++)
-		error = ss_report_files_open(&analysis.files, diff->arguments.items[i]);
+		error = ss_report_files_open(&comparison.files, diff->arguments.items[i]);
 	if (!error)
 		error = open_output(diff, 0);
-	analysis.options = &diff->options;
-	analysis.output = diff->output;
-	analysis.requests.debuginfod = diff->debuginfod;
+	comparison.requests.debuginfod = diff->debuginfod;
+	options.keep_modules = true; /* their indexes are those of one recording */
+	options.timeout_ms = diff->options.interpret_ms;
+	options.more_memory = ss_options_max_total(&diff->options) * SIDES;
 	if (!error)
-		error = ss_diff_analysis_run(&analysis, missing);
-	ss_diff_analysis_deinit(&analysis);
+		error = ss_work_run(&options, work, &result);
+	if (!error)
+		error = ss_work_copy(result, &diff->options.common,
+				     ss_options_want_color(&diff->options.common),
+				     diff->output);
+	if (!error)
+		*missing = result->value != 0;
 	return error;
 }
 
@@ -177,11 +421,7 @@ static int diff_run(struct diff *diff)
 		return SS_STATUS_NOTHING;
 	_cleanup_error_ struct ss_error *error = live ? compare_process(diff, &missing) :
 							compare_files(diff, &missing);
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
-	return missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+	return ss_failure_status(error, missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE);
 }
 
 /* One argument is a recording if there is such a file. */
@@ -192,30 +432,27 @@ static bool is_process(const struct diff *diff)
 		access(diff->arguments.items[0], F_OK) != 0);
 }
 
-static void check(struct diff *diff, const struct argp_state *state)
+static void check(struct diff *diff)
 {
 	const struct ss_selection *selection = &diff->options.selection;
 
 	if (is_process(diff)) {
 		for (size_t i = 0; i < diff->arguments.count; i++)
-			ss_target_options_add(state, &diff->target,
-					      diff->arguments.items[i]);
-		ss_target_options_require(state, &diff->target);
+			ss_target_options_add(&diff->target, diff->arguments.items[i]);
+		ss_target_options_require(&diff->target);
 	} else if (diff->arguments.count == 0 || diff->arguments.count > 2) {
-		ss_usage_fail(state, "expected a process, or one or two recordings");
+		ss_usage_fail("expected a process, or one or two recordings");
 	}
 	if (selection->tids.count || selection->states || selection->patterns.count)
-		ss_usage_fail(state,
-			      "--thread and --state cannot be used: all threads are "
+		ss_usage_fail("--thread and --state cannot be used: all threads are "
 			      "compared");
 	if (diff->options.native && !is_process(diff))
-		ss_usage_fail(state, "--native cannot be used with recordings");
+		ss_usage_fail("--native cannot be used with recordings");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct diff *diff = state->input;
-	const char **slot;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -223,17 +460,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[1] = &diff->target;
 		return 0;
 	case KEY_AFTER:
-		diff->after_ns = ss_options_parse_duration(state, "after", arg);
+		diff->after_ns = ss_argument_duration("after", arg);
 		return 0;
 	case ARGP_KEY_ARG:
-		slot = ss_vector_push(&diff->arguments);
-		if (!slot)
-			ss_usage_fail(state, "out of memory");
-		else
-			*slot = arg;
+		ss_argument_add(ss_vector_push(&diff->arguments), arg);
 		return 0;
 	case ARGP_KEY_END:
-		check(diff, state);
+		check(diff);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

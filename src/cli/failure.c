@@ -1,9 +1,19 @@
 #include "cli/failure.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/clock.h"
 #include "report/escape.h"
+#include "report/names.h"
+#include "report/quantity.h"
+#include "report/text_frames.h"
+#include "stacksnap/record.h"
 
 #define HINT "  hint: "
 
@@ -17,9 +27,17 @@ static void print_line(const char *prefix, const char *text)
 
 void ss_failure_print(const struct ss_error *error)
 {
+	if (!error)
+		return;
 	print_line("stacksnap: ", ss_error_message(error));
 	if (ss_error_remedy(error))
 		print_line(HINT, ss_error_remedy(error));
+}
+
+int ss_failure_status(const struct ss_error *error, int status)
+{
+	ss_failure_print(error);
+	return error ? SS_STATUS_NOTHING : status;
 }
 
 static void print_formatted(const char *prefix, const char *format, va_list ap)
@@ -52,4 +70,446 @@ void ss_failure_hint(const char *format, ...)
 	va_start(ap, format);
 	print_formatted(HINT, format, ap);
 	va_end(ap);
+}
+
+enum { TIDS_MAX = 8, END_COUNT = SS_END_RUNNABLE + 1 };
+
+static bool is_whole(const struct ss_snapshot *snapshot, const struct ss_task *thread)
+{
+	return thread->end == SS_END_ROOT && !ss_end_has_guess(snapshot, thread);
+}
+
+size_t ss_incomplete_count(const struct ss_snapshot *snapshot)
+{
+	size_t count = ss_snapshot_process(snapshot)->threads_unseen;
+
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
+		count += !is_whole(snapshot,
+				   ss_snapshot_task(snapshot, SS_TASK_THREAD, i));
+	return count;
+}
+
+typedef bool thread_predicate(const struct ss_snapshot *snapshot,
+			      const struct ss_task *thread, enum ss_end end);
+
+static bool ends_with(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+		      enum ss_end end)
+{
+	(void)snapshot;
+	return thread->end == end;
+}
+
+static bool is_guessed(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+		       enum ss_end end)
+{
+	(void)end;
+	return ss_end_has_guess(snapshot, thread);
+}
+
+static size_t write_tids(const struct ss_snapshot *snapshot, thread_predicate *predicate,
+			 enum ss_end end, FILE *out)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
+		if (!predicate(snapshot, thread, end))
+			continue;
+		if (count < TIDS_MAX)
+			(void)fprintf(out, "%s%d", count ? ", " : "thread ", thread->tid);
+		count++;
+	}
+	if (count > TIDS_MAX)
+		(void)fprintf(out, " and %zu more", count - TIDS_MAX);
+	return count;
+}
+
+/* The specific reason of the first thread with this end, or NULL. */
+static const char *find_reason(const struct ss_snapshot *snapshot, enum ss_end end)
+{
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
+		if (thread->end == end && thread->reason)
+			return thread->reason;
+	}
+	return NULL;
+}
+
+static bool was_any_stopped(const struct ss_snapshot *snapshot, enum ss_end end)
+{
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
+		if (thread->end == end && thread->stopped_ns > 0)
+			return true;
+	}
+	return false;
+}
+
+static void print_end(const struct ss_snapshot *snapshot, enum ss_end end,
+		      size_t max_stack)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	size_t count = write_tids(snapshot, ends_with, end, out);
+	(void)fprintf(out, ": %s [%s]", ss_end_text(end), ss_end_name(end));
+	const char *reason = find_reason(snapshot, end);
+	if (reason)
+		(void)fprintf(out, ": %s", reason);
+	else
+		ss_end_write_remedy(end, ss_snapshot_process(snapshot)->mode,
+				    was_any_stopped(snapshot, end), max_stack, out);
+	if (fclose(out) == 0 && count > 0)
+		ss_failure_warn("%d: %s", ss_snapshot_process(snapshot)->pid, text);
+}
+
+static void print_guesses(const struct ss_snapshot *snapshot)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	size_t count = write_tids(snapshot, is_guessed, SS_END_ROOT, out);
+	if (fclose(out) == 0 && count > 0)
+		ss_failure_warn("%d: %s: " SS_END_GUESS_TEXT,
+				ss_snapshot_process(snapshot)->pid, text);
+}
+
+void ss_incomplete_print(const struct ss_snapshot *snapshot, size_t max_stack)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+
+	for (int end = SS_END_ROOT + 1; end < END_COUNT; end++)
+		print_end(snapshot, (enum ss_end)end, max_stack);
+	print_guesses(snapshot);
+	if (process->threads_unseen)
+		ss_failure_warn("%d: %u more threads could not be read", process->pid,
+				process->threads_unseen);
+}
+
+/* Sets for each module whether a frame is in it, and whether one of these has no name. */
+struct module_use {
+	bool used;
+	bool nameless;
+};
+
+static void mark_modules(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 struct module_use *ret)
+{
+	size_t count = thread->frame_count;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (frame->module_index < 0)
+			continue;
+		ret[frame->module_index].used = true;
+		ret[frame->module_index].nameless |= !frame->symbol;
+	}
+}
+
+/* Of a core file, also where another file gave the names: the one that was named on the
+   command line is not used then. */
+void ss_incomplete_print_modules(const struct ss_snapshot *snapshot)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+	size_t count = ss_snapshot_module_count(snapshot);
+	_cleanup_free_ struct module_use *uses = calloc(count + 1, sizeof(*uses));
+
+	if (!uses)
+		return;
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
+		mark_modules(snapshot, ss_snapshot_task(snapshot, SS_TASK_THREAD, i),
+			     uses);
+	for (size_t i = 0; i < count; i++) {
+		const struct ss_module *module = ss_snapshot_module(snapshot, i);
+		if (module->problem &&
+		    (uses[i].nameless || (uses[i].used && process->mode == SS_MODE_CORE)))
+			ss_failure_warn(
+				"%d: %s: %s%s", process->pid, module->path,
+				module->problem,
+				uses[i].nameless ? "; its functions have no names" : "");
+	}
+}
+
+static const char *const names[] = {
+	[SS_PHASE_OPEN] = "open",	  [SS_PHASE_CAPTURE] = "capture",
+	[SS_PHASE_UNWIND] = "unwind",	  [SS_PHASE_SYMBOLIZE] = "symbolize",
+	[SS_PHASE_DIAGNOSE] = "diagnose", [SS_PHASE_RENDER] = "render",
+};
+
+void ss_phases_enter(struct ss_phases *phases, enum ss_phase phase)
+{
+	uint64_t now = ss_now_ns();
+
+	if (phases->current < SS_PHASE_COUNT)
+		phases->spent_ns[phases->current] += now - phases->begun_ns;
+	phases->current = phase;
+	phases->begun_ns = now;
+}
+
+static void write_times(const struct ss_phases *phases, FILE *out)
+{
+	for (size_t i = 0; i < SS_PHASE_COUNT; i++)
+		(void)fprintf(out, "%s%s %s", i ? ", " : "", names[i],
+			      ss_quantity_time(phases->spent_ns[i]).text);
+}
+
+static void write_copied(const struct ss_process *process, size_t threads, FILE *out)
+{
+	(void)fprintf(out, "copied %s of the stacks of %zu thread%s, %u stopped",
+		      ss_quantity_size(process->copied_bytes).text, threads,
+		      threads == 1 ? "" : "s", process->threads_stopped);
+}
+
+static void print_modules(const struct ss_snapshot *snapshot)
+{
+	for (size_t i = 0; i < ss_snapshot_module_count(snapshot); i++) {
+		const struct ss_module *module = ss_snapshot_module(snapshot, i);
+		if (module->problem)
+			ss_failure_warn("%s: %s", module->path, module->problem);
+	}
+}
+
+void ss_phases_print(const struct ss_phases *phases, const struct ss_snapshot *snapshot)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	write_times(phases, out);
+	(void)fputs("; ", out);
+	write_copied(process, ss_snapshot_task_count(snapshot, SS_TASK_THREAD), out);
+	if (fclose(out) == 0)
+		ss_failure_warn("%d: %s", process->pid, text);
+	print_modules(snapshot);
+}
+
+static const double second = 1e9;
+
+static void write_counts(const struct ss_recorder_summary *s, FILE *out)
+{
+	const struct {
+		uint64_t count;
+		const char *thing;
+	} counts[] = { { s->samples, "sample" },
+		       { s->threads, "thread" },
+		       { s->stacks, "stack" } };
+
+	(void)fprintf(out, "%.1f s, ", (double)s->duration_ns / second);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(counts); i++)
+		(void)fprintf(out, "%s, ",
+			      ss_quantity_things(counts[i].count, counts[i].thing).text);
+	(void)fputs_unlocked(ss_quantity_size(s->size).text, out);
+}
+
+static void clear_line(void)
+{
+	if (isatty(STDERR_FILENO) == 1)
+		(void)!write(STDERR_FILENO, "\r\x1b[K", 4);
+}
+
+static void warn_undropped(struct ss_record_report *report,
+			   const struct ss_recorder_summary *summary)
+{
+	if (!summary->undropped || report->undropped)
+		return;
+	report->undropped = true;
+	clear_line();
+	ss_failure_warn("samples older than --last cannot be dropped, so the file grows: "
+			"%s",
+			strerror(summary->undropped));
+}
+
+void ss_record_report_progress(void *report, const struct ss_recorder_summary *summary)
+{
+	char *text = NULL;
+	size_t size = 0;
+
+	warn_undropped(report, summary);
+	if (isatty(STDERR_FILENO) != 1)
+		return;
+	FILE *out = open_memstream(&text, &size);
+	if (!out)
+		return;
+	(void)fputs("\rrecording: ", out);
+	write_counts(summary, out);
+	(void)fprintf(out, ", %s missed\x1b[K",
+		      ss_quantity_things(summary->missed, "tick").text);
+	if (fclose(out) == 0)
+		(void)!write(STDERR_FILENO, text, size); /* best effort */
+	free(text);
+}
+
+/* How long the target was stopped. */
+static void write_stops(const struct ss_recorder_summary *s, FILE *out)
+{
+	if (s->thread_stops == 0) {
+		(void)fputs("no thread was stopped", out);
+		return;
+	}
+	(void)fprintf(out,
+		      "threads were stopped %s, for %s in total, %s each on average, %s "
+		      "at most",
+		      ss_quantity_things(s->thread_stops, "time").text,
+		      ss_quantity_time(s->stopped_ns).text,
+		      ss_quantity_time(s->stopped_ns / s->thread_stops).text,
+		      ss_quantity_time(s->stopped_max_ns).text);
+}
+
+/* The recording says so, too, in the stacks of these samples. */
+static void write_not_stopped(const struct ss_recorder_summary *s, FILE *out)
+{
+	(void)fprintf(out,
+		      "the recording thinned itself: %s of running threads have no "
+		      "stack, since a thread is stopped for at most 1 %% of its time, "
+		      "and 5 ms at once",
+		      ss_quantity_things(s->not_stopped, "sample").text);
+}
+
+static const char *hint(const struct ss_recorder_summary *s)
+{
+	switch (s->perf_errno) {
+	case EMFILE:
+		return "with a larger limit of open files (ulimit -Hn)";
+	case ENOMEM:
+		return "with more memory";
+	case ENOSYS:
+		return "with a kernel that has perf events";
+	default:
+		return "as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0";
+	}
+}
+
+static const char *copy_hint(int errnum)
+{
+	switch (errnum) {
+	case EPERM:
+	case EACCES:
+		return "root, or CAP_BPF and CAP_PERFMON";
+	case EMFILE:
+		return "a larger limit of open files (ulimit -Hn)";
+	case ENOMEM:
+		return "512 KiB of memory for each CPU";
+	default:
+		return "Linux 5.11 or later";
+	}
+}
+
+/* Says why functions are missing, or threads were stopped for them. */
+static void write_copies(const struct ss_recorder_summary *s, const char *instead,
+			 FILE *out)
+{
+	if (s->copy_errno)
+		(void)fprintf(out,
+			      "; programs in the kernel are not available (bpf: %s), so "
+			      "%s: they need %s",
+			      strerror(s->copy_errno), instead, copy_hint(s->copy_errno));
+}
+
+static void write_way_on_cpu(const struct ss_recorder_summary *s, FILE *out)
+{
+	if (s->sampled_cpus) {
+		(void)fputs("the CPUs were sampled (perf events); no thread was stopped",
+			    out);
+		write_copies(s, "samples have no functions of Python and JavaScript",
+			     out);
+	} else {
+		(void)fprintf(out,
+			      "perf events are not available (%s), so running threads "
+			      "were stopped: short bursts of work are missing; %s "
+			      "they are seen",
+			      strerror(s->perf_errno), hint(s));
+	}
+}
+
+static void write_way(const struct ss_recorder_summary *s, FILE *out)
+{
+	if (s->sampled_cpus) {
+		(void)fputs("the kernel sampled running threads and reported loads of "
+			    "modules (perf events)",
+			    out);
+		write_copies(s, "threads were stopped for their functions", out);
+	} else {
+		(void)fprintf(out,
+			      "perf events are not available (%s), so running threads "
+			      "were stopped, and modules polled; %s the kernel samples "
+			      "and reports them",
+			      strerror(s->perf_errno), hint(s));
+	}
+}
+
+static void write_ticks(const struct ss_recorder_summary *s, FILE *out)
+{
+	(void)fprintf(out, "%s, %s missed; the recorder's tables took %s",
+		      ss_quantity_things(s->ticks, "tick").text,
+		      ss_quantity_count(s->missed).text,
+		      ss_quantity_size(s->memory).text);
+}
+
+/* Ticks that were lost because the unwinder failed. */
+static void write_losses(const struct ss_recorder_summary *s, FILE *out)
+{
+	(void)fprintf(out, "%s; %s lost", s->loss,
+		      ss_quantity_things(s->lost, "tick").text);
+}
+
+static const char *end_text(enum ss_recording_end end)
+{
+	switch (end) {
+	case SS_RECORDING_TARGET_END:
+		return "the process has ended";
+	case SS_RECORDING_DURATION:
+		return "the duration has elapsed";
+	case SS_RECORDING_STOPPED:
+		return "stopped";
+	default:
+		return "aborted";
+	}
+}
+
+static void print(void (*write_line)(const struct ss_recorder_summary *, FILE *),
+		  const struct ss_recorder_summary *summary, const char *before)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	write_line(summary, out);
+	if (fclose(out) == 0)
+		ss_failure_warn("%s%s", before, text);
+	free(text);
+}
+
+void ss_record_report_end(const struct ss_recorder_summary *summary, const char *path,
+			  struct ss_record_report *report)
+{
+	clear_line();
+	warn_undropped(report, summary);
+	ss_failure_warn("%s, %s", end_text(summary->end),
+			path ? path : "standard output");
+	print(write_counts, summary, "");
+	print(write_ticks, summary, "");
+	print(report->on_cpu ? write_way_on_cpu : write_way, summary, "");
+	if (!report->on_cpu || !summary->sampled_cpus)
+		print(write_stops, summary, "");
+	if (summary->not_stopped)
+		print(write_not_stopped, summary, "");
+	if (summary->loss)
+		print(write_losses, summary, "");
+	if (summary->left_out)
+		ss_failure_warn("some children were not recorded: too few files may be "
+				"open; raise the limit (ulimit -Hn)");
 }

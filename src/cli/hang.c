@@ -2,22 +2,23 @@
  * stacksnap hang [OPTIONS] PID...: what is stuck, on what, and who holds it.
  */
 #include <argp.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/child.h"
 #include "base/clock.h"
 #include "cli/command.h"
-#include "cli/each_process.h"
+#include "cli/process.h"
 #include "cli/failure.h"
-#include "cli/incomplete.h"
 #include "cli/interpret.h"
-#include "cli/hang_watch.h"
-#include "cli/target_options.h"
-#include "cli/usage.h"
+#include "cli/targets.h"
 #include "diagnose/progress.h"
 #include "interpret/interpret.h"
 #include "sandbox/sandbox.h"
 
-enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4 };
+enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4, NOT_RUN = 127 };
 
 enum key { KEY_FOR = 0x200, KEY_JSON, KEY_WATCH, KEY_INTERVAL, KEY_EXEC };
 
@@ -96,7 +97,7 @@ static struct ss_error *interpret(struct ss_reading *reading, struct hang *hang,
 	_cleanup_(progress_cleanup) struct ss_progress *progress = NULL;
 	struct ss_interpret_options options;
 
-	ss_reading_configure(reading, NULL, &options);
+	ss_reading_configure(reading, &options);
 	ss_interpret_as_owner(ss_observation_target(observation), &options);
 	options.more_memory *= source->count;
 	options.last_level = SS_SANDBOX_RAW;
@@ -139,6 +140,47 @@ static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict qu
 	return interpret(&reading, hang, observation, quiet_below, ret, ret_died);
 }
 
+struct command {
+	const char *text;
+	pid_t pid;
+	enum ss_verdict verdict;
+};
+
+/* In the child. */
+static int execute(void *data, int channel)
+{
+	const struct command *command = data;
+	char number[16];
+
+	(void)channel;						    /* none */
+	(void)snprintf(number, sizeof(number), "%d", command->pid); /* it fits */
+	if (setenv("STACKSNAP_PID", number, 1) == 0 &&
+	    setenv("STACKSNAP_VERDICT", ss_verdict_name(command->verdict), 1) == 0)
+		(void)execl("/bin/sh", "sh", "-c", command->text, NULL);
+	return NOT_RUN;
+}
+
+/* Runs the shell command of --exec, with STACKSNAP_PID and STACKSNAP_VERDICT in its environment, and waits
+   for its end. Prints a message if it fails. Errors: SYSTEM. */
+static struct ss_error *run_command(const char *command, pid_t pid,
+				    enum ss_verdict verdict)
+{
+	const struct ss_child_options options = {};
+	struct command data = { command, pid, verdict };
+	struct ss_child child = SS_NO_CHILD;
+	struct ss_error *error = ss_child_start(&options, execute, &data, &child);
+
+	if (error)
+		return error;
+	(void)ss_child_wait(&child, SS_CHILD_FOREVER);
+	if (child.status != 0)
+		ss_failure_warn("the --exec command failed (%s %d)",
+				WIFEXITED(child.status) ? "exit status" : "signal",
+				WIFEXITED(child.status) ? WEXITSTATUS(child.status) :
+							  WTERMSIG(child.status));
+	return NULL;
+}
+
 static struct ss_error *find_pid(const struct hang *hang, pid_t *ret)
 {
 	*ret = hang->pid;
@@ -161,7 +203,7 @@ static struct ss_error *analyze_once(struct hang *hang, enum ss_verdict *ret)
 	if (!error)
 		error = analyze(hang, pid, SS_VERDICT_IDLE, ret, &died);
 	if (!error && hang->command && *ret >= SS_VERDICT_BLOCKED)
-		error = ss_hang_run_command(hang->command, pid, *ret);
+		error = run_command(hang->command, pid, *ret);
 	return error;
 }
 
@@ -198,7 +240,7 @@ static struct ss_error *poll_once(struct hang *hang, struct current_hang *curren
 					  .is_set = verdict >= SS_VERDICT_BLOCKED };
 	*ret = SS_MAX(*ret, verdict);
 	return current->is_set && !known && hang->command ?
-		       ss_hang_run_command(hang->command, pid, verdict) :
+		       run_command(hang->command, pid, verdict) :
 		       NULL;
 }
 
@@ -235,16 +277,12 @@ static int run_one(struct hang *hang)
 	_cleanup_error_ struct ss_error *error =
 		ss_output_open(hang->options.common.output, hang->pid, &hang->output);
 
-	if (!error && hang->options.symbols.debuginfod)
-		error = ss_debuginfod_new(&hang->debuginfod);
+	if (!error)
+		error = ss_debuginfod_open(&hang->options.symbols, &hang->debuginfod);
 	if (!error)
 		error = hang->watch ? watch(hang, &verdict) :
 				      analyze_once(hang, &verdict);
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
-	return status_of(verdict);
+	return ss_failure_status(error, status_of(verdict));
 }
 
 /* In a child process. */
@@ -302,10 +340,8 @@ static int run_several(struct hang *hang)
 		error = ss_each_process_run(&each, statuses);
 	if (!error && output)
 		error = ss_output_flush(output);
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
+	if (error)
+		return ss_failure_status(error, 0);
 	return merge_statuses(hang, statuses);
 }
 
@@ -332,22 +368,20 @@ static int hang_run(struct hang *hang)
 	return target->targets.count > 1 ? run_several(hang) : run_one(hang);
 }
 
-static void check(struct hang *hang, const struct argp_state *state)
+static void check(struct hang *hang)
 {
 	if (ss_target_options_count(&hang->target) == 0)
-		ss_usage_fail(state,
-			      "expected a pid, the name of a process, or --pid-file");
+		ss_usage_fail("expected a pid, the name of a process, or --pid-file");
 	if (hang->watch && ss_target_options_count(&hang->target) > 1)
-		ss_usage_fail(state, "--watch observes one process");
+		ss_usage_fail("--watch observes one process");
 	if (hang->json)
 		hang->options.common.format = &ss_format_json;
 	if (hang->options.no_waits)
-		ss_usage_fail(state,
-			      "--no-waits cannot be used: the verdict depends on waits");
+		ss_usage_fail("--no-waits cannot be used: the verdict depends on waits");
 	if (hang->options.selection.tids.count || hang->options.selection.states ||
 	    hang->options.selection.patterns.count)
-		ss_usage_fail(state, "--thread and --state cannot be used: the verdict "
-				     "depends on all threads");
+		ss_usage_fail("--thread and --state cannot be used: the verdict "
+			      "depends on all threads");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -363,10 +397,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[4] = &hang->options.common.rows;
 		return 0;
 	case KEY_FOR:
-		hang->for_ns = ss_options_parse_duration(state, "for", arg);
+		hang->for_ns = ss_argument_duration("for", arg);
 		return 0;
 	case KEY_INTERVAL:
-		hang->interval_ns = ss_options_parse_duration(state, "interval", arg);
+		hang->interval_ns = ss_argument_duration("interval", arg);
 		return 0;
 	case KEY_JSON:
 		hang->json = true;
@@ -378,7 +412,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		hang->command = arg;
 		return 0;
 	case ARGP_KEY_END:
-		check(hang, state);
+		check(hang);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -1,24 +1,32 @@
 #include "cli/interpret.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/io.h"
-#include "cli/advice.h"
-#include "cli/escaped_copy.h"
+#include "report/advice.h"
+#include "cli/output.h"
 #include "cli/failure.h"
-#include "cli/incomplete.h"
-#include "cli/sanitizer.h"
-#include "cli/signals.h"
-#include "cli/watchdog.h"
+#include "cli/process.h"
 #include "diagnose/wait_table.h"
 #include "interpret/interpret.h"
 #include "sandbox/sandbox.h"
 
-/* Default of --max-total, in bytes. */
-#define STACKS_DEFAULT ((uint64_t)256 << 20)
+enum { BUFFER_SIZE = 64 << 10 };
+
+static void warn_text(const char *text)
+{
+	ss_failure_warn("%s", text);
+}
+
+struct ss_error *ss_debuginfod_open(const struct ss_symbol_options *symbols,
+				    struct ss_debuginfod **ret)
+{
+	return symbols->debuginfod ? ss_debuginfod_new(warn_text, ret) : NULL;
+}
 
 void ss_reading_deinit(struct ss_reading *reading)
 {
@@ -31,13 +39,76 @@ static const struct ss_format *format_of(const struct ss_reading *reading)
 	return reading->format ? reading->format : reading->options->common.format;
 }
 
-/* Options --------------------------------------------------------------------- */
+/* The confined process --------------------------------------------------------- */
 
-static bool is_interrupted(void *data)
+/* If it ended with the status of a sanitizer: copies its messages to standard error and ends this
+   process with that status, so that the finding is not lost. */
+#if defined(__SANITIZE_ADDRESS__)
+static void pass_on_finding(const struct ss_sandbox_result *result)
 {
-	const struct ss_reading *reading = data;
+	enum { SANITIZER_STATUS = 99 };
 
-	return ss_signals_are_pending(reading->until);
+	for (size_t i = 0; i < result->failure_count; i++) {
+		if (result->failures[i].cause != SS_SANDBOX_EXIT ||
+		    result->failures[i].code != SANITIZER_STATUS)
+			continue;
+		_cleanup_error_ struct ss_error *error =
+			ss_escaped_copy(result->messages, false, stderr);
+		(void)fflush(stderr);
+		_exit(SANITIZER_STATUS);
+	}
+}
+#else
+static void pass_on_finding(const struct ss_sandbox_result *result)
+{
+	(void)result;
+}
+#endif
+
+static struct ss_error *copy_messages(const struct ss_sandbox_result *result,
+				      const struct ss_common_options *common)
+{
+	struct ss_error *error = ss_escaped_copy(result->messages, false, stderr);
+
+	if (!error && common->verbose && result->partial)
+		ss_failure_warn("the kernel refused part of the sandbox");
+	return error;
+}
+
+static struct ss_error *copy_output(const struct ss_sandbox_result *result,
+				    const struct ss_format *format, bool color,
+				    struct ss_output *output)
+{
+	FILE *out = ss_output_file(output);
+	struct ss_error *error = format && format->binary ?
+					 ss_plain_copy(result->output, out) :
+					 ss_escaped_copy(result->output, color, out);
+
+	return error ? error : ss_output_flush(output);
+}
+
+struct ss_error *ss_stream_open(int fd, FILE **ret)
+{
+	_cleanup_close_ int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
+
+	if (!out)
+		return ss_error_no_memory();
+	(void)take_fd(copy);			       /* the stream owns it */
+	(void)setvbuf(out, NULL, _IOFBF, BUFFER_SIZE); /* best effort */
+	*ret = out;
+	return NULL;
+}
+
+struct ss_error *ss_stream_close(FILE *out, struct ss_error *error)
+{
+	bool failed = ferror(out) != 0;
+	int closed = fclose(out);
+	int errnum = errno;
+
+	if (error || (!failed && closed == 0))
+		return error;
+	return ss_error_new_errno(failed ? EIO : errnum, "cannot write the result");
 }
 
 static void print_slow(void *data, enum ss_sandbox_step step)
@@ -47,39 +118,56 @@ static void print_slow(void *data, enum ss_sandbox_step step)
 		ss_failure_warn("%s...", ss_sandbox_step_name(step));
 }
 
-static void attach_files(void *data, struct ss_session_options *session)
+struct ss_interpret_options ss_work_options(const struct ss_symbol_options *symbols,
+					    struct ss_file_requests *files, void *data)
 {
-	struct ss_reading *reading = data;
-
-	ss_file_requests_attach(&reading->requests, session);
-	if (reading->owner_reads_sysroot) /* not with more rights than the child has */
-		reading->requests.sysroot = NULL;
+	return (struct ss_interpret_options){
+		.size = sizeof(struct ss_interpret_options),
+		.raw = symbols && symbols->raw,
+		.debug_dir = symbols ? symbols->debug_dir : NULL,
+		.sysroot = symbols ? symbols->sysroot : NULL,
+		.last_level = SS_SANDBOX_RAW, /* no file is read with privileges */
+		.files = files,
+		.data = data,
+		.slow = print_slow,
+	};
 }
 
-static struct ss_error *request_files(void *data,
-				      const struct ss_sandbox_attempt *attempt, bool *ret)
+struct ss_error *ss_work_run(const struct ss_interpret_options *options,
+			     ss_sandbox_work *work, struct ss_sandbox_result **ret)
+{
+	struct ss_error *error = ss_interpret_work(options, work, ret);
+
+	if (!error)
+		pass_on_finding(*ret);
+	return error;
+}
+
+struct ss_error *ss_work_copy(const struct ss_sandbox_result *result,
+			      const struct ss_common_options *common, bool color,
+			      struct ss_output *output)
+{
+	struct ss_error *error =
+		output ? copy_output(result, common->format, color, output) : NULL;
+
+	return error ? error : copy_messages(result, common);
+}
+
+/* Options --------------------------------------------------------------------- */
+
+static bool is_interrupted(void *data)
 {
 	const struct ss_reading *reading = data;
 
-	return ss_file_requests_send(&reading->requests, attempt, ret);
+	return ss_signals_are_pending(reading->until);
 }
 
-static void answer_files(void *data, const void *bytes, size_t size)
+char *ss_reading_advice(const struct ss_options *options, bool privileged,
+			const struct ss_snapshot *snapshot, struct ss_session *session)
 {
-	struct ss_reading *reading = data;
-
-	ss_file_requests_answer(&reading->requests, bytes, size);
-}
-
-/* For people only, and not where no names were wanted. */
-static char *advise(void *data, const struct ss_snapshot *snapshot,
-		    struct ss_session *session)
-{
-	const struct ss_reading *reading = data;
-	const struct ss_options *options = reading->options;
 	const struct ss_process *process = ss_snapshot_process(snapshot);
 	const struct ss_advice_options advice = {
-		.privileged = reading->privileged,
+		.privileged = privileged,
 		.debuginfod = options->symbols.debuginfod,
 		/* The files of a container are those of its own packages. */
 		.packages = !options->symbols.sysroot &&
@@ -90,13 +178,20 @@ static char *advise(void *data, const struct ss_snapshot *snapshot,
 	return ss_advice_new(snapshot, &advice);
 }
 
+static char *advise(void *data, const struct ss_snapshot *snapshot,
+		    struct ss_session *session)
+{
+	const struct ss_reading *reading = data;
+
+	return ss_reading_advice(reading->options, reading->privileged, snapshot,
+				 session);
+}
+
 /* Formats that need the capture, or files of its modules, are written where those are read. */
 static struct ss_error *
 write_confined(void *data, const struct ss_interpreted *interpreted, uint64_t *ret_value);
 
-void ss_reading_configure(struct ss_reading *reading,
-			  const struct ss_analysis_owner *owner,
-			  struct ss_interpret_options *ret)
+void ss_reading_configure(struct ss_reading *reading, struct ss_interpret_options *ret)
 {
 	const struct ss_options *options = reading->options;
 	const struct ss_format *format = format_of(reading);
@@ -120,26 +215,16 @@ void ss_reading_configure(struct ss_reading *reading,
 		.sysroot = options->symbols.sysroot,
 		.cache = options->cache,
 		.timeout_ms = options->interpret_ms,
-		.more_memory = options->max_total ? options->max_total : STACKS_DEFAULT,
+		.more_memory = ss_options_max_total(options),
 		.stops = options->mode == SS_MODE_AUTO ? SS_INTERPRET_STOPS : 0,
 		.data = reading,
 		.write = format->confined ? write_confined : NULL,
 		.advise = format == &ss_format_text && !options->symbols.raw ? advise :
 									       NULL,
-		.attach_files = attach_files,
-		.file_rounds = SS_FILE_REQUEST_ROUNDS,
-		.request_files = request_files,
-		.answer_files = answer_files,
+		.files = &reading->requests,
 		.stop = reading->until ? is_interrupted : NULL,
 		.slow = print_slow,
 	};
-	if (owner && owner->known) {
-		ret->owner_known = true;
-		ret->owner_reads_sysroot = owner->may_read;
-		reading->owner_reads_sysroot = owner->may_read;
-		ret->uid = owner->uid;
-		ret->gid = owner->gid;
-	}
 }
 
 /* Capturing -------------------------------------------------------------------- */
@@ -285,7 +370,7 @@ write_confined(void *data, const struct ss_interpreted *interpreted, uint64_t *r
 
 	options.wait_functions = wait_functions;
 	if (!error)
-		error = ss_analysis_open_fd(interpreted->output, &out);
+		error = ss_stream_open(interpreted->output, &out);
 	if (error)
 		return error;
 	error = snapshots.count > 1 || reading->period_ns ?
@@ -293,7 +378,7 @@ write_confined(void *data, const struct ss_interpreted *interpreted, uint64_t *r
 			format->write_snapshot(last, &options, out);
 	*ret_value = ss_reading_report(reading, interpreted->snapshots,
 				       interpreted->count, interpreted->problem, NULL);
-	return ss_analysis_close(out, error);
+	return ss_stream_close(out, error);
 }
 
 struct ss_error *ss_reading_open(FILE **ret)
@@ -336,14 +421,11 @@ struct ss_error *ss_reading_interpret(const struct ss_reading *reading,
 
 	if (error)
 		return error;
-	ss_sanitizer_exit(result->sandbox);
-	error = ss_escaped_copy(result->sandbox->messages, false, stderr);
-	if (error)
-		return error;
-	if (reading->options->common.verbose && result->sandbox->partial)
-		ss_failure_warn("the kernel refused part of the sandbox");
-	*ret = take_ptr(result);
-	return NULL;
+	pass_on_finding(result->sandbox);
+	error = copy_messages(result->sandbox, &reading->options->common);
+	if (!error)
+		*ret = take_ptr(result);
+	return error;
 }
 
 static void add_times(struct ss_phases *phases, const uint64_t *spent_ns)
@@ -402,13 +484,8 @@ static struct ss_error *write_snapshot(struct ss_reading *reading,
 struct ss_error *ss_reading_copy(const struct ss_reading *reading,
 				 const struct ss_interpretation *result)
 {
-	FILE *out = ss_output_file(reading->output);
-	struct ss_error *error =
-		format_of(reading)->binary ?
-			ss_plain_copy(result->sandbox->output, out) :
-			ss_escaped_copy(result->sandbox->output, reading->color, out);
-
-	return error ? error : ss_output_flush(reading->output);
+	return copy_output(result->sandbox, format_of(reading), reading->color,
+			   reading->output);
 }
 
 struct ss_error *ss_reading_show(struct ss_reading *reading, struct ss_source *source,

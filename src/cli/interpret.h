@@ -7,8 +7,9 @@
 
 #include <signal.h>
 
-#include "cli/analysis.h"
-#include "cli/phases.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/failure.h"
 #include "report/format.h"
 #include "interpret/interpret.h"
 
@@ -24,19 +25,15 @@ struct ss_reading {
 	struct ss_row_source rows;
 	struct ss_phases phases;
 	uint64_t max_output; /* bytes; 0: no limit */
-	uint64_t period_ns; /* of several captures that a confined format writes */
+	uint64_t period_ns;  /* of several captures that a confined format writes */
 	const struct ss_format *format; /* in place of that of options; or NULL */
 	bool privileged;		/* set: root would see no more */
-	bool owner_reads_sysroot;	/* set */
 };
 
 void ss_reading_deinit(struct ss_reading *reading);
 
-/* The options of the command line, for the library. The reading must outlive *ret. owner: of
-   the process; NULL: not known. */
-void ss_reading_configure(struct ss_reading *reading,
-			  const struct ss_analysis_owner *owner,
-			  struct ss_interpret_options *ret);
+/* The options of the command line, for the library. The reading must outlive *ret. */
+void ss_reading_configure(struct ss_reading *reading, struct ss_interpret_options *ret);
 
 /* Options to capture a process. The reading must outlive them. */
 struct ss_process_source_options
@@ -87,6 +84,38 @@ struct ss_error *ss_reading_copy(const struct ss_reading *reading,
 struct ss_error *ss_reading_show(struct ss_reading *reading, struct ss_source *source,
 				 struct ss_interpret_options *options, bool *ret);
 
+/* How to get what is missing in a snapshot, for text: see ss_advice_new(). NULL: nothing is. privileged:
+   the caller of the sandbox is root. */
+char *ss_reading_advice(const struct ss_options *options, bool privileged,
+			const struct ss_snapshot *snapshot, struct ss_session *session);
+
+/*
+ * Work on something else than captures, such as recordings, which is confined in the same way:
+ * ss_interpret_work() with these options, to which the command adds limits. symbols: NULL, if
+ * no names are looked up; files: NULL, if none are needed.
+ */
+struct ss_interpret_options ss_work_options(const struct ss_symbol_options *symbols,
+					    struct ss_file_requests *files, void *data);
+
+struct ss_error *ss_work_run(const struct ss_interpret_options *options,
+			     ss_sandbox_work *work, struct ss_sandbox_result **ret);
+
+/* Copies what the work has written to output (unless that is NULL), and its messages to standard
+   error. Errors: SYSTEM (the output cannot be written), NO_MEMORY. */
+struct ss_error *ss_work_copy(const struct ss_sandbox_result *result,
+			      const struct ss_common_options *common, bool color,
+			      struct ss_output *output);
+
+/* For the work: the output of an attempt as a stream. Errors: NO_MEMORY. */
+struct ss_error *ss_stream_open(int fd, FILE **ret);
+/* Returns error if there is one. Errors: SYSTEM (writing failed). */
+struct ss_error *ss_stream_close(FILE *out, struct ss_error *error);
+
+/* NULL: it is not wanted. Errors: see ss_debuginfod_new(). */
+struct ss_error *ss_debuginfod_open(const struct ss_symbol_options *symbols,
+				    struct ss_debuginfod **ret);
+
+SS_DEFINE_CLEANUP(struct ss_sandbox_result, ss_sandbox_result, ss_sandbox_result_free)
 SS_DEFINE_CLEANUP(struct ss_interpretation, ss_interpretation, ss_interpretation_free)
 SS_DEFINE_CLEANUP(struct ss_process_source, ss_process_source, ss_process_source_free)
 

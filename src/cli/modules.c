@@ -8,11 +8,10 @@
 #include <time.h>
 
 #include "cli/command.h"
-#include "cli/common_options.h"
+#include "cli/options.h"
 #include "cli/failure.h"
-#include "cli/signals.h"
-#include "cli/target_options.h"
-#include "cli/usage.h"
+#include "cli/process.h"
+#include "cli/targets.h"
 #include "report/escape.h"
 #include "sample/tracker.h"
 #include "stacksnap/record.h"
@@ -50,7 +49,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &modules->process;
 		return 0;
 	case ARGP_KEY_END:
-		ss_target_options_require(state, &modules->process);
+		ss_target_options_require(&modules->process);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -164,8 +163,7 @@ static int run(int argc, char **argv)
 	if (!error)
 		error = list(&modules, target);
 	ss_target_close(target);
-	if (error)
-		ss_failure_print(error);
+	ss_failure_print(error);
 	if (modules.failed || modules.count == 0)
 		return SS_STATUS_NOTHING;
 	/* With --follow, the end of the process is not a failure. */

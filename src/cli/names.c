@@ -8,10 +8,9 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "cli/analysis.h"
+#include "cli/interpret.h"
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/usage.h"
 #include "report/rows.h"
 #include "data/places.h"
 #include "sandbox/sandbox.h"
@@ -57,13 +56,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		slot = ss_vector_push(&names->arguments);
 		if (!slot)
-			ss_usage_fail(state, "out of memory");
-		else
-			*slot = arg;
+			ss_usage_fail("out of memory");
+		*slot = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (names->symbols.raw)
-			ss_usage_fail(state, "--raw cannot be used: names are wanted");
+			ss_usage_fail("--raw cannot be used: names are wanted");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -166,48 +164,25 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 	if (error || requested)
 		return error;
 	ss_sandbox_enter(attempt, SS_SANDBOX_OUTPUT);
-	error = ss_analysis_open(attempt, &out);
+	error = ss_stream_open(attempt->output, &out);
 	for (size_t i = 0; i < names->frames.count && !error; i++)
 		named += ss_rows_write_names(snapshot, i, names->frames.items[i], out);
 	if (!out)
 		return error;
 	ss_sandbox_set_value(attempt, named);
-	return ss_analysis_close(out, error);
-}
-
-static void answer(void *data, const void *bytes, size_t size)
-{
-	struct names *names = data;
-
-	ss_file_requests_answer(&names->requests, bytes, size);
+	return ss_stream_close(out, error);
 }
 
 static struct ss_error *look_up(struct names *names, uint64_t *ret)
 {
-	struct ss_session_options session = {
-		.size = sizeof(session),
-		.debug_dir = names->symbols.debug_dir,
-		.sysroot = names->symbols.sysroot,
-	};
-	const struct ss_analysis sandboxed = {
-		.options = {
-			.session = &session,
-			.timeout_ms = TIMEOUT_MS,
-			.last_level = SS_SANDBOX_RAW,
-			.max_requests = SS_FILE_REQUEST_ROUNDS,
-			.answer = answer,
-		},
-		.work = work,
-		.data = names,
-		.verbose = names->common.verbose,
-	};
+	struct ss_interpret_options options =
+		ss_work_options(&names->symbols, &names->requests, names);
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 
-	ss_file_requests_attach(&names->requests, &session);
-	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
-
+	options.timeout_ms = TIMEOUT_MS;
+	struct ss_error *error = ss_work_run(&options, work, &result);
 	if (!error)
-		error = ss_analysis_copy(&sandboxed, result, names->output);
+		error = ss_work_copy(result, &names->common, false, names->output);
 	if (!error)
 		*ret = result->value;
 	return error;
@@ -223,15 +198,13 @@ static int run(int argc, char **argv)
 	_cleanup_error_ struct ss_error *error = read_places(&names);
 	if (!error)
 		error = ss_output_open(names.common.output, 0, &names.output);
-	if (!error && names.symbols.debuginfod)
-		error = ss_debuginfod_new(&names.debuginfod);
+	if (!error)
+		error = ss_debuginfod_open(&names.symbols, &names.debuginfod);
 	names.requests.debuginfod = names.debuginfod;
 	if (!error)
 		error = look_up(&names, &named);
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
+	if (error)
+		return ss_failure_status(error, 0);
 	if (named == names.places.count)
 		return SS_STATUS_WHOLE;
 	ss_failure_warn("%zu of %zu frames have no name",

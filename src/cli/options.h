@@ -1,17 +1,126 @@
 /*
- * The options of snap and hang.
+ * The options that several commands have. Each is described and parsed here once; a command lists the
+ * tables that it offers as children.
  */
 #ifndef SS_CLI_OPTIONS_H
 #define SS_CLI_OPTIONS_H
 
 #include <argp.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "cli/common_options.h"
-#include "cli/selection.h"
-#include "cli/symbol_options.h"
-#include "stacksnap.h"
+#include "base/error.h"
+#include "base/vector.h"
+#include "cli/arguments.h"
+#include "cli/targets.h"
 #include "diagnose/wait_table.h"
+#include "report/format.h"
+#include "report/rows.h"
+#include "stacksnap.h"
+
+/* The options of the format "rows": --batch, --label and --env. */
+
+struct ss_row_arguments {
+	const char *batch; /* NULL: the time, see ss_row_arguments_begin() */
+	char time[32];
+	SS_VECTOR(const char *) labels;	   /* "KEY=VALUE", in argv */
+	SS_VECTOR(const char *) variables; /* names, in argv */
+};
+
+/* Parsers of --batch and --label, of --label, and of --env; their input is a struct
+   ss_row_arguments. */
+extern const struct argp ss_row_argp;
+extern const struct argp ss_label_argp;
+extern const struct argp ss_row_env_argp;
+
+/* Sets batch if it is not given: the time of --at, or if at_ns is 0 the current one. */
+void ss_row_arguments_begin(struct ss_row_arguments *arguments, uint64_t at_ns);
+void ss_row_arguments_deinit(struct ss_row_arguments *arguments);
+
+/* What rows say besides the snapshot. Owns its strings. */
+struct ss_row_source {
+	struct ss_row_options options;
+	char *batch;
+	char boot_id[64];
+	SS_VECTOR(char *) labels;
+};
+
+/* Fills it in. Without memory labels are missing. */
+void ss_row_source_init(struct ss_row_source *source,
+			const struct ss_row_arguments *arguments);
+/* Adds the variables of the environment of target. */
+void ss_row_source_add(struct ss_row_source *source,
+		       const struct ss_row_arguments *arguments,
+		       const struct ss_target *target);
+void ss_row_source_deinit(struct ss_row_source *source);
+
+/*
+ * Options that snap, hang, record and report share. Each is described and parsed here once;
+ * a command lists the tables it offers as children, all with the same input.
+ */
+
+struct ss_common_options {
+	/* Set by the command before the options are parsed; options may change the input. */
+	enum ss_format_input input; /* what the command writes */
+	const char *default_output; /* NULL: standard output */
+	bool no_pid;		    /* --output cannot contain %p */
+
+	const char *format_name; /* NULL: text */
+	const struct ss_format *format;
+	const char *output; /* pattern for ss_output_open(), or NULL: standard output */
+	enum ss_color color;
+	bool verbose;
+	unsigned max_frames; /* 0: no limit */
+	size_t max_stack;    /* bytes; 0: default of the library */
+	struct ss_row_arguments rows;
+};
+
+/* Parsers; their input is a struct ss_common_options. They exit with EX_USAGE if a value is
+   invalid. */
+extern const struct argp ss_format_argp; /* --format, --color */
+extern const struct argp ss_common_argp; /* --output, --verbose */
+extern const struct argp ss_limits_argp; /* --max-frames, --max-stack */
+
+/* Whether text is written with colours. */
+bool ss_options_want_color(const struct ss_common_options *options);
+
+/* The options of commands that symbolize. */
+
+struct ss_symbol_options {
+	bool raw;
+	unsigned flags;	       /* enum ss_symbolize_flags */
+	const char *debug_dir; /* NULL: /usr/lib/debug */
+	const char *sysroot;   /* or NULL */
+	bool debuginfod;       /* download missing files */
+};
+
+/* Its input is a struct ss_symbol_options. */
+extern const struct argp ss_symbols_argp;
+
+/*
+ * Files with functions that are known to wait: those of the system and of the user, and those
+ * that options name.
+ */
+
+/* An element of a struct argp_option array. */
+#define SS_WAIT_FUNCTIONS_OPTION(key, group)                                             \
+	{                                                                                \
+		"wait-functions", (key), "FILE", 0,                                      \
+			"Add the functions in FILE to those that are known to wait; "    \
+			"see stacksnap-waits(5)",                                        \
+			(group)                                                          \
+	}
+
+/* Creates a table of the functions that are built in and of those in
+   /etc/stacksnap/wait-functions and $XDG_CONFIG_HOME/stacksnap/wait-functions. Warns of
+   files that cannot be used. Errors: NO_MEMORY. */
+struct ss_error *ss_wait_functions_load(struct ss_wait_table **ret);
+
+/* Adds the functions in a file. Errors: SYSTEM (it cannot be read), INVALID, NO_MEMORY. */
+struct ss_error *ss_wait_functions_add(struct ss_wait_table *table, const char *path);
+
+/* The options of snap and hang. */
 
 struct ss_options {
 	struct ss_common_options common;
@@ -51,11 +160,13 @@ void ss_options_deinit(struct ss_options *options);
 
 /* Refuses options about tasks, where they are not read. where: for the message, such as
    "with diff". */
-void ss_options_check_tasks(const struct argp_state *state,
-			    const struct ss_options *options, const char *where);
+void ss_options_check_tasks(const struct ss_options *options, const char *where);
 
 /* Opens the cache of names, if it is wanted and possible. */
 void ss_options_open_cache(struct ss_options *options);
+
+/* The limit of --max-total, or its default, in bytes. */
+uint64_t ss_options_max_total(const struct ss_options *options);
 
 /* Returns the options for a capture of all threads. */
 struct ss_capture_options ss_options_capture(const struct ss_options *options);

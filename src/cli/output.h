@@ -1,7 +1,5 @@
 /*
- * The destination of the output: stdout, or a new file that only its owner can read. The file
- * appears with the first complete document. Existing files are never overwritten; symbolic
- * links are never followed.
+ * Where results go.
  */
 #ifndef SS_CLI_OUTPUT_H
 #define SS_CLI_OUTPUT_H
@@ -11,6 +9,12 @@
 
 #include "base/error.h"
 #include "stacksnap.h"
+
+/*
+ * The destination of the output: stdout, or a new file that only its owner can read. The file
+ * appears with the first complete document. Existing files are never overwritten; symbolic
+ * links are never followed.
+ */
 
 struct ss_output;
 
@@ -63,5 +67,20 @@ struct ss_error *ss_output_flush(struct ss_output *output);
 void ss_output_close(struct ss_output *output);
 
 SS_DEFINE_CLEANUP(struct ss_output, ss_output, ss_output_close)
+
+/*
+ * Copies output of the sandboxed child, which is untrusted: control characters in it could
+ * take over a terminal.
+ */
+
+/*
+ * Copies a whole file to out. Newlines, tabs and, with color, sequences that switch colours
+ * are kept; anything else that is not safe to print becomes \xNN. Write errors are left in
+ * ferror() of out. Errors: SYSTEM, NO_MEMORY.
+ */
+struct ss_error *ss_escaped_copy(int fd, bool color, FILE *out);
+
+/* Copies a whole file to out unchanged. For output that does not go to a terminal. */
+struct ss_error *ss_plain_copy(int fd, FILE *out);
 
 #endif

@@ -10,17 +10,11 @@
 #include <sys/wait.h>
 
 #include "cli/command.h"
-#include "cli/common_options.h"
-#include "cli/each_process.h"
+#include "cli/options.h"
+#include "cli/process.h"
 #include "cli/failure.h"
 #include "cli/output.h"
-#include "cli/record_report.h"
-#include "cli/row_options.h"
-#include "cli/selection.h"
-#include "cli/target_options.h"
-#include "cli/usage.h"
-#include "cli/wait_functions.h"
-#include "cli/watchdog.h"
+#include "cli/targets.h"
 #include "diagnose/wait_table.h"
 #include "process/spawn.h"
 #include "stacksnap/record.h"
@@ -79,22 +73,19 @@ static void record_deinit(struct record *record)
 	ss_row_arguments_deinit(&record->labels);
 }
 
-static void check(struct record *record, const struct argp_state *state)
+static void check(struct record *record)
 {
 	bool has_process = ss_target_options_count(&record->process) > 0;
 
 	if (!has_process && !record->command)
-		ss_usage_fail(state,
-			      "expected a pid, the name of a process, or -- COMMAND");
+		ss_usage_fail("expected a pid, the name of a process, or -- COMMAND");
 	if (has_process && record->command)
-		ss_usage_fail(state, "expected either a pid or a command");
+		ss_usage_fail("expected either a pid or a command");
 	if (ss_target_options_count(&record->process) > 1 &&
 	    !ss_output_is_per_target(record->common.output))
-		ss_usage_fail(state,
-			      "a recording has one process: use -o FILE%%p for several");
+		ss_usage_fail("a recording has one process: use -o FILE%%p for several");
 	if (record->options.keep_ns && ss_output_is_stdout(record->common.output))
-		ss_usage_fail(state,
-			      "--last needs a file: standard output cannot be rewritten");
+		ss_usage_fail("--last needs a file: standard output cannot be rewritten");
 }
 
 static error_t parse_value(int key, char *arg, struct argp_state *state)
@@ -104,18 +95,16 @@ static error_t parse_value(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case KEY_RATE:
 		record->options.period_ns =
-			1000000000 /
-			ss_options_parse_number(state, "rate", arg, 1, HZ_MAX);
+			1000000000 / ss_argument_number("rate", arg, 1, HZ_MAX);
 		return 0;
 	case KEY_DURATION:
-		record->options.duration_ns =
-			ss_options_parse_duration(state, "duration", arg);
+		record->options.duration_ns = ss_argument_duration("duration", arg);
 		return 0;
 	case KEY_LAST:
-		record->options.keep_ns = ss_options_parse_duration(state, "last", arg);
+		record->options.keep_ns = ss_argument_duration("last", arg);
 		return 0;
 	case KEY_WAIT_FUNCTIONS:
-		ss_options_check(state, ss_wait_functions_add(record->waits, arg));
+		ss_usage_check(ss_wait_functions_add(record->waits, arg));
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -128,7 +117,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		ss_options_check(state, ss_wait_functions_load(&record->waits));
+		ss_usage_check(ss_wait_functions_load(&record->waits));
 		state->child_inputs[0] = &record->common;
 		state->child_inputs[1] = &record->common;
 		state->child_inputs[2] = &record->selection;
@@ -149,13 +138,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			record->command = &state->argv[state->next - 1];
 			state->next = state->argc;
 		} else {
-			ss_target_options_add(state, &record->process, arg);
+			ss_target_options_add(&record->process, arg);
 		}
 		return 0;
 	case ARGP_KEY_END:
-		check(record, state);
-		ss_options_check(state, ss_wait_table_added(record->waits,
-							    &record->wait_functions));
+		check(record);
+		ss_usage_check(
+			ss_wait_table_added(record->waits, &record->wait_functions));
 		return 0;
 	default:
 		return parse_value(key, arg, state);
@@ -178,34 +167,6 @@ static const struct argp argp = {
 	       "the process.\v"
 	       "stacksnap report reads the file, on this machine or another one.",
 };
-
-/* For the signal handler. */
-static struct ss_recorder *volatile interrupted;
-
-static void on_signal(int signal)
-{
-	int saved = errno;
-
-	(void)signal;
-	if (interrupted)
-		ss_recorder_stop(interrupted);
-	errno = saved;
-}
-
-static void catch_signals(struct ss_recorder *recorder)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-
-	interrupted = recorder;
-	(void)sigemptyset(&action.sa_mask); /* cannot fail: valid signals */
-	for (size_t i = 0; i < SS_ARRAY_SIZE(signals); i++) {
-		struct sigaction before;
-		if (sigaction(signals[i], NULL, &before) == 0 &&
-		    before.sa_handler != SIG_IGN)
-			(void)sigaction(signals[i], &action, NULL);
-	}
-}
 
 static struct ss_error *open_recorder(struct record *record)
 {
@@ -280,20 +241,15 @@ static int status_of_recording(const struct ss_recorder_summary *summary, bool f
 
 static int run_recorder(struct record *record)
 {
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	_cleanup_error_ struct ss_error *error = begin(record);
 
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
-	catch_signals(record->recorder);
-	ss_watchdog_begin_recording(ss_target_pid(record->target), record->recorder);
-	error = ss_recorder_run(record->recorder);
-	ss_watchdog_end();
-	const struct ss_recorder_summary *summary = ss_recorder_summary(record->recorder);
-	interrupted = NULL;
 	if (error)
-		ss_failure_print(error);
+		return ss_failure_status(error, 0);
+	error = ss_recorder_run_watched(record->recorder, ss_target_pid(record->target),
+					signals, SS_ARRAY_SIZE(signals), false);
+	const struct ss_recorder_summary *summary = ss_recorder_summary(record->recorder);
+	ss_failure_print(error);
 	ss_record_report_end(summary, ss_output_path(record->file), &record->report);
 	if (record->common.verbose && summary->partial)
 		ss_failure_warn("the kernel refused a part of the sandbox");
@@ -335,10 +291,8 @@ static int run_several(struct record *record)
 	record->options.progress = NULL;
 	_cleanup_error_ struct ss_error *error =
 		statuses ? ss_each_process_run(&each, statuses) : ss_error_no_memory();
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
+	if (error)
+		return ss_failure_status(error, 0);
 	for (size_t i = 0; i < count; i++) {
 		recorded += statuses[i] <= SS_STATUS_PARTIAL;
 		partial += statuses[i] != SS_STATUS_WHOLE;

@@ -4,20 +4,18 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/io.h"
 #include "cli/failure.h"
 #include "cli/interpret.h"
-#include "cli/report_analysis.h"
-#include "cli/usage.h"
+#include "cli/process.h"
+#include "cli/report.h"
+#include "cli/command.h"
 #include "interpret/interpret.h"
 
 enum { COUNT_MAX = 10000 };
-
-#define TOTAL_DEFAULT ((uint64_t)256 << 20)
 
 /* Options ----------------------------------------------------------------- */
 
@@ -43,11 +41,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case KEY_INTERVAL:
-		series->period_ns = ss_options_parse_duration(state, "interval", arg);
+		series->period_ns = ss_argument_duration("interval", arg);
 		break;
 	case KEY_COUNT:
-		series->count =
-			ss_options_parse_number(state, "count", arg, 1, COUNT_MAX);
+		series->count = ss_argument_number("count", arg, 1, COUNT_MAX);
 		if (!series->period_ns)
 			series->period_ns = SS_NS_PER_SECOND;
 		break;
@@ -66,22 +63,8 @@ const struct argp ss_series_argp = { .options = table, .parser = parse };
 
 /* Waiting ----------------------------------------------------------------- */
 
+/* They end a series: they are noticed between two captures, and while the functions of one are found. */
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-
-/* Blocks the signals that end a series: they are noticed between two captures, and while the
-   functions of one are found. Those that are ignored stay so. */
-static void block_signals(sigset_t *ret, sigset_t *before)
-{
-	/* None of these calls can fail: the signals are valid. */
-	(void)sigemptyset(ret);
-	for (size_t i = 0; i < SS_ARRAY_SIZE(signals); i++) {
-		struct sigaction action;
-		if (sigaction(signals[i], NULL, &action) == 0 &&
-		    action.sa_handler != SIG_IGN)
-			(void)sigaddset(ret, signals[i]);
-	}
-	(void)sigprocmask(SIG_BLOCK, ret, before);
-}
 
 /* Waits until that time. Returns whether a signal has arrived. */
 static bool wait_until(const sigset_t *set, uint64_t time_ns)
@@ -126,7 +109,7 @@ static size_t count_captures(const struct collection *collection)
 static bool is_full(const struct collection *collection)
 {
 	const struct ss_options *options = collection->series->options;
-	uint64_t max = options->max_total ? options->max_total : TOTAL_DEFAULT;
+	uint64_t max = ss_options_max_total(options);
 	size_t count = count_captures(collection);
 	uint64_t bytes = count ? ss_process_source_size(collection->source) : 0;
 
@@ -156,29 +139,11 @@ static struct ss_error *end(const struct collection *collection, struct ss_error
 	return NULL;
 }
 
-static uint64_t to_ns(const struct timeval *time)
-{
-	return (uint64_t)time->tv_sec * SS_NS_PER_SECOND + (uint64_t)time->tv_usec * 1000;
-}
-
-/* CPU time of this process and of the children that it has waited for. */
-static uint64_t cpu_time(void)
-{
-	struct rusage own;
-	struct rusage children;
-
-	/* Neither can fail. */
-	(void)getrusage(RUSAGE_SELF, &own);
-	(void)getrusage(RUSAGE_CHILDREN, &children);
-	return to_ns(&own.ru_utime) + to_ns(&own.ru_stime) + to_ns(&children.ru_utime) +
-	       to_ns(&children.ru_stime);
-}
-
 /* Adds a capture, unless no thread is selected. */
 static struct ss_error *capture(struct collection *collection)
 {
 	bool first = !collection->source;
-	uint64_t before_ns = cpu_time();
+	uint64_t before_ns = ss_cpu_time_ns();
 
 	collection->run = *collection->series->run;
 	struct ss_error *error =
@@ -192,7 +157,7 @@ static struct ss_error *capture(struct collection *collection)
 		return NULL;
 	}
 	*(first ? &collection->first_cpu_ns : &collection->later_cpu_ns) +=
-		cpu_time() - before_ns;
+		ss_cpu_time_ns() - before_ns;
 	return error;
 }
 
@@ -205,7 +170,7 @@ static struct ss_error *collect(struct collection *collection)
 	uint64_t due_ns = ss_now_ns();
 	struct ss_error *error = NULL;
 
-	block_signals(&collection->signals, &before);
+	ss_signals_block(signals, SS_ARRAY_SIZE(signals), &collection->signals, &before);
 	for (size_t taken = 1;; taken++) {
 		error = capture(collection);
 		if (error || taken == options->count || is_full(collection))
@@ -315,7 +280,7 @@ static struct ss_error *show(struct collection *collection, bool *ret)
 
 	options.more_memory *= source->count;
 	options.tasks = options.goroutines = false; /* they were read */
-	options.stop = NULL; /* what there is, is shown */
+	options.stop = NULL;			    /* what there is, is shown */
 	struct ss_error *error = ss_reading_interpret(reading, source, &options, &result);
 	if (!error && options.write) {
 		*ret = result->sandbox->value != 0;
@@ -353,7 +318,7 @@ struct ss_error *ss_series_run(const struct ss_series *series, bool *ret)
 	};
 	struct ss_error *error;
 
-	ss_reading_configure(&collection.reading, NULL, &collection.options);
+	ss_reading_configure(&collection.reading, &collection.options);
 	/* Reading them takes long: only if they were asked for. */
 	collection.options.tasks = options->tasks_given && options->tasks > 0;
 	error = collect(&collection);
@@ -366,9 +331,9 @@ struct ss_error *ss_series_run(const struct ss_series *series, bool *ret)
 				"thread",
 				collection.empty);
 	ss_process_source_end_series(collection.source);
-	uint64_t before_ns = cpu_time();
+	uint64_t before_ns = ss_cpu_time_ns();
 	error = show(&collection, ret);
 	if (!error && options->common.verbose)
-		print_times(&collection, cpu_time() - before_ns);
+		print_times(&collection, ss_cpu_time_ns() - before_ns);
 	return error;
 }

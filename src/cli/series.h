@@ -8,10 +8,10 @@
 
 #include <argp.h>
 
-#include "cli/debuginfod.h"
+#include "interpret/files.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/selection.h"
+#include "cli/targets.h"
 
 struct ss_series_options {
 	struct ss_common_options *common; /* set by the command */

@@ -14,7 +14,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -22,15 +21,12 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "cli/command.h"
-#include "cli/common_options.h"
-#include "cli/escaped_copy.h"
+#include "cli/options.h"
+#include "cli/output.h"
 #include "cli/failure.h"
-#include "cli/target_options.h"
-#include "cli/terminal.h"
+#include "cli/targets.h"
 #include "cli/top_jobs.h"
-#include "cli/top_rate.h"
-#include "cli/usage.h"
-#include "cli/watchdog.h"
+#include "cli/process.h"
 
 enum {
 	RATE_MAX = 1000,
@@ -160,13 +156,13 @@ static void top_deinit(struct top *top)
 	free(top->path);
 }
 
-static enum ss_top_sort parse_sort(const struct argp_state *state, const char *name)
+static enum ss_top_sort parse_sort(const char *name)
 {
 	for (size_t i = 0; ss_top_sort_name(i); i++) {
 		if (strcmp(ss_top_sort_name(i), name) == 0)
 			return (enum ss_top_sort)i;
 	}
-	ss_usage_fail(state, "--sort: '%s' is not own, total, state or name", name);
+	ss_usage_fail("--sort: '%s' is not own, total, state or name", name);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -181,29 +177,28 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		top->once = true;
 		return 0;
 	case KEY_SORT:
-		top->analysis.view.sort = parse_sort(state, arg);
+		top->analysis.view.sort = parse_sort(arg);
 		return 0;
 	case KEY_IDLE:
 		top->analysis.view.idle = true;
 		return 0;
 	case KEY_FILTER:
 		if (strlen(arg) >= sizeof(top->filter))
-			ss_usage_fail(state, "--filter: at most %d bytes",
-				      FILTER_SIZE - 1);
+			ss_usage_fail("--filter: at most %d bytes", FILTER_SIZE - 1);
 		(void)snprintf(top->filter, sizeof(top->filter), "%s", arg);
 		return 0;
 	case KEY_RATE:
-		top->rate = ss_options_parse_number(state, "rate", arg, 1, RATE_MAX);
+		top->rate = ss_argument_number("rate", arg, 1, RATE_MAX);
 		return 0;
 	case KEY_ROWS:
-		top->analysis.view.rows = (unsigned)ss_options_parse_number(
-			state, "rows", arg, 1, ROWS_MAX);
+		top->analysis.view.rows =
+			(unsigned)ss_argument_number("rows", arg, 1, ROWS_MAX);
 		return 0;
 	case KEY_COLOR:
-		top->common.color = ss_options_parse_color(state, arg);
+		top->common.color = ss_options_parse_color(arg);
 		return 0;
 	case ARGP_KEY_END:
-		ss_target_options_require(state, &top->process);
+		ss_target_options_require(&top->process);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -232,24 +227,13 @@ static const struct argp argp = {
 /* Signals are read between two steps, so that the terminal is restored after each. */
 static void block_signals(struct top *top)
 {
-	static const int numbers[] = {
-		SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH
-	};
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP };
+	size_t count = SS_ARRAY_SIZE(numbers) - top->once; /* no screen to restore */
 	sigset_t set;
 
-	/* These cannot fail: valid signals. */
-	(void)sigemptyset(&set);
-	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++) {
-		struct sigaction action;
-		if (top->once &&
-		    numbers[i] == SIGTSTP) /* there is no screen to restore */
-			continue;
-		if (sigaction(numbers[i], NULL, &action) == 0 &&
-		    action.sa_handler != SIG_IGN)
-			(void)sigaddset(&set, numbers[i]);
-	}
-	(void)sigaddset(&set, SIGWINCH);
-	(void)sigprocmask(SIG_BLOCK, &set, &top->mask);
+	ss_signals_block(numbers, count, &set, &top->mask);
+	(void)sigaddset(&set, SIGWINCH); /* cannot fail: a valid signal */
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	top->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -326,7 +310,7 @@ static struct ss_error *check_target(struct top *top)
 	struct ss_error *error = ss_target_open(top->pid, &target);
 
 	if (!error) {
-		top->analysis.owner = ss_analysis_owner_of(target);
+		ss_top_analysis_init(&top->analysis, target);
 		ss_watchdog_begin(top->pid, 0);
 		error = ss_capture_take(target, &options, &capture);
 		ss_watchdog_end();
@@ -405,20 +389,6 @@ __attribute__((format(printf, 2, 3))) static void set_message(struct top *top,
 	top->changed = true;
 }
 
-static uint64_t cpu_time_ns(void)
-{
-	uint64_t sum = 0;
-
-	for (int who = RUSAGE_CHILDREN; who <= RUSAGE_SELF; who++) {
-		struct rusage usage = {};
-		(void)getrusage(who, &usage); /* cannot fail */
-		sum += (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) *
-			       SS_NS_PER_SECOND +
-		       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
-	}
-	return sum;
-}
-
 /* What a job has written to one of its files, as a string. */
 static bool read_job(int fd, size_t max, struct ss_buffer *ret)
 {
@@ -454,7 +424,7 @@ static void poll_waits(struct top *top)
 static struct ss_error *make_screen(struct top *top)
 {
 	struct ss_top_view *view = &top->analysis.view;
-	uint64_t before_ns = cpu_time_ns();
+	uint64_t before_ns = ss_cpu_time_ns();
 	char *screen = NULL;
 
 	view->lines = top->once ? 0 : SS_MAX(top->terminal.lines, 2U) - 1;
@@ -473,7 +443,7 @@ static struct ss_error *make_screen(struct top *top)
 	}
 	top->next_screen_ns =
 		ss_now_ns() + SS_MAX(REFRESH_MS * SS_NS_PER_MS,
-				     (cpu_time_ns() - before_ns) * SCREEN_COST);
+				     (ss_cpu_time_ns() - before_ns) * SCREEN_COST);
 	return error;
 }
 

@@ -387,34 +387,6 @@ static const char *text_of(const struct ss_recording *recording, uint32_t number
 	return number ? recording->texts.items[number - 1] : NULL;
 }
 
-uint32_t ss_recording_text(struct ss_recording *recording, const uint8_t *bytes,
-			   size_t size)
-{
-	bool added = false;
-
-	if (!bytes || memchr(bytes, '\0', size))
-		return 0;
-	if (size > SS_FORMAT_TEXT_MAX ||
-	    recording->text_ids.byte_count + size > SS_STRINGS_MAX) {
-		(void)ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
-		return 0;
-	}
-	uint32_t id = ss_recording_number(recording, &recording->text_ids, bytes, size,
-					  SS_ID_NONE, &added);
-	if (id == SS_ID_NONE || !added)
-		return id == SS_ID_NONE ? 0 : id + 1;
-	const char **slot = ss_vector_push(&recording->texts);
-	const char *text =
-		slot ? ss_intern_bytes(recording->strings, (const char *)bytes, size) :
-		       NULL;
-	if (!text) {
-		(void)ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-		return 0;
-	}
-	*slot = text;
-	return id + 1;
-}
-
 static bool read_string(struct ss_recording *recording, struct ss_scope *scope,
 			struct ss_cursor *c)
 {
@@ -708,4 +680,128 @@ bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
 			return false;
 	}
 	return !cursor->failed;
+}
+
+bool ss_probe_read(struct ss_recording *recording, struct ss_scope *scope,
+		   struct ss_cursor *c)
+{
+	struct {
+		uint64_t offset;
+		uint64_t flags;
+		uint32_t module; /* + 1 */
+		uint32_t name;
+	} key = {};
+	uint32_t module = ss_cursor_index(c, scope->modules.items.count + 1);
+	bool added = false;
+
+	key.offset = ss_cursor_uleb128(c);
+	key.name = ss_scope_read_text(scope, c);
+	key.flags = ss_cursor_uleb128(c);
+	if (c->failed)
+		return false;
+	key.module = module ? scope->modules.items.items[module - 1] + 1 : 0;
+	uint32_t id = ss_recording_number(recording, &recording->probe_ids, &key,
+					  sizeof(key), SS_PROBES_MAX, &added);
+	struct ss_recorded_probe *probe = added ? ss_vector_push(&recording->probes) :
+						  NULL;
+	if (added && !probe)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	if (probe)
+		*probe = (struct ss_recorded_probe){
+			.name = key.name ? recording->texts.items[key.name - 1] : "",
+			.module = key.module ? key.module - 1 : UINT32_MAX,
+			.offset = key.offset,
+			.usdt = key.flags & SS_PROBE_USDT,
+			.line = key.flags & SS_PROBE_LINE,
+			.scope = key.flags & SS_PROBE_SCOPE,
+		};
+	return ss_locals_add(recording, &scope->probes, &scope->locals, id);
+}
+
+bool ss_trace_totals_read(struct ss_recording *recording, struct ss_scope *scope,
+			  struct ss_cursor *c)
+{
+	struct ss_trace_summary *trace = &recording->trace;
+	uint64_t *const numbers[] = { &trace->hits, &trace->read, &trace->lost,
+				      &trace->skipped, &trace->unpaired };
+
+	(void)scope;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
+		*numbers[i] = ss_cursor_uleb128(c);
+	trace->ended = ss_cursor_uleb128(c);
+	recording->has_trace = !c->failed;
+	return !c->failed;
+}
+
+/*
+ * The accessors of an open recording: its tables, its samples in order, and the frames of
+ * its places, with names once it is symbolized.
+ */
+
+static bool complete_place(struct ss_recording *recording, uint32_t id)
+{
+	struct ss_stack *stack = ss_vector_push(&recording->places->stacks);
+	struct ss_frame *frame = stack ? calloc(1, sizeof(*frame)) : NULL;
+	struct ss_place_key key;
+	size_t size;
+
+	if (!frame) {
+		recording->places->stacks.count -= stack != NULL;
+		return false;
+	}
+	memcpy(&key, ss_idtable_key(&recording->place_ids, id, &size), sizeof(key));
+	*stack = (struct ss_stack){ .frames = frame, .count = 1 };
+	*frame = (struct ss_frame){
+		.pc = key.value,
+		.module_index = -1,
+		.signal_frame = key.flags & SS_FRAME_SIGNAL,
+		.replaced = key.flags & SS_FRAME_REPLACED,
+		.source = (enum ss_frame_source)ss_frame_flags_source(key.flags),
+		.kind = (enum ss_frame_kind)key.kind,
+		.symbol = text_of(recording, key.function),
+		.file = text_of(recording, key.file),
+		.line = key.line,
+	};
+	frame->area = text_of(recording, key.area);
+	frame->lookup_offset = key.flags & SS_FRAME_CALL ? (uint64_t)-1 : 0;
+	if (key.module == SS_ID_NONE)
+		return true;
+	const struct ss_recorded_module *module = &recording->modules.items[key.module];
+	frame->module = module->module;
+	frame->module_index = (int32_t)key.module;
+	frame->pc = key.value + module->bias;
+	frame->offset = key.value;
+	frame->lookup_offset = key.value - (key.flags & SS_FRAME_CALL ? 1 : 0);
+	return true;
+}
+
+/* Keys of stacks no longer move. */
+static bool complete_stacks(struct ss_recording *recording)
+{
+	if (!ss_vector_reserve(&recording->stacks, recording->stack_ids.count + 1))
+		return false;
+	for (uint32_t id = 0; id < recording->stack_ids.count; id++) {
+		size_t size;
+		const uint32_t *key = ss_idtable_key(&recording->stack_ids, id, &size);
+		uint32_t reason = key[SS_STACK_REASON];
+		recording->stacks.items[recording->stacks.count++] =
+			(struct ss_recorded_stack){
+				.places = key + SS_STACK_PLACES,
+				.count = size / sizeof(*key) - SS_STACK_PLACES,
+				.end = (enum ss_end)key[SS_STACK_END],
+				.reason = text_of(recording, reason),
+			};
+	}
+	return true;
+}
+
+struct ss_error *ss_recording_complete(struct ss_recording *recording)
+{
+	for (uint32_t id = 0; id < recording->place_ids.count; id++) {
+		if (!complete_place(recording, id))
+			return ss_error_no_memory();
+	}
+	return complete_stacks(recording) && ss_perf_maps_complete(recording) ?
+		       NULL :
+		       ss_error_no_memory();
 }

@@ -15,57 +15,6 @@
  * in their order; what ends a scope completes the event of its entry.
  */
 
-bool ss_probe_read(struct ss_recording *recording, struct ss_scope *scope,
-		   struct ss_cursor *c)
-{
-	struct {
-		uint64_t offset;
-		uint64_t flags;
-		uint32_t module; /* + 1 */
-		uint32_t name;
-	} key = {};
-	uint32_t module = ss_cursor_index(c, scope->modules.items.count + 1);
-	bool added = false;
-
-	key.offset = ss_cursor_uleb128(c);
-	key.name = ss_scope_read_text(scope, c);
-	key.flags = ss_cursor_uleb128(c);
-	if (c->failed)
-		return false;
-	key.module = module ? scope->modules.items.items[module - 1] + 1 : 0;
-	uint32_t id = ss_recording_number(recording, &recording->probe_ids, &key,
-					  sizeof(key), SS_PROBES_MAX, &added);
-	struct ss_recorded_probe *probe = added ? ss_vector_push(&recording->probes) :
-						  NULL;
-	if (added && !probe)
-		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-	if (probe)
-		*probe = (struct ss_recorded_probe){
-			.name = key.name ? recording->texts.items[key.name - 1] : "",
-			.module = key.module ? key.module - 1 : UINT32_MAX,
-			.offset = key.offset,
-			.usdt = key.flags & SS_PROBE_USDT,
-			.line = key.flags & SS_PROBE_LINE,
-			.scope = key.flags & SS_PROBE_SCOPE,
-		};
-	return ss_locals_add(recording, &scope->probes, &scope->locals, id);
-}
-
-bool ss_trace_totals_read(struct ss_recording *recording, struct ss_scope *scope,
-			  struct ss_cursor *c)
-{
-	struct ss_trace_summary *trace = &recording->trace;
-	uint64_t *const numbers[] = { &trace->hits, &trace->read, &trace->lost,
-				      &trace->skipped, &trace->unpaired };
-
-	(void)scope;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
-		*numbers[i] = ss_cursor_uleb128(c);
-	trace->ended = ss_cursor_uleb128(c);
-	recording->has_trace = !c->failed;
-	return !c->failed;
-}
-
 static bool has_room(const struct ss_recording *recording)
 {
 	uint64_t most = SS_EVENTS + SS_EVENTS_PER_BYTE * recording->info.size;
@@ -698,4 +647,62 @@ struct ss_error *ss_recording_snapshot(struct ss_recording *recording, uint64_t 
 	set_coverage(&replay, tick, process);
 	*ret = take_ptr(snapshot);
 	return NULL;
+}
+
+void ss_recording_rewind(struct ss_recording *recording)
+{
+	recording->next_chunk = 0;
+	ss_decoder_deinit(&recording->decoder);
+	recording->decoder = (struct ss_decoder){};
+}
+
+/* Opens a chunk of samples. */
+static enum ss_chunk_result begin_chunk(struct ss_recording *recording,
+					const struct ss_sample_chunk *chunk,
+					struct ss_buffer *raw, struct ss_decoder *decoder)
+{
+	enum ss_chunk_result result = ss_chunk_read(
+		recording->fd, chunk->offset, &chunk->header, &recording->scratch, raw);
+
+	if (result == SS_CHUNK_OK &&
+	    !ss_decoder_begin(decoder, raw, &recording->segments.items[chunk->segment],
+			      chunk->first_tick))
+		return SS_CHUNK_DAMAGED;
+	return result;
+}
+
+static void add_owner(const struct ss_recording *recording, struct ss_sample *sample)
+{
+	const struct ss_recorded_thread *thread =
+		&recording->threads.items[sample->thread];
+
+	sample->process = thread->process;
+	sample->tid = thread->tid;
+	sample->pid = recording->processes.items[thread->process].pid;
+}
+
+bool ss_recording_next(struct ss_recording *recording, struct ss_sample *ret)
+{
+	enum ss_chunk_result result = SS_CHUNK_END;
+
+	for (;;) {
+		if (recording->decoder.segment)
+			result = ss_decoder_next(&recording->decoder, ret);
+		if (result == SS_CHUNK_OK) {
+			add_owner(recording, ret);
+			return true;
+		}
+		if (result != SS_CHUNK_END ||
+		    recording->next_chunk >= recording->chunks.count)
+			break;
+		result = begin_chunk(recording,
+				     &recording->chunks.items[recording->next_chunk++],
+				     &recording->raw, &recording->decoder);
+		if (result != SS_CHUNK_OK)
+			break;
+	}
+	if (result != SS_CHUNK_END && !recording->info.problem)
+		recording->info.problem = "its samples can no longer be read";
+	recording->decoder.segment = NULL;
+	return false;
 }

@@ -436,9 +436,7 @@ static struct ss_error *finish(struct work *work)
 	ss_sandbox_enter(work->attempt, SS_SANDBOX_OUTPUT);
 	if (!options->write)
 		return options->only_stacks ? NULL : send(work);
-	problem = ss_interpret_problem(work->attempt->failures,
-				       work->attempt->failure_count, work->attempt->level,
-				       work->attempt->no_waits, options->raw, module_path,
+	problem = ss_interpret_problem(work->attempt, options->raw, module_path,
 				       work->snapshots[work->count - 1]);
 	const struct ss_interpreted interpreted = {
 		.captures = (const struct ss_capture *const *)work->captures,
@@ -467,8 +465,8 @@ static struct ss_error *interpret(struct work *work)
 		error = symbolize(work);
 	if (!error && !options->only_stacks)
 		error = diagnose(work);
-	if (!error && options->request_files)
-		error = options->request_files(options->data, work->attempt, &requested);
+	if (!error && options->files)
+		error = ss_file_requests_send(options->files, work->attempt, &requested);
 	if (error || requested)
 		return error;
 	error = finish(work);
@@ -497,9 +495,9 @@ static struct ss_error *run_work(void *data, const struct ss_sandbox_attempt *at
 		work.captures = &work.loaded;
 		spend(&work, SS_STEP_CAPTURE);
 		/* What is read of the process depends on its modules. */
-		if (!error && interpreter->options.request_files)
-			error = interpreter->options.request_files(
-				interpreter->options.data, attempt, &requested);
+		if (!error && interpreter->options.files)
+			error = ss_file_requests_send(interpreter->options.files, attempt,
+						      &requested);
 	}
 	return error || requested ? error : interpret(&work);
 }
@@ -595,8 +593,8 @@ static void answer_request(void *data, const void *bytes, size_t size)
 		complete(interpreter, &completion);
 	else if (size > 0 && *(const uint8_t *)bytes == REQUEST_KIND)
 		interpreter->settled = true; /* it is not valid */
-	else if (options->answer_files)
-		options->answer_files(options->data, bytes, size);
+	else if (options->files)
+		ss_file_requests_answer(options->files, bytes, size);
 }
 
 /* Each answer stops threads, and its time does not count: so there is a limit. */
@@ -731,35 +729,18 @@ static struct ss_sandbox_options configure(const struct interpreter *interpreter
 {
 	const struct ss_interpret_options *options = &interpreter->options;
 	const struct ss_source *source = interpreter->source;
+	struct ss_sandbox_options sandbox;
 
-	*session = (struct ss_session_options){ .size = sizeof(*session),
-						.debug_dir = options->debug_dir,
-						.sysroot = options->sysroot };
-	if (options->attach_files)
-		options->attach_files(options->data, session);
-	return (struct ss_sandbox_options){
-		.size = sizeof(struct ss_sandbox_options),
-		.session = session,
-		/* Files of a debug directory or sysroot may be readable for the caller only. */
-		.change_ids = options->owner_known && !options->debug_dir &&
-			      (!options->sysroot || options->owner_reads_sysroot),
-		.uid = options->uid,
-		.gid = options->gid,
-		.timeout_ms = options->timeout_ms,
-		.cache = options->owner_known ? options->cache : NULL,
-		.more_memory = options->more_memory,
-		.first_level = options->raw ? SS_SANDBOX_RAW : SS_SANDBOX_NAMES,
-		.last_level = options->last_level,
-		.keep_modules = source->of_processes,
-		.max_requests =
-			options->file_rounds + (source->complete ? REQUESTS_MAX : 0),
-		.answer = answer_request,
-		.read = source->read ? answer_read : NULL,
-		.check = source->check ? answer_check : NULL,
-		.ask = source->complete ? answer_question : NULL,
-		.stop = options->stop ? must_stop : NULL,
-		.slow = options->slow ? report_slow : NULL,
-	};
+	ss_interpret_confine(options, session, &sandbox);
+	sandbox.keep_modules |= source->of_processes;
+	sandbox.max_requests += source->complete ? REQUESTS_MAX : 0;
+	sandbox.answer = answer_request;
+	sandbox.read = source->read ? answer_read : NULL;
+	sandbox.check = source->check ? answer_check : NULL;
+	sandbox.ask = source->complete ? answer_question : NULL;
+	sandbox.stop = options->stop ? must_stop : NULL;
+	sandbox.slow = options->slow ? report_slow : NULL;
+	return sandbox;
 }
 
 static struct ss_error *run(struct interpreter *interpreter)
@@ -779,11 +760,16 @@ static struct ss_error *run(struct interpreter *interpreter)
 	result->settled = interpreter->settled;
 	if (!options->write && !options->only_stacks && !has_finding(result->sandbox))
 		error = receive(interpreter, result->sandbox->output);
+	const struct ss_sandbox_attempt last = {
+		.level = result->sandbox->level,
+		.no_waits = result->sandbox->no_waits,
+		.failures = result->sandbox->failures,
+		.failure_count = result->sandbox->failure_count,
+	};
 	if (!error && !options->write && result->count)
-		result->problem = ss_interpret_problem(
-			result->sandbox->failures, result->sandbox->failure_count,
-			result->sandbox->level, result->sandbox->no_waits, options->raw,
-			module_path, result->snapshots[result->count - 1]);
+		result->problem =
+			ss_interpret_problem(&last, options->raw, module_path,
+					     result->snapshots[result->count - 1]);
 	return error;
 }
 
@@ -831,46 +817,4 @@ void ss_interpretation_free(struct ss_interpretation *result)
 	free(result->problem);
 	free(result->advice);
 	free(result);
-}
-
-/* Failures ------------------------------------------------------------------ */
-
-static void add_failure(const struct ss_sandbox_failure *failure, const char *path,
-			struct ss_buffer *text)
-{
-	char how[128];
-
-	ss_sandbox_failure_describe(failure, how, sizeof(how));
-	if (failure->module < 0) {
-		ss_buffer_printf(text, "the analysis %s", how);
-		return;
-	}
-	if (path && strrchr(path, '/'))
-		path = strrchr(path, '/') + 1;
-	ss_buffer_printf(text, "the analysis of %s %s, module skipped",
-			 path ? path : "a module", how);
-}
-
-char *ss_interpret_problem(const struct ss_sandbox_failure *failures, size_t count,
-			   enum ss_sandbox_level level, bool no_waits, bool raw,
-			   ss_module_path_function *path, const void *data)
-{
-	_cleanup_buffer_ struct ss_buffer text = {};
-
-	for (size_t i = 0; i < count; i++) {
-		ss_buffer_printf(&text, "%s", i ? "; " : "");
-		add_failure(&failures[i],
-			    path && failures[i].module >= 0 ?
-				    path(data, (size_t)failures[i].module) :
-				    NULL,
-			    &text);
-	}
-	if (count && level == SS_SANDBOX_RAW && !raw)
-		ss_buffer_printf(&text, "; names are missing");
-	if (count && level == SS_SANDBOX_PLACES)
-		ss_buffer_printf(&text,
-				 "; only the innermost frame of each thread is shown");
-	else if (count && no_waits)
-		ss_buffer_printf(&text, "; waits are missing");
-	return text.size && !text.failed ? take_ptr(text.bytes) : NULL;
 }

@@ -6,6 +6,7 @@
 
 #include "data/gather_plan.h"
 #include "data/pipeline.h"
+#include "interpret/files.h"
 #include "sandbox/sandbox.h"
 #include "stacksnap.h"
 #include "diagnose/progress.h"
@@ -95,6 +96,8 @@ struct ss_interpret_options {
 	enum ss_sandbox_level last_level; /* see struct ss_sandbox_options */
 	unsigned timeout_ms;		  /* likewise */
 	uint64_t more_memory;		  /* likewise */
+	uint64_t max_output;		  /* likewise */
+	bool keep_modules;		  /* likewise */
 	unsigned stops;	    /* how often threads may be stopped to read their registers */
 	unsigned plans;	    /* for runtimes that were executed before */
 	unsigned max_plans; /* 0: no limit but that of all requests */
@@ -107,16 +110,10 @@ struct ss_interpret_options {
 	/* In the confined process: a line about what is missing in the last snapshot. */
 	char *(*advise)(void *data, const struct ss_snapshot *snapshot,
 			struct ss_session *session);
-	/* Files that the confined process may not open. attach: sets find_file and open_file of
-	   its session, which note requests; request sends them (ss_sandbox_request()), *ret says
-	   whether there are any; answer gets their bytes in the caller: untrusted. */
-	void (*attach_files)(void *data, struct ss_session_options *session);
-	struct ss_error *(*request_files)(void *data,
-					  const struct ss_sandbox_attempt *attempt,
-					  bool *ret);
-	void (*answer_files)(void *data, const void *bytes, size_t size);
-	unsigned file_rounds;
-	/* As in struct ss_sandbox_options. */
+	/* Files that the confined process may not open; NULL: it gets none. */
+	struct ss_file_requests *files;
+	/* As in struct ss_sandbox_options; read: for ss_interpret_work(). */
+	ss_memory_read_function *read;
 	bool (*stop)(void *data);
 	void (*slow)(void *data, enum ss_sandbox_step step);
 };
@@ -134,21 +131,31 @@ struct ss_interpretation {
 
 /* Sets the owner of the process in options. */
 void ss_interpret_as_owner(const struct ss_target *target,
-				  struct ss_interpret_options *options);
+			   struct ss_interpret_options *options);
 
 /* With only_stacks and without write, there are no snapshots: the source was completed. Errors:
    those of ss_sandbox_run(); NO_PROCESS (there are no threads left), INVALID. */
 struct ss_error *ss_interpret(struct ss_source *source,
-				     const struct ss_interpret_options *options,
-				     struct ss_interpretation **ret);
+			      const struct ss_interpret_options *options,
+			      struct ss_interpretation **ret);
 void ss_interpretation_free(struct ss_interpretation *interpretation);
 
-/* A line about failures of attempts, to be freed; NULL: there were none. path (or NULL) returns
+/* Runs work on something else than captures (recordings, build-ids, a heap) in a process that is
+   confined in the same way, and gets the same files. data of options is that of work. Errors: those of
+   ss_sandbox_run(). */
+struct ss_error *ss_interpret_work(const struct ss_interpret_options *options,
+				   ss_sandbox_work *work, struct ss_sandbox_result **ret);
+
+/* For both: what options say about the confined process, and its session, to which *ret refers. */
+void ss_interpret_confine(const struct ss_interpret_options *options,
+			  struct ss_session_options *session,
+			  struct ss_sandbox_options *ret);
+
+/* A line about failures before an attempt, to be freed; NULL: there were none. path (or NULL) returns
    the path of a module, or NULL, for those that were skipped. */
 typedef const char *ss_module_path_function(const void *data, size_t index);
-char *ss_interpret_problem(const struct ss_sandbox_failure *failures, size_t count,
-				  enum ss_sandbox_level level, bool no_waits, bool raw,
-				  ss_module_path_function *path, const void *data);
+char *ss_interpret_problem(const struct ss_sandbox_attempt *attempt, bool raw,
+			   ss_module_path_function *path, const void *data);
 
 /* Registers may be needed only after more of a stack was copied: default of stops. */
 enum { SS_INTERPRET_STOPS = 2 };
@@ -173,9 +180,9 @@ struct ss_process_source_options {
 };
 
 /* Captures the process. Errors: those of ss_target_open() and ss_capture_take(). */
-struct ss_error *
-ss_process_source_new(pid_t pid, const struct ss_process_source_options *options,
-		      struct ss_process_source **ret);
+struct ss_error *ss_process_source_new(pid_t pid,
+				       const struct ss_process_source_options *options,
+				       struct ss_process_source **ret);
 void ss_process_source_free(struct ss_process_source *source);
 /* The last capture, which can be completed; valid as long as it, as the next three. */
 struct ss_source *ss_process_source_last(struct ss_process_source *source);
@@ -183,8 +190,7 @@ struct ss_source *ss_process_source_last(struct ss_process_source *source);
 struct ss_source *ss_process_source_all(struct ss_process_source *source);
 struct ss_target *ss_process_source_target(struct ss_process_source *source);
 /* Why threads are only listed; or NULL. */
-const struct ss_error *
-ss_process_source_refusal(const struct ss_process_source *source);
+const struct ss_error *ss_process_source_refusal(const struct ss_process_source *source);
 
 /*
  * For several captures: begin completes the first one and reads the functions of runtimes,
@@ -196,9 +202,8 @@ ss_process_source_refusal(const struct ss_process_source *source);
 struct ss_error *
 ss_process_source_begin_series(struct ss_process_source *live,
 			       const struct ss_interpret_options *options);
-struct ss_error *
-ss_process_source_take(struct ss_process_source *live,
-		       const struct ss_interpret_options *options);
+struct ss_error *ss_process_source_take(struct ss_process_source *live,
+					const struct ss_interpret_options *options);
 /* Bytes of all captures, see ss_capture_size(). */
 uint64_t ss_process_source_size(const struct ss_process_source *source);
 void ss_process_source_end_series(struct ss_process_source *source);
@@ -212,17 +217,16 @@ struct ss_progress;
  * and ss_capture_take().
  */
 struct ss_observation;
-struct ss_error *
-ss_observation_new(pid_t pid, uint64_t time_ns,
-		   const struct ss_process_source_options *options,
-		   struct ss_observation **ret);
+struct ss_error *ss_observation_new(pid_t pid, uint64_t time_ns,
+				    const struct ss_process_source_options *options,
+				    struct ss_observation **ret);
 void ss_observation_free(struct ss_observation *observation);
 /* Both are valid as long as the observation. */
 struct ss_source *ss_observation_source(struct ss_observation *observation);
 struct ss_target *ss_observation_target(struct ss_observation *observation);
 /* See ss_progress_new(); result: of the source. */
 struct ss_error *ss_observation_compare(const struct ss_observation *observation,
-					       const struct ss_interpretation *result,
-					       struct ss_progress **ret);
+					const struct ss_interpretation *result,
+					struct ss_progress **ret);
 
 #endif

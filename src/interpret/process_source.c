@@ -1,9 +1,12 @@
 /*
- * A live process as a source: one capture of it, or several, one after the other.
+ * Live processes as sources: one capture, several one after the other, or observed for a while.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/activity.h"
+#include "diagnose/progress.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/io.h"
 #include "base/vector.h"
@@ -20,12 +23,87 @@ enum {
 };
 
 SS_DEFINE_CLEANUP(struct ss_process_source, ss_process_source, ss_process_source_free)
+SS_DEFINE_CLEANUP(struct ss_observation, ss_observation, ss_observation_free)
 SS_DEFINE_CLEANUP(struct ss_interpretation, ss_interpretation, ss_interpretation_free)
 
-struct ss_process_source {
+/* What all sources of live processes have. */
+struct live {
 	struct ss_process_source_options options;
 	struct ss_capture_options capture_options;
 	struct ss_target *target;
+};
+
+/* A live process --------------------------------------------------------------- */
+
+static void watch(const struct live *live, bool begin)
+{
+	if (live->options.watch)
+		live->options.watch(live->options.data, ss_target_pid(live->target),
+				    begin);
+}
+
+/* After a failure, for instance because threads have ended, their stacks stay incomplete. */
+static bool warn(const struct live *live, struct ss_error *error)
+{
+	_cleanup_error_ struct ss_error *owned = error;
+
+	if (error && live->options.warn)
+		live->options.warn(live->options.data, error);
+	return error != NULL;
+}
+
+static struct ss_error *take(const struct live *live,
+			     const struct ss_capture_options *options,
+			     struct ss_capture **ret)
+{
+	watch(live, true);
+	struct ss_error *error = ss_capture_take(live->target, options, ret);
+	watch(live, false);
+	return error;
+}
+
+static bool gather(const struct live *live, struct ss_capture *capture,
+		   const struct ss_gather_plan *plan)
+{
+	return !warn(live, ss_capture_gather(capture, live->target, plan));
+}
+
+/* Stops the threads whose registers are missing. Returns how many; *ret: their ids, to be freed. */
+static size_t read_registers(const struct live *live, struct ss_capture *capture,
+			     const struct ss_completion *completion, pid_t **ret)
+{
+	pid_t *tids = calloc(completion->count + 1, sizeof(*tids));
+	size_t count = 0;
+
+	for (size_t i = 0; tids && i < completion->count; i++) {
+		if (completion->stacks[i].address == 0)
+			tids[count++] = completion->stacks[i].tid;
+	}
+	*ret = tids;
+	if (count == 0)
+		return 0;
+	watch(live, true);
+	(void)warn(live, ss_capture_complete(capture, live->target,
+					     &live->capture_options, tids, count));
+	watch(live, false);
+	return count;
+}
+
+static bool extend_stacks(const struct live *live, struct ss_capture *capture,
+			  const struct ss_completion *completion)
+{
+	size_t grown = 0;
+
+	(void)warn(live,
+		   ss_capture_extend(capture, live->target, &live->capture_options,
+				     completion->stacks, completion->count, &grown));
+	return grown > 0;
+}
+
+/* One capture, or several ------------------------------------------------------ */
+
+struct ss_process_source {
+	struct live live;
 	struct ss_error *refusal; /* threads are only listed; or NULL */
 	SS_VECTOR(struct ss_capture *) captures;
 	struct ss_source last; /* the last capture */
@@ -47,23 +125,6 @@ struct ss_process_source {
 static struct ss_capture **last_capture(struct ss_process_source *source)
 {
 	return &source->captures.items[source->captures.count - 1];
-}
-
-static void watch(const struct ss_process_source *source, bool begin)
-{
-	if (source->options.watch)
-		source->options.watch(source->options.data, ss_target_pid(source->target),
-				      begin);
-}
-
-/* After a failure, for instance because threads have ended, their stacks stay incomplete. */
-static bool warn(const struct ss_process_source *source, struct ss_error *error)
-{
-	_cleanup_error_ struct ss_error *owned = error;
-
-	if (error && source->options.warn)
-		source->options.warn(source->options.data, error);
-	return error != NULL;
 }
 
 static void set_sources(struct ss_process_source *source)
@@ -97,50 +158,40 @@ static int compare_tids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Stops the threads whose registers are missing. Those are stopped at once in later captures;
-   without memory their stacks stay incomplete there. */
-static bool read_registers(struct ss_process_source *source,
-			   const struct ss_completion *completion)
+/* The threads that were stopped are stopped at once in later captures; without memory their stacks
+   stay incomplete there. */
+static bool complete_registers(struct ss_process_source *source,
+			       const struct ss_completion *completion)
 {
-	_cleanup_free_ pid_t *tids = calloc(completion->count + 1, sizeof(*tids));
-	size_t count = 0;
+	_cleanup_free_ pid_t *tids = NULL;
+	size_t count =
+		read_registers(&source->live, *last_capture(source), completion, &tids);
 
-	for (size_t i = 0; tids && i < completion->count; i++) {
-		if (completion->stacks[i].address == 0)
-			tids[count++] = completion->stacks[i].tid;
-	}
-	if (count == 0)
-		return false;
-	watch(source, true);
-	(void)warn(source, ss_capture_complete(*last_capture(source), source->target,
-					       &source->capture_options, tids, count));
-	watch(source, false);
 	for (size_t i = 0; i < count; i++) {
 		pid_t *slot = ss_vector_push(&source->stopped);
 		if (slot)
 			*slot = tids[i];
 	}
-	qsort(source->stopped.items, source->stopped.count,
-	      sizeof(*source->stopped.items), compare_tids);
-	return true;
+	if (count)
+		qsort(source->stopped.items, source->stopped.count,
+		      sizeof(*source->stopped.items), compare_tids);
+	return count > 0;
 }
 
-static bool extend_stacks(struct ss_process_source *source,
-			  const struct ss_completion *completion)
+/* Notes what was extended, for later captures. */
+static bool extend(struct ss_process_source *source,
+		   const struct ss_completion *completion)
 {
-	size_t grown = 0;
+	bool grown = extend_stacks(&source->live, *last_capture(source), completion);
 
-	(void)warn(source, ss_capture_extend(*last_capture(source), source->target,
-					     &source->capture_options, completion->stacks,
-					     completion->count, &grown));
-	for (size_t i = 0; grown > 0 && i < completion->count &&
-			   source->extended.count < EXTENDED_MAX;
+	for (size_t i = 0;
+	     grown && i < completion->count && source->extended.count < EXTENDED_MAX;
 	     i++) {
 		struct ss_stack_request *slot = ss_vector_push(&source->extended);
 		if (slot)
 			*slot = completion->stacks[i];
 	}
-	return grown > 0;
+	return grown;
 }
 
 /* The same for another capture, in which most of these threads have not run. */
@@ -149,17 +200,17 @@ static void extend_again(struct ss_process_source *source)
 	size_t grown = 0;
 
 	if (source->extended.count)
-		(void)warn(source, ss_capture_extend(*last_capture(source),
-						     source->target,
-						     &source->capture_options,
-						     source->extended.items,
-						     source->extended.count, &grown));
+		(void)warn(&source->live,
+			   ss_capture_extend(*last_capture(source), source->live.target,
+					     &source->live.capture_options,
+					     source->extended.items,
+					     source->extended.count, &grown));
 }
 
 static void add_related(struct ss_process_source *source)
 {
-	if (!source->options.no_related)
-		ss_capture_add_related(*last_capture(source), source->target);
+	if (!source->live.options.no_related)
+		ss_capture_add_related(*last_capture(source), source->live.target);
 }
 
 /* Captures again, with the plan. If that fails, the first capture stays. */
@@ -167,16 +218,14 @@ static bool capture_again(struct ss_process_source *source)
 {
 	struct ss_capture *capture = NULL;
 
-	source->capture_options.plan = &source->plan;
-	source->capture_options.previous = NULL; /* all that run are stopped */
-	source->capture_options.modules = *last_capture(source);
-	watch(source, true);
+	source->live.capture_options.plan = &source->plan;
+	source->live.capture_options.previous = NULL; /* all that run are stopped */
+	source->live.capture_options.modules = *last_capture(source);
 	struct ss_error *error =
-		ss_capture_take(source->target, &source->capture_options, &capture);
-	watch(source, false);
-	source->capture_options.plan = NULL;
-	source->capture_options.modules = NULL;
-	if (warn(source, error))
+		take(&source->live, &source->live.capture_options, &capture);
+	source->live.capture_options.plan = NULL;
+	source->live.capture_options.modules = NULL;
+	if (warn(&source->live, error))
 		return false;
 	ss_late_reader_free(take_ptr(source->reader));
 	ss_capture_free(*last_capture(source));
@@ -201,12 +250,11 @@ static bool use_plan(struct ss_process_source *source,
 		source->has_runtimes = true;
 		source->plans++;
 	}
-	if (!source->options.held &&
+	if (!source->live.options.held &&
 	    (completion->jit == SS_JIT_CAPTURE || completion->runtimes))
-		return source->capture_options.mode != SS_MODE_NO_STOP &&
+		return source->live.capture_options.mode != SS_MODE_NO_STOP &&
 		       capture_again(source);
-	return !warn(source, ss_capture_gather(*last_capture(source), source->target,
-					       &source->plan));
+	return gather(&source->live, *last_capture(source), &source->plan);
 }
 
 static bool complete(void *data, const struct ss_completion *completion, bool may_stop)
@@ -216,16 +264,17 @@ static bool complete(void *data, const struct ss_completion *completion, bool ma
 	if (completion->goroutines || completion->runtimes ||
 	    completion->jit != SS_JIT_NONE)
 		return use_plan(source, completion);
-	bool stopped = may_stop && read_registers(source, completion);
-	return extend_stacks(source, completion) || stopped;
+	bool stopped = may_stop && complete_registers(source, completion);
+	return extend(source, completion) || stopped;
 }
 
 /* For the frames of runtimes, while the stacks are interpreted. */
 static struct ss_late_reader *get_reader(struct ss_process_source *source)
 {
 	if (!source->reader)
-		(void)warn(source, ss_late_reader_new(*last_capture(source),
-						      source->target, &source->reader));
+		(void)warn(&source->live,
+			   ss_late_reader_new(*last_capture(source), source->live.target,
+					      &source->reader));
 	return source->reader;
 }
 
@@ -245,7 +294,7 @@ static bool check_thread(void *data, size_t index, pid_t tid)
 	struct ss_late_reader *reader = get_reader(source);
 
 	(void)index;
-	return reader && (source->options.held || ss_late_reader_check(reader, tid));
+	return reader && (source->live.options.held || ss_late_reader_check(reader, tid));
 }
 
 /* Taking --------------------------------------------------------------------- */
@@ -258,14 +307,15 @@ static struct ss_error *list_threads(struct ss_process_source *source, pid_t pid
 	enum ss_error_code code = ss_error_code(refusal);
 	struct ss_capture *capture = NULL;
 
-	if (!source->options.list || (code != SS_ERROR_DENIED && code != SS_ERROR_TRACED))
+	if (!source->live.options.list ||
+	    (code != SS_ERROR_DENIED && code != SS_ERROR_TRACED))
 		return take_ptr(owned);
-	ss_target_close(take_ptr(source->target));
+	ss_target_close(take_ptr(source->live.target));
 	_cleanup_error_ struct ss_error *error =
-		ss_target_open_listing(pid, &source->target);
+		ss_target_open_listing(pid, &source->live.target);
 	if (!error)
-		error = ss_capture_take(source->target, &source->capture_options,
-					&capture);
+		error = ss_capture_take(source->live.target,
+					&source->live.capture_options, &capture);
 	if (error)
 		return take_ptr(owned);
 	source->refusal = take_ptr(owned);
@@ -275,12 +325,12 @@ static struct ss_error *list_threads(struct ss_process_source *source, pid_t pid
 static struct ss_error *take_first(struct ss_process_source *source, pid_t pid)
 {
 	struct ss_capture *capture = NULL;
-	struct ss_error *error = source->target ? NULL :
-						  ss_target_open(pid, &source->target);
+	struct ss_error *error =
+		source->live.target ? NULL : ss_target_open(pid, &source->live.target);
 
 	if (!error)
-		error = ss_capture_take(source->target, &source->capture_options,
-					&capture);
+		error = ss_capture_take(source->live.target,
+					&source->live.capture_options, &capture);
 	if (error)
 		return list_threads(source, pid, error);
 	error = keep(source, capture);
@@ -310,9 +360,10 @@ struct ss_error *ss_process_source_new(pid_t pid,
 
 	if (!source)
 		return ss_error_no_memory();
-	memcpy(&source->options, options, SS_MIN(options->size, sizeof(source->options)));
-	source->capture_options = *options->capture;
-	source->target = options->target;
+	memcpy(&source->live.options, options,
+	       SS_MIN(options->size, sizeof(source->live.options)));
+	source->live.capture_options = *options->capture;
+	source->live.target = options->target;
 	set_source(source);
 	if (options->watch)
 		options->watch(options->data, pid, true);
@@ -337,8 +388,8 @@ void ss_process_source_free(struct ss_process_source *source)
 	ss_vector_free(&source->captures);
 	ss_vector_free(&source->stopped);
 	ss_vector_free(&source->extended);
-	if (!source->options.target)
-		ss_target_close(source->target);
+	if (!source->live.options.target)
+		ss_target_close(source->live.target);
 	ss_error_free(source->refusal);
 	free(source);
 }
@@ -355,7 +406,7 @@ struct ss_source *ss_process_source_all(struct ss_process_source *source)
 
 struct ss_target *ss_process_source_target(struct ss_process_source *source)
 {
-	return source->target;
+	return source->live.target;
 }
 
 const struct ss_error *ss_process_source_refusal(const struct ss_process_source *source)
@@ -412,7 +463,7 @@ static struct ss_error *save_stacks(struct ss_process_source *source,
 		return error;
 	error = ss_capture_add_stacks(*last_capture(source), result->sandbox->output,
 				      &any);
-	(void)warn(source, error);
+	(void)warn(&source->live, error);
 	source->saved |= any;
 	source->whole = result->sandbox->value != 0;
 	return NULL;
@@ -442,20 +493,20 @@ ss_process_source_begin_series(struct ss_process_source *source,
 struct ss_error *ss_process_source_take(struct ss_process_source *source,
 					const struct ss_interpret_options *options)
 {
-	struct ss_capture_options *capture_options = &source->capture_options;
+	struct ss_capture_options *capture_options = &source->live.capture_options;
 	struct ss_capture *capture = NULL;
 
 	capture_options->previous = *last_capture(source);
 	capture_options->stop = source->stopped.items;
 	capture_options->stop_count = source->stopped.count;
 	capture_options->plan = source->has_runtimes ? &source->runtime_plan : NULL;
-	watch(source, true);
+	watch(&source->live, true);
 	struct ss_error *error =
-		ss_capture_take(source->target, capture_options, &capture);
+		ss_capture_take(source->live.target, capture_options, &capture);
 	if (!error && source->has_goroutines)
-		(void)warn(source, ss_capture_gather(capture, source->target,
-						     &source->goroutine_plan));
-	watch(source, false);
+		(void)warn(&source->live, ss_capture_gather(capture, source->live.target,
+							    &source->goroutine_plan));
+	watch(&source->live, false);
 	capture_options->plan = NULL;
 	if (!error)
 		error = keep(source, capture);
@@ -465,7 +516,7 @@ struct ss_error *ss_process_source_take(struct ss_process_source *source,
 		return error;
 	error = save_stacks(source, options, false);
 	if (error && ss_error_code(error) != SS_ERROR_INTERRUPTED) {
-		(void)warn(source, error);
+		(void)warn(&source->live, error);
 		error = NULL;
 	}
 	if (error)
@@ -486,6 +537,240 @@ uint64_t ss_process_source_size(const struct ss_process_source *source)
 void ss_process_source_end_series(struct ss_process_source *source)
 {
 	add_related(source);
+}
+
+/*
+ * Observed for a while ----------------------------------------------------------
+ *
+ * At little cost to the process: scheduler counters and captures of all threads at the beginning
+ * and at the end, and a few captures of running threads between.
+ */
+
+enum {
+	CAPTURES = 8,
+	STEPS = CAPTURES - 2,
+	/* Between captures that are taken once more: a few time slices of the scheduler, and
+	   of Python's lock */
+	REPEAT_NS = 20 * 1000 * 1000,
+};
+
+/* A goroutine that waits for a lock for longer than this is blocked. */
+#define BLOCKED_NS SS_NS_PER_SECOND
+
+struct ss_observation {
+	struct live live;
+	struct ss_activity *before;
+	struct ss_activity *after;
+	struct ss_capture *captures[CAPTURES]; /* the last one has all threads */
+	struct ss_source source;
+	struct ss_late_reader *first; /* of the first capture; or NULL */
+	struct ss_late_reader *last;
+	bool repeated;
+};
+
+static void free_captures(struct ss_observation *observation)
+{
+	ss_late_reader_free(take_ptr(observation->first));
+	ss_late_reader_free(take_ptr(observation->last));
+	for (size_t i = 0; i < observation->source.count; i++)
+		ss_capture_free(observation->captures[i]);
+	observation->source.count = 0;
+}
+
+void ss_observation_free(struct ss_observation *observation)
+{
+	if (!observation)
+		return;
+	free_captures(observation);
+	ss_activity_free(observation->before);
+	ss_activity_free(observation->after);
+	ss_target_close(observation->live.target);
+	free(observation);
+}
+
+static bool is_running(void *data, pid_t tid, const char *name, char state)
+{
+	(void)data;
+	(void)tid;
+	(void)name;
+	return state == 'R';
+}
+
+static struct ss_error *observe(struct ss_observation *observation,
+				ss_thread_filter *filter,
+				const struct ss_gather_plan *plan)
+{
+	struct ss_capture_options options = observation->live.capture_options;
+	size_t *count = &observation->source.count;
+
+	options.filter = filter;
+	options.plan = plan;
+	struct ss_error *error =
+		take(&observation->live, &options, &observation->captures[*count]);
+	*count += !error;
+	return error;
+}
+
+/* The captures, and the counters at the end. Of those between, errors are ignored: perhaps no
+   thread runs. */
+static struct ss_error *capture_all(struct ss_observation *observation, uint64_t pause_ns,
+				    const struct ss_gather_plan *plan)
+{
+	struct ss_error *error = observe(observation, NULL, plan);
+
+	if (error)
+		return error;
+	for (int i = 0; i < STEPS; i++) {
+		ss_sleep_ns(pause_ns);
+		ss_error_free(observe(observation, is_running, plan));
+	}
+	ss_sleep_ns(pause_ns);
+	error = observe(observation, NULL, plan);
+	if (!error)
+		error = ss_activity_take(observation->live.target, &observation->after);
+	if (!error && !observation->live.options.no_related)
+		ss_capture_add_related(
+			observation->captures[observation->source.count - 1],
+			observation->live.target);
+	return error;
+}
+
+/* Takes all captures once more, in a shorter time, with a plan: what is needed of threads that
+   run is copied with their stacks. After a failure the observation stays as it was. */
+static bool repeat(struct ss_observation *observation, const struct ss_gather_plan *plan)
+{
+	struct ss_observation repeated = *observation;
+
+	/* Otherwise the stops of the first captures would count as activity. */
+	if (observation->repeated ||
+	    observation->live.capture_options.mode != SS_MODE_AUTO)
+		return false;
+	observation->repeated = true;
+	repeated.source.count = 0;
+	repeated.after = NULL;
+	repeated.first = repeated.last = NULL;
+	if (warn(&observation->live, capture_all(&repeated, REPEAT_NS, plan))) {
+		free_captures(&repeated);
+		ss_activity_free(repeated.after);
+		return false;
+	}
+	free_captures(observation);
+	ss_activity_free(observation->after);
+	observation->after = repeated.after;
+	memcpy(observation->captures, repeated.captures, sizeof(repeated.captures));
+	observation->source.count = repeated.source.count;
+	return true;
+}
+
+/* Copies what describes goroutines twice, to tell which of them move. */
+static bool gather_goroutines(const struct ss_observation *observation,
+			      const struct ss_gather_plan *plan)
+{
+	(void)gather(&observation->live, observation->captures[0], plan);
+	ss_sleep_ns(BLOCKED_NS);
+	return gather(&observation->live,
+		      observation->captures[observation->source.count - 1], plan);
+}
+
+static bool complete_observation(void *data, const struct ss_completion *completion,
+				 bool may_stop)
+{
+	struct ss_observation *observation = data;
+	struct ss_capture *last = observation->captures[observation->source.count - 1];
+	_cleanup_free_ pid_t *tids = NULL;
+
+	if (completion->goroutines)
+		return gather_goroutines(observation, &completion->plan);
+	if (completion->runtimes || completion->jit == SS_JIT_CAPTURE)
+		return repeat(observation, &completion->plan);
+	if (completion->jit == SS_JIT_LOOK)
+		return gather(&observation->live, last, &completion->plan);
+	bool stopped = may_stop &&
+		       read_registers(&observation->live, last, completion, &tids) > 0;
+	return extend_stacks(&observation->live, last, completion) || stopped;
+}
+
+static struct ss_late_reader *
+get_observed_reader(const struct ss_observation *observation, size_t index,
+		    struct ss_late_reader **reader)
+{
+	if (!*reader)
+		ss_error_free(ss_late_reader_new(observation->captures[index],
+						 observation->live.target, reader));
+	return *reader;
+}
+
+/* A thread that has not run since the first capture has the same frames in all of them. */
+static size_t read_observed(void *data, size_t index, uint64_t address, void *bytes,
+			    size_t size)
+{
+	struct ss_observation *observation = data;
+	struct ss_late_reader *reader =
+		get_observed_reader(observation, 0, &observation->first);
+
+	(void)index;
+	return reader ? ss_late_reader_read(reader, address, bytes, size) : 0;
+}
+
+static bool check_observed(void *data, size_t index, pid_t tid)
+{
+	struct ss_observation *observation = data;
+	size_t last = observation->source.count - 1;
+	struct ss_late_reader *reader =
+		index == last ?
+			get_observed_reader(observation, last, &observation->last) :
+			get_observed_reader(observation, 0, &observation->first);
+
+	return reader && ss_late_reader_check(reader, tid);
+}
+
+struct ss_error *ss_observation_new(pid_t pid, uint64_t time_ns,
+				    const struct ss_process_source_options *options,
+				    struct ss_observation **ret)
+{
+	_cleanup_(ss_observation_cleanup) struct ss_observation *observation =
+		calloc(1, sizeof(*observation));
+
+	if (!observation)
+		return ss_error_no_memory();
+	memcpy(&observation->live.options, options,
+	       SS_MIN(options->size, sizeof(observation->live.options)));
+	observation->live.capture_options = *options->capture;
+	observation->source = (struct ss_source){
+		.data = observation,
+		.captures = observation->captures,
+		.complete = complete_observation,
+		.read = read_observed,
+		.check = check_observed,
+	};
+	struct ss_error *error = ss_target_open(pid, &observation->live.target);
+	if (!error)
+		error = ss_activity_take(observation->live.target, &observation->before);
+	if (!error)
+		error = capture_all(observation, time_ns / (STEPS + 1), NULL);
+	if (error)
+		return error;
+	*ret = take_ptr(observation);
+	return NULL;
+}
+
+struct ss_source *ss_observation_source(struct ss_observation *observation)
+{
+	return &observation->source;
+}
+
+struct ss_target *ss_observation_target(struct ss_observation *observation)
+{
+	return observation->live.target;
+}
+
+struct ss_error *ss_observation_compare(const struct ss_observation *observation,
+					const struct ss_interpretation *result,
+					struct ss_progress **ret)
+{
+	return ss_progress_new(observation->before, observation->after,
+			       (const struct ss_snapshot *const *)result->snapshots,
+			       result->count, ret);
 }
 
 /* One snapshot ---------------------------------------------------------------- */
@@ -530,7 +815,7 @@ struct ss_error *ss_snapshot_take(pid_t pid, const struct ss_snapshot_options *o
 	struct ss_error *error = ss_process_source_new(pid, &source_options, &source);
 	if (error)
 		return error;
-	ss_interpret_as_owner(source->target, &interpret);
+	ss_interpret_as_owner(source->live.target, &interpret);
 	error = ss_interpret(&source->last, &interpret, &result);
 	if (error)
 		return error;

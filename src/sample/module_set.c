@@ -129,10 +129,10 @@ static void give_up(struct ss_module_impl *module)
 }
 
 /* Runs one child. Returns whether another one should go on. */
-static bool run(const modules *batch, const struct ss_child_job *job)
+static bool run(const modules *batch, const struct ss_job *job)
 {
-	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
-	_cleanup_error_ struct ss_error *error = ss_child_run(job, &outcome);
+	struct ss_job_outcome outcome = SS_JOB_NO_OUTCOME;
+	_cleanup_error_ struct ss_error *error = ss_job_run(job, &outcome);
 
 	if (error)
 		return false;
@@ -141,15 +141,15 @@ static bool run(const modules *batch, const struct ss_child_job *job)
 	bool again = outcome.failed && fatal >= 0 && (size_t)fatal < batch->count;
 	if (again)
 		give_up(batch->items[fatal]);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 	return again;
 }
 
 static struct ss_error *find_all(const modules *batch, const struct ss_target *target)
 {
 	struct ss_build_id_batch data = { batch->items, batch->count };
-	_cleanup_(ss_child_page_cleanup) struct ss_child_page *page = ss_child_page_new();
-	struct ss_child_job job = {
+	_cleanup_(ss_job_page_cleanup) struct ss_job_page *page = ss_job_page_new();
+	struct ss_job job = {
 		.work = ss_build_ids_read,
 		.data = &data,
 		.page = page,

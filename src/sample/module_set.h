@@ -8,7 +8,7 @@
 #include "data/capture.h"
 #include "data/module.h"
 #include "process/target.h"
-#include "sandbox/child.h"
+#include "sandbox/job.h"
 
 struct ss_module_entry {
 	struct ss_module_impl *module; /* one reference */
@@ -54,7 +54,7 @@ struct ss_error *ss_build_ids_find(const struct ss_capture *capture,
 				   const struct ss_target *target);
 
 /*
- * The side of build_ids.c that runs in a confined child: it reads ELF files.
+ * The side that runs in a confined child (build_ids_child.c): it reads ELF files.
  */
 
 struct ss_build_id_batch {
@@ -69,7 +69,7 @@ struct ss_build_id_answer {
 	uint8_t build_id[SS_BUILD_ID_MAX];
 };
 
-/* An ss_child_work; data is a struct ss_build_id_batch. */
-struct ss_error *ss_build_ids_read(void *data, struct ss_child_page *page, int output);
+/* An ss_job_work; data is a struct ss_build_id_batch. */
+struct ss_error *ss_build_ids_read(void *data, struct ss_job_page *page, int output);
 
 #endif

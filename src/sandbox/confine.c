@@ -7,6 +7,7 @@
 #include <linux/magic.h>
 #include <seccomp.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -384,4 +385,23 @@ bool ss_confine(const struct ss_confinement *confinement, unsigned *ret)
 		return true;
 	*ret |= SS_REFUSED_ALL;
 	return false;
+}
+
+/* Failures ----------------------------------------------------------------------- */
+
+struct ss_sandbox_failure ss_confine_failure(int status, unsigned refused)
+{
+	struct ss_sandbox_failure failure = { .cause = SS_SANDBOX_EXIT, .module = -1 };
+
+	if (!WIFEXITED(status))
+		failure.cause = SS_SANDBOX_SIGNAL;
+	else if (refused & SS_REFUSED_ALL)
+		failure.cause = SS_SANDBOX_REFUSED;
+	failure.code = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
+	return failure;
+}
+
+bool ss_confine_was_killed(const struct ss_sandbox_failure *failure)
+{
+	return failure->cause == SS_SANDBOX_SIGNAL && failure->code == SIGKILL;
 }

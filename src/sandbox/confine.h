@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "sandbox/sandbox.h"
+
 struct ss_confinement {
 	/* If that is permitted: to a user id that no other process has, and gid. Where it does
 	   not exist, in a user namespace, to uid. */
@@ -45,5 +47,13 @@ void ss_confine_files(const struct ss_confinement *confinement);
    Landlock nor seccomp nor such an id, and the process that is looked at belongs to another
    user. */
 bool ss_confine(const struct ss_confinement *confinement, unsigned *ret);
+
+/* Why a confined process has failed, by its exit status and by what the kernel refused; its step is
+   the first one, and no module is the cause. */
+struct ss_sandbox_failure ss_confine_failure(int status, unsigned refused);
+
+/* Whether neither the work nor what it was reading is the cause: RLIMIT_CPU sends SIGXCPU first. It was
+   root, a user that controls the process, or the kernel, because memory ran out. */
+bool ss_confine_was_killed(const struct ss_sandbox_failure *failure);
 
 #endif

@@ -12,7 +12,7 @@
 #include "data/cache.h"
 #include "data/pipeline.h"
 #include "data/session.h"
-#include "sandbox/child.h"
+#include "sandbox/job.h"
 #include "sandbox/sandbox.h"
 
 enum {
@@ -38,7 +38,7 @@ enum {
 /* What work gets, and the page behind it. */
 struct attempt {
 	struct ss_sandbox_attempt pub;
-	struct ss_child_page *page;
+	struct ss_job_page *page;
 };
 
 struct result {
@@ -51,7 +51,7 @@ struct sandbox {
 	struct ss_session_options session;
 	ss_sandbox_work *work;
 	void *data;
-	struct ss_child_page *page;
+	struct ss_job_page *page;
 	struct attempt attempt;
 	struct result *result;
 	int32_t skips[SKIPS_MAX];
@@ -140,14 +140,14 @@ void ss_sandbox_failure_describe(const struct ss_sandbox_failure *failure, char 
 /* What work calls --------------------------------------------------------- */
 
 /* The attempt that work has is the first member of ours. */
-static struct ss_child_page *page_of(const struct ss_sandbox_attempt *attempt)
+static struct ss_job_page *page_of(const struct ss_sandbox_attempt *attempt)
 {
 	return ((const struct attempt *)attempt)->page;
 }
 
 void ss_sandbox_enter(const struct ss_sandbox_attempt *attempt, enum ss_sandbox_step step)
 {
-	struct ss_child_page *page = page_of(attempt);
+	struct ss_job_page *page = page_of(attempt);
 
 	page->module = -1;
 	page->step = step;
@@ -172,20 +172,20 @@ size_t ss_sandbox_read(void *attempt, uint64_t address, void *bytes, size_t size
 {
 	const struct ss_sandbox_attempt *pub = attempt;
 
-	return pub->level < SS_SANDBOX_PLACES ? ss_child_read(address, bytes, size) : 0;
+	return pub->level < SS_SANDBOX_PLACES ? ss_job_read(address, bytes, size) : 0;
 }
 
 bool ss_sandbox_check(void *attempt, pid_t tid)
 {
 	const struct ss_sandbox_attempt *pub = attempt;
 
-	return pub->level < SS_SANDBOX_PLACES && ss_child_check(tid);
+	return pub->level < SS_SANDBOX_PLACES && ss_job_check(tid);
 }
 
 size_t ss_sandbox_ask(const struct ss_sandbox_attempt *attempt, const void *bytes,
 		      size_t size, void *ret, size_t max)
 {
-	return attempt->may_request ? ss_child_ask(bytes, size, ret, max) : 0;
+	return attempt->may_request ? ss_job_ask(bytes, size, ret, max) : 0;
 }
 
 /* Attempts ---------------------------------------------------------------- */
@@ -202,7 +202,7 @@ void ss_sandbox_result_free(struct ss_sandbox_result *result)
 static void sandbox_deinit(struct sandbox *sandbox)
 {
 	ss_session_free(sandbox->attempt.pub.session);
-	ss_child_page_free(sandbox->page);
+	ss_job_page_free(sandbox->page);
 	if (sandbox->result)
 		ss_sandbox_result_free(&sandbox->result->pub);
 }
@@ -222,7 +222,7 @@ static struct ss_error *sandbox_init(struct sandbox *sandbox,
 	sandbox->requests = sandbox->options.answer ? sandbox->options.max_requests : 0;
 	sandbox->left_ms = sandbox->options.timeout_ms ? sandbox->options.timeout_ms :
 							 TIMEOUT_MS;
-	sandbox->page = ss_child_page_new();
+	sandbox->page = ss_job_page_new();
 	sandbox->result = calloc(1, sizeof(*sandbox->result));
 	if (!sandbox->page || !sandbox->result)
 		return ss_error_no_memory();
@@ -259,7 +259,7 @@ static uint64_t memory_limit(const struct ss_sandbox_options *options)
 	return options->more_memory + MEMORY_IMAGES + share;
 }
 
-static struct ss_error *work_in_child(void *data, struct ss_child_page *page, int output)
+static struct ss_error *work_in_child(void *data, struct ss_job_page *page, int output)
 {
 	struct sandbox *sandbox = data;
 
@@ -322,10 +322,10 @@ static bool has_timed_out(const struct sandbox *sandbox)
 }
 
 static struct ss_error *run_child(struct sandbox *sandbox, unsigned share_ms,
-				  struct ss_child_outcome *ret)
+				  struct ss_job_outcome *ret)
 {
 	const struct ss_sandbox_options *options = &sandbox->options;
-	const struct ss_child_job job = {
+	const struct ss_job job = {
 		.work = work_in_child,
 		.data = sandbox,
 		.page = sandbox->page,
@@ -351,7 +351,7 @@ static struct ss_error *run_child(struct sandbox *sandbox, unsigned share_ms,
 		},
 	};
 
-	return ss_child_run(&job, ret);
+	return ss_job_run(&job, ret);
 }
 
 /* The last resort: reads nothing that could be fatal. */
@@ -359,7 +359,7 @@ static struct ss_error *work_here(struct sandbox *sandbox)
 {
 	struct ss_sandbox_result *result = &sandbox->result->pub;
 
-	*sandbox->page = (struct ss_child_page){ .module = -1 };
+	*sandbox->page = (struct ss_job_page){ .module = -1 };
 	result->output = ss_io_create_unnamed();
 	int errnum = errno;
 	if (result->output < 0)
@@ -392,7 +392,7 @@ static struct ss_sandbox_failure *add_failure(struct sandbox *sandbox)
 }
 
 /* Decides what to leave out next. */
-static void reduce_effort(struct sandbox *sandbox, const struct ss_child_outcome *outcome)
+static void reduce_effort(struct sandbox *sandbox, const struct ss_job_outcome *outcome)
 {
 	struct ss_sandbox_attempt *attempt = &sandbox->attempt.pub;
 	struct ss_sandbox_failure *failure = add_failure(sandbox);
@@ -429,7 +429,7 @@ static struct ss_error *answer(struct sandbox *sandbox, int fd)
 	return NULL;
 }
 
-static void set_result(struct sandbox *sandbox, struct ss_child_outcome *outcome)
+static void set_result(struct sandbox *sandbox, struct ss_job_outcome *outcome)
 {
 	struct ss_sandbox_result *result = &sandbox->result->pub;
 
@@ -440,7 +440,7 @@ static void set_result(struct sandbox *sandbox, struct ss_child_outcome *outcome
 }
 
 /* A finding of a sanitizer must not be hidden by a retry: its report is in the messages. */
-static bool is_final(const struct ss_child_outcome *outcome)
+static bool is_final(const struct ss_job_outcome *outcome)
 {
 #if defined(__SANITIZE_ADDRESS__)
 	enum { SANITIZER_STATUS = 99 };
@@ -455,7 +455,7 @@ static bool is_final(const struct ss_child_outcome *outcome)
 
 /* The next attempt would write as much, or a result that is of no use. */
 static struct ss_error *check_output(const struct sandbox *sandbox,
-				     const struct ss_child_outcome *outcome)
+				     const struct ss_job_outcome *outcome)
 {
 	uint64_t max = sandbox->options.max_output;
 
@@ -471,8 +471,8 @@ static struct ss_error *check_output(const struct sandbox *sandbox,
 static struct ss_error *try_in_child(struct sandbox *sandbox, unsigned share_ms,
 				     bool *ret_done)
 {
-	_cleanup_(ss_child_outcome_deinit) struct ss_child_outcome outcome =
-		SS_CHILD_NO_OUTCOME;
+	_cleanup_(ss_job_outcome_deinit) struct ss_job_outcome outcome =
+		SS_JOB_NO_OUTCOME;
 	_cleanup_close_ int saved = sandbox->options.cache ? ss_io_create_unnamed() : -1;
 
 	sandbox->saved = saved; /* without one nothing is kept */

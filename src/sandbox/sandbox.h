@@ -54,8 +54,8 @@ struct ss_sandbox_failure {
 
 /* Writes words such as "crashed (SIGSEGV) during symbolization" to text, at most size bytes
    with the NUL. */
-void ss_sandbox_failure_describe(const struct ss_sandbox_failure *failure,
-					char *text, size_t size);
+void ss_sandbox_failure_describe(const struct ss_sandbox_failure *failure, char *text,
+				 size_t size);
 
 /* One attempt: a call of the work function. Valid during the call. */
 struct ss_sandbox_attempt {
@@ -70,11 +70,10 @@ struct ss_sandbox_attempt {
 
 /* Call this when a step begins. */
 void ss_sandbox_enter(const struct ss_sandbox_attempt *attempt,
-			     enum ss_sandbox_step step);
+		      enum ss_sandbox_step step);
 
 /* Sets value of struct ss_sandbox_result. */
-void ss_sandbox_set_value(const struct ss_sandbox_attempt *attempt,
-				 uint64_t value);
+void ss_sandbox_set_value(const struct ss_sandbox_attempt *attempt, uint64_t value);
 
 /*
  * Requests something from the calling process that the child cannot get: registers of more
@@ -84,7 +83,7 @@ void ss_sandbox_set_value(const struct ss_sandbox_attempt *attempt,
  * Errors: INVALID (may_request is false), SYSTEM.
  */
 struct ss_error *ss_sandbox_request(const struct ss_sandbox_attempt *attempt,
-					   const void *bytes, size_t size);
+				    const void *bytes, size_t size);
 
 /*
  * Functions for struct ss_unwind_options, with the attempt as data: the calling process reads
@@ -169,8 +168,8 @@ struct ss_sandbox_result {
  * failed), INTERRUPTED, INVALID, NO_MEMORY.
  */
 struct ss_error *ss_sandbox_run(const struct ss_sandbox_options *options,
-				       ss_sandbox_work *work, void *data,
-				       struct ss_sandbox_result **ret);
+				ss_sandbox_work *work, void *data,
+				struct ss_sandbox_result **ret);
 
 void ss_sandbox_result_free(struct ss_sandbox_result *result);
 

@@ -599,27 +599,17 @@ static void take_failure(struct ss_worker *worker, enum result result,
 {
 	int32_t module = worker->board->module;
 	(void)ss_child_end(&worker->child); /* or it is abandoned */
-	const int status = worker->child.status;
-	*ret = (struct ss_sandbox_failure){ .cause = SS_SANDBOX_EXIT,
-					    .step = SS_SANDBOX_UNWIND,
-					    .module = module };
-	if (result == LATE) {
+	*ret = ss_confine_failure(worker->child.status, worker->board->refused);
+	if (result == LATE)
 		ret->cause = SS_SANDBOX_TIMEOUT;
-	} else if (result == INVALID) {
+	else if (result == INVALID)
 		ret->cause = SS_SANDBOX_INVALID;
-	} else if (WIFSIGNALED(status)) {
-		ret->cause = SS_SANDBOX_SIGNAL;
-		ret->code = WTERMSIG(status);
-	} else if (worker->board->refused & SS_REFUSED_ALL) {
-		ret->cause = SS_SANDBOX_REFUSED;
-	} else if (WEXITSTATUS(status) == EXIT_SUCCESS) {
+	else if (ret->cause == SS_SANDBOX_EXIT && ret->code == EXIT_SUCCESS)
 		ret->cause = SS_SANDBOX_MEMORY;
-	} else {
-		ret->code = WEXITSTATUS(status);
-	}
-	/* Killed from outside: the module is not the cause. */
-	if (ret->cause == SS_SANDBOX_SIGNAL && ret->code == SIGKILL)
-		ret->module = -1;
+	if (ret->cause != SS_SANDBOX_SIGNAL && ret->cause != SS_SANDBOX_EXIT)
+		ret->code = 0;
+	if (!ss_confine_was_killed(ret))
+		ret->module = module;
 }
 
 bool ss_worker_call(struct ss_worker *worker, const struct ss_worker_request *request,

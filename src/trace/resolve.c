@@ -169,11 +169,11 @@ struct ss_error *ss_resolved_read(int file, const struct ss_capture *capture,
 }
 
 static struct ss_error *run(const struct ss_capture *capture, size_t spec_count,
-			    const struct ss_child_job *job, struct ss_resolved *ret)
+			    const struct ss_job *job, struct ss_resolved *ret)
 {
-	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
+	struct ss_job_outcome outcome = SS_JOB_NO_OUTCOME;
 	char cause[128];
-	struct ss_error *error = ss_child_run(job, &outcome);
+	struct ss_error *error = ss_job_run(job, &outcome);
 
 	if (error)
 		return error;
@@ -195,7 +195,7 @@ static struct ss_error *run(const struct ss_capture *capture, size_t spec_count,
 	} else {
 		error = ss_resolved_read(outcome.output, capture, spec_count, ret);
 	}
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 	return error;
 }
 
@@ -212,8 +212,8 @@ struct ss_error *ss_resolve(const struct ss_capture *capture,
 		.scopes = scopes,
 		.debug_dir = debug_dir,
 	};
-	_cleanup_(ss_child_page_cleanup) struct ss_child_page *page = ss_child_page_new();
-	struct ss_child_job job = {
+	_cleanup_(ss_job_page_cleanup) struct ss_job_page *page = ss_job_page_new();
+	struct ss_job job = {
 		.work = ss_resolve_read,
 		.data = &request,
 		.page = page,

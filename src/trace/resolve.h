@@ -10,10 +10,10 @@
 #include "data/capture.h"
 #include "data/module.h"
 #include "process/target.h"
-#include "sandbox/child.h"
+#include "sandbox/job.h"
 
 /*
- * The side of resolve.c that runs in a confined child: it reads ELF files and DWARF, and decides
+ * The side that runs in a confined child (resolve_child.c): it reads ELF files and DWARF, and decides
  * where probes go.
  *
  * Where. At the entry of a function, behind instructions that only mark it (endbr64, nop): the
@@ -70,8 +70,8 @@ struct ss_resolve_record {
 	uint32_t name_size;
 };
 
-/* An ss_child_work; data is a struct ss_resolve_request. */
-struct ss_error *ss_resolve_read(void *data, struct ss_child_page *page, int output);
+/* An ss_job_work; data is a struct ss_resolve_request. */
+struct ss_error *ss_resolve_read(void *data, struct ss_job_page *page, int output);
 
 struct ss_resolved_probe {
 	uint32_t flags; /* enum ss_resolve_flags */

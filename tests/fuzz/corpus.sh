@@ -552,7 +552,7 @@ for version in range(4):
     with open("v8/node%d" % (18 + 2 * version), "wb") as file:
         file.write(build(version))
 END
-# Fields of waits (src/data/recording_wait_record.c): a mutex, a socket with peers, an epoll that watches.
+# Fields of waits (src/data/recording_waits.c): a mutex, a socket with peers, an epoll that watches.
 python3 - <<'END'
 def uleb(n):
     out = b""

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "sandbox/child.h"
+#include "sandbox/job.h"
 #include "sandbox/confine.h"
 #include "stacksnap.h"
 #include "data/gather_plan.h"
@@ -34,7 +34,7 @@
 enum { MAPPINGS_MAX = 64, MESSAGE_MAX = 70000, FILES = 1024 };
 
 bool __real_ss_confine(const struct ss_confinement *confinement, unsigned *ret);
-struct ss_child_page *__real_ss_child_page_new(void);
+struct ss_job_page *__real_ss_job_page_new(void);
 void *__real_mmap(void *address, size_t size, int protection, int flags, int fd,
 		  off_t offset);
 int __real_munmap(void *address, size_t size);
@@ -52,7 +52,7 @@ static struct {
 	size_t size;
 } mappings[MAPPINGS_MAX];
 
-static struct ss_child_page *page; /* the last one */
+static struct ss_job_page *page; /* the last one */
 static atomic_uint *children;	   /* how many there have been, in all processes */
 static bool is_taken_over;
 static bool is_random;
@@ -278,9 +278,9 @@ bool __wrap_ss_confine(const struct ss_confinement *confinement, unsigned *ret)
 	return true;
 }
 
-struct ss_child_page *__wrap_ss_child_page_new(void)
+struct ss_job_page *__wrap_ss_job_page_new(void)
 {
-	page = __real_ss_child_page_new();
+	page = __real_ss_job_page_new();
 	return page;
 }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "cli/advice.h"
+#include "report/advice.h"
 
 static void assert_advice(const struct ss_snapshot *snapshot,
 			  const struct ss_advice_options *options, const char *expected)

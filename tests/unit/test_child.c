@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
-#include "sandbox/child.h"
+#include "sandbox/job.h"
 #include "sandbox/sandbox.h"
 
 /* With sanitizers faults are theirs, and memory is not limited. */
@@ -35,13 +35,13 @@ enum { SANITIZED = 0 };
 
 enum { GENEROUS_MS = 60000, MEMORY = 64 << 20, OUTPUT = 1 << 20 };
 
-static struct ss_child_outcome run_as(ss_child_work *work, void *data,
+static struct ss_job_outcome run_as(ss_job_work *work, void *data,
 				      const struct ss_confinement *confinement,
 				      unsigned timeout_ms, unsigned blocked_ms)
 {
-	_cleanup_(ss_child_page_cleanup) struct ss_child_page *page = ss_child_page_new();
-	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
-	const struct ss_child_job sandbox = {
+	_cleanup_(ss_job_page_cleanup) struct ss_job_page *page = ss_job_page_new();
+	struct ss_job_outcome outcome = SS_JOB_NO_OUTCOME;
+	const struct ss_job sandbox = {
 		.work = work,
 		.data = data,
 		.page = page,
@@ -51,11 +51,11 @@ static struct ss_child_outcome run_as(ss_child_work *work, void *data,
 	};
 
 	assert_non_null(page);
-	assert_null(ss_child_run(&sandbox, &outcome));
+	assert_null(ss_job_run(&sandbox, &outcome));
 	return outcome;
 }
 
-static struct ss_child_outcome run(ss_child_work *work, void *data)
+static struct ss_job_outcome run(ss_job_work *work, void *data)
 {
 	const struct ss_confinement confinement = { .memory = MEMORY,
 						    .output = OUTPUT,
@@ -72,7 +72,7 @@ static void assert_file(int fd, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void assert_failed(const struct ss_child_outcome *outcome,
+static void assert_failed(const struct ss_job_outcome *outcome,
 			  enum ss_sandbox_cause cause, int code)
 {
 	assert_true(outcome->failed);
@@ -80,26 +80,26 @@ static void assert_failed(const struct ss_child_outcome *outcome,
 	assert_int_equal(outcome->code, code);
 }
 
-static void fails(ss_child_work *work, enum ss_sandbox_cause cause, int code)
+static void fails(ss_job_work *work, enum ss_sandbox_cause cause, int code)
 {
-	struct ss_child_outcome outcome = run(work, NULL);
+	struct ss_job_outcome outcome = run(work, NULL);
 
 	assert_failed(&outcome, cause, code);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 }
 
 /* The job ends, and what it tried was refused. */
-static void is_harmless(ss_child_work *work, void *data)
+static void is_harmless(ss_job_work *work, void *data)
 {
-	struct ss_child_outcome outcome = run(work, data);
+	struct ss_job_outcome outcome = run(work, data);
 
 	assert_false(outcome.failed);
 	assert_null(outcome.error);
 	assert_int_equal(outcome.page.value, 1);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 }
 
-static struct ss_error *write_both(void *data, struct ss_child_page *page, int out)
+static struct ss_error *write_both(void *data, struct ss_job_page *page, int out)
 {
 	(void)dprintf(out, "stacks of %s\n", (const char *)data);
 	(void)fputs("a remark\n", stderr);
@@ -110,7 +110,7 @@ static struct ss_error *write_both(void *data, struct ss_child_page *page, int o
 static void hands_back_what_was_written(void **state)
 {
 	char name[] = "something inherited";
-	struct ss_child_outcome outcome = run(write_both, name);
+	struct ss_job_outcome outcome = run(write_both, name);
 
 	(void)state;
 	assert_false(outcome.failed);
@@ -119,10 +119,10 @@ static void hands_back_what_was_written(void **state)
 	assert_file(outcome.messages, "a remark\n");
 	assert_int_equal(outcome.page.value, 7);
 	assert_int_equal(outcome.page.module, -1);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 }
 
-static struct ss_error *refuse(void *data, struct ss_child_page *page, int out)
+static struct ss_error *refuse(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)page;
@@ -133,19 +133,19 @@ static struct ss_error *refuse(void *data, struct ss_child_page *page, int out)
 
 static void hands_back_an_error(void **state)
 {
-	struct ss_child_outcome outcome = run(refuse, NULL);
+	struct ss_job_outcome outcome = run(refuse, NULL);
 
 	(void)state;
 	assert_false(outcome.failed);
 	assert_int_equal(ss_error_code(outcome.error), SS_ERROR_NO_PROCESS);
 	assert_string_equal(ss_error_message(outcome.error), "it is gone");
 	assert_string_equal(ss_error_remedy(outcome.error), "look elsewhere");
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 }
 
 static int *volatile no_memory; /* NULL, which the compiler is not to know */
 
-static struct ss_error *fault(void *data, struct ss_child_page *page, int out)
+static struct ss_error *fault(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -158,7 +158,7 @@ static struct ss_error *fault(void *data, struct ss_child_page *page, int out)
 
 static void reports_a_fault(void **state)
 {
-	struct ss_child_outcome outcome;
+	struct ss_job_outcome outcome;
 
 	(void)state;
 	if (SANITIZED)
@@ -167,10 +167,10 @@ static void reports_a_fault(void **state)
 	assert_failed(&outcome, SS_SANDBOX_SIGNAL, SIGSEGV);
 	assert_int_equal(outcome.page.step, 1);
 	assert_int_equal(outcome.page.module, 3);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 }
 
-static struct ss_error *give_up(void *data, struct ss_child_page *page, int out)
+static struct ss_error *give_up(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)page;
@@ -178,7 +178,7 @@ static struct ss_error *give_up(void *data, struct ss_child_page *page, int out)
 	_exit(3);
 }
 
-static struct ss_error *abort_it(void *data, struct ss_child_page *page, int out)
+static struct ss_error *abort_it(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)page;
@@ -186,7 +186,7 @@ static struct ss_error *abort_it(void *data, struct ss_child_page *page, int out
 	abort();
 }
 
-static struct ss_error *lie(void *data, struct ss_child_page *page, int out)
+static struct ss_error *lie(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -199,7 +199,7 @@ static struct ss_error *lie(void *data, struct ss_child_page *page, int out)
 
 static void reports_other_failures(void **state)
 {
-	struct ss_child_outcome outcome = run(lie, NULL);
+	struct ss_job_outcome outcome = run(lie, NULL);
 
 	(void)state;
 	fails(give_up, SS_SANDBOX_EXIT, 3);
@@ -209,10 +209,10 @@ static void reports_other_failures(void **state)
 	assert_int_equal(ss_error_code(outcome.error), SS_ERROR_SYSTEM);
 	assert_true(strlen(ss_error_message(outcome.error)) <
 		    sizeof(outcome.page.error_message));
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 }
 
-static struct ss_error *loop_forever(void *data, struct ss_child_page *page, int out)
+static struct ss_error *loop_forever(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -225,19 +225,19 @@ static void kills_what_takes_too_long(void **state)
 {
 	const struct ss_confinement a_second = { .output = OUTPUT, .cpu_s = 1 };
 	const struct ss_confinement an_hour = { .output = OUTPUT, .cpu_s = 3600 };
-	struct ss_child_outcome outcome =
+	struct ss_job_outcome outcome =
 		run_as(loop_forever, NULL, &an_hour, 50, GENEROUS_MS);
 
 	(void)state;
 	assert_failed(&outcome, SS_SANDBOX_TIMEOUT, SIGKILL);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 	outcome = run_as(loop_forever, NULL, &a_second, GENEROUS_MS, GENEROUS_MS);
 	assert_failed(&outcome, SS_SANDBOX_SIGNAL, SIGXCPU);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 }
 
 /* Takes what it can get; each piece is touched. */
-static struct ss_error *allocate(void *data, struct ss_child_page *page, int out)
+static struct ss_error *allocate(void *data, struct ss_job_page *page, int out)
 {
 	enum { PIECE = 1 << 20, PIECES = 1024 };
 	size_t count = 0;
@@ -257,7 +257,7 @@ static struct ss_error *allocate(void *data, struct ss_child_page *page, int out
 
 static void limits_memory(void **state)
 {
-	struct ss_child_outcome outcome;
+	struct ss_job_outcome outcome;
 
 	(void)state;
 	if (SANITIZED)
@@ -266,10 +266,10 @@ static void limits_memory(void **state)
 	assert_failed(&outcome, SS_SANDBOX_MEMORY, 0);
 	assert_true(outcome.page.value > 0);
 	assert_true(outcome.page.value <= MEMORY >> 20);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 }
 
-static struct ss_error *flood(void *data, struct ss_child_page *page, int out)
+static struct ss_error *flood(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)page;
@@ -284,7 +284,7 @@ static void limits_output(void **state)
 	fails(flood, SS_SANDBOX_SIGNAL, SIGXFSZ);
 }
 
-static struct ss_error *start_program(void *data, struct ss_child_page *page, int out)
+static struct ss_error *start_program(void *data, struct ss_job_page *page, int out)
 {
 	char *const argv[] = { (char *)"true", NULL };
 
@@ -295,7 +295,7 @@ static struct ss_error *start_program(void *data, struct ss_child_page *page, in
 	return NULL;
 }
 
-static struct ss_error *open_socket(void *data, struct ss_child_page *page, int out)
+static struct ss_error *open_socket(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -303,7 +303,7 @@ static struct ss_error *open_socket(void *data, struct ss_child_page *page, int 
 	return NULL;
 }
 
-static struct ss_error *trace_parent(void *data, struct ss_child_page *page, int out)
+static struct ss_error *trace_parent(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -311,7 +311,7 @@ static struct ss_error *trace_parent(void *data, struct ss_child_page *page, int
 	return NULL;
 }
 
-static struct ss_error *kill_parent(void *data, struct ss_child_page *page, int out)
+static struct ss_error *kill_parent(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -328,7 +328,7 @@ static void kills_after_forbidden_calls(void **state)
 	fails(kill_parent, SS_SANDBOX_SIGNAL, SIGSYS);
 }
 
-static struct ss_error *make_process(void *data, struct ss_child_page *page, int out)
+static struct ss_error *make_process(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -338,7 +338,7 @@ static struct ss_error *make_process(void *data, struct ss_child_page *page, int
 	return NULL;
 }
 
-static struct ss_error *make_code(void *data, struct ss_child_page *page, int out)
+static struct ss_error *make_code(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -353,7 +353,7 @@ static bool can_map(int flags, int fd)
 }
 
 /* What the limit of memory does not count. */
-static struct ss_error *map_uncounted(void *data, struct ss_child_page *page, int out)
+static struct ss_error *map_uncounted(void *data, struct ss_job_page *page, int out)
 {
 	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 
@@ -381,7 +381,7 @@ struct killed {
 	volatile int *count;
 };
 
-static struct ss_error *be_killed(void *data, struct ss_child_page *page, int out)
+static struct ss_error *be_killed(void *data, struct ss_job_page *page, int out)
 {
 	const struct killed *killed = data;
 
@@ -402,22 +402,22 @@ static void replaces_killed_children(void **state)
 
 	(void)state;
 	assert_true(killed.count != MAP_FAILED);
-	struct ss_child_outcome outcome = run(be_killed, &killed);
+	struct ss_job_outcome outcome = run(be_killed, &killed);
 	assert_false(outcome.failed);
 	assert_file(outcome.output, "3");
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 	*killed.count = 0;
 	killed.survives = 100;
 	outcome = run(be_killed, &killed);
 	assert_failed(&outcome, SS_SANDBOX_SIGNAL, SIGKILL);
 	assert_int_equal(outcome.page.module, -1);
 	assert_int_equal(*killed.count, 3);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 	(void)munmap((void *)(uintptr_t)killed.count, sizeof(int));
 }
 
 /* In every way that there is; a file that exists, too. */
-static struct ss_error *write_file(void *data, struct ss_child_page *page, int out)
+static struct ss_error *write_file(void *data, struct ss_job_page *page, int out)
 {
 	const char *path = data;
 	const uint64_t how[3] = { O_WRONLY | O_CREAT, 0600, 0 }; /* struct open_how */
@@ -474,7 +474,7 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-static struct ss_error *check_files(void *data, struct ss_child_page *page, int out)
+static struct ss_error *check_files(void *data, struct ss_job_page *page, int out)
 {
 	const struct files *files = data;
 	char byte;
@@ -541,7 +541,7 @@ static void keeps_files_behind_many_others(void **state)
 }
 
 /* All five sets, as the kernel shows them. */
-static struct ss_error *read_status(void *data, struct ss_child_page *page, int out)
+static struct ss_error *read_status(void *data, struct ss_job_page *page, int out)
 {
 	char text[4096];
 	int fd = open("/proc/self/status", O_RDONLY);
@@ -565,7 +565,7 @@ static void has_no_rights(void **state)
 	const struct ss_confinement nobody = {
 		.change_ids = true, .uid = 65534, .gid = 65534, .output = OUTPUT
 	};
-	struct ss_child_outcome outcome =
+	struct ss_job_outcome outcome =
 		run_as(read_status, NULL, &nobody, GENEROUS_MS, GENEROUS_MS);
 	char text[4096] = "";
 
@@ -577,11 +577,11 @@ static void has_no_rights(void **state)
 	/* Lowering the bounding set takes a capability. */
 	if (prctl(PR_CAPBSET_READ, 8, 0, 0, 0) == 1 && geteuid() == 0)
 		assert_non_null(strstr(text, "CapBnd:\t0000000000000000\n"));
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 }
 
 /* The user is one that no other process has: not even that of another child. */
-static struct ss_error *check_ids(void *data, struct ss_child_page *page, int out)
+static struct ss_error *check_ids(void *data, struct ss_job_page *page, int out)
 {
 	const struct ss_confinement *wanted = data;
 
@@ -603,19 +603,19 @@ static void changes_ids(void **state)
 	(void)state;
 	if (geteuid() != 0)
 		skip();
-	struct ss_child_outcome outcome =
+	struct ss_job_outcome outcome =
 		run_as(check_ids, &nobody, &nobody, GENEROUS_MS, GENEROUS_MS);
 	assert_false(outcome.failed);
 	uint64_t user = outcome.page.value;
 	assert_true(user != 0);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 	outcome = run_as(check_ids, &nobody, &nobody, GENEROUS_MS, GENEROUS_MS);
 	assert_true(outcome.page.value != 0 && outcome.page.value != user);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 }
 
 /* Root without capabilities: others' files are closed to it. */
-static struct ss_error *check_rights(void *data, struct ss_child_page *page, int out)
+static struct ss_error *check_rights(void *data, struct ss_job_page *page, int out)
 {
 	(void)out;
 	page->value = open(data, O_RDONLY) < 0 && errno == EACCES;
@@ -639,7 +639,7 @@ static void has_no_capabilities(void **state)
 
 /* Nothing is left of those that had to be killed. */
 /* As a read of a file whose server does not respond. */
-static struct ss_error *block(void *data, struct ss_child_page *page, int out)
+static struct ss_error *block(void *data, struct ss_job_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -651,13 +651,13 @@ static struct ss_error *block(void *data, struct ss_child_page *page, int out)
 static void kills_what_is_blocked(void **state)
 {
 	const struct ss_confinement confinement = { .output = OUTPUT };
-	struct ss_child_outcome outcome =
+	struct ss_job_outcome outcome =
 		run_as(block, NULL, &confinement, UINT32_MAX, 200);
 
 	(void)state;
 	assert_failed(&outcome, SS_SANDBOX_TIMEOUT, SIGKILL);
 	assert_int_equal(outcome.page.module, 3);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 }
 
 /* Memory of which more is read than a socket's buffer may be. */
@@ -680,22 +680,22 @@ static size_t read_more(void *data, uint64_t address, void *bytes, size_t size)
 	return size;
 }
 
-static struct ss_error *read_both(void *data, struct ss_child_page *page, int out)
+static struct ss_error *read_both(void *data, struct ss_job_page *page, int out)
 {
-	static uint8_t bytes[SS_CHILD_READ_MAX - 1];
+	static uint8_t bytes[SS_JOB_READ_MAX - 1];
 
 	(void)data;
 	(void)out;
-	page->value = ss_child_read(1, bytes, sizeof(bytes)) == 0 &&
-		      ss_child_read(1, bytes, 16) == 16;
+	page->value = ss_job_read(1, bytes, sizeof(bytes)) == 0 &&
+		      ss_job_read(1, bytes, 16) == 16;
 	return NULL;
 }
 
 static void answers_that_it_cannot_answer(void **state)
 {
-	_cleanup_(ss_child_page_cleanup) struct ss_child_page *page = ss_child_page_new();
-	struct ss_child_outcome outcome = SS_CHILD_NO_OUTCOME;
-	const struct ss_child_job job = {
+	_cleanup_(ss_job_page_cleanup) struct ss_job_page *page = ss_job_page_new();
+	struct ss_job_outcome outcome = SS_JOB_NO_OUTCOME;
+	const struct ss_job job = {
 		.work = read_both,
 		.read = read_more,
 		.page = page,
@@ -706,10 +706,10 @@ static void answers_that_it_cannot_answer(void **state)
 
 	(void)state;
 	assert_non_null(page);
-	assert_null(ss_child_run(&job, &outcome));
+	assert_null(ss_job_run(&job, &outcome));
 	assert_false(outcome.failed);
 	assert_int_equal(outcome.page.value, 1);
-	ss_child_outcome_deinit(&outcome);
+	ss_job_outcome_deinit(&outcome);
 }
 
 static void leaves_no_child(void **state)

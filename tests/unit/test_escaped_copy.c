@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/io.h"
-#include "cli/escaped_copy.h"
+#include "cli/output.h"
 
 /* The bytes as they are relayed; freed by the caller. */
 static char *relay(const char *bytes, size_t size, bool color)

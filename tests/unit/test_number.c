@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/number.h"
+#include "cli/arguments.h"
 
 static void test_numbers(void **state)
 {

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "cli/package.h"
+#include "report/advice.h"
 
 static char directory[] = "/tmp/stacksnap-package-XXXXXX";
 

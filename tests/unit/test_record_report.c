@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/record_report.h"
+#include "cli/failure.h"
 #include "stacksnap/record.h"
 
 /* What the summary says on standard error. */

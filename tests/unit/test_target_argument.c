@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "cli/target_argument.h"
+#include "cli/targets.h"
 
 static void test_targets(void **state)
 {

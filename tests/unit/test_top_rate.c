@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "cli/top_rate.h"
+#include "cli/top_jobs.h"
 
 static const uint64_t wall_ns = 3 * SS_NS_PER_SECOND;
 static const uint64_t budget_ns = 3 * SS_NS_PER_SECOND / 50;

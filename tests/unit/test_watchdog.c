@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "cli/failure.h"
-#include "cli/watchdog.h"
+#include "cli/process.h"
 
 /* The limit, after which it is looked for a second whether the program waits for a CPU. */
 enum { TIMEOUT_MS = 1, LIMIT_MS = 5006, ENOUGH_MS = 6500, DONE = 42 };

@@ -17,7 +17,6 @@
 #include "cli/interpret.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/usage.h"
 #include "core/core_capture.h"
 #include "crash/cli/groups.h"
 #include "crash/cli/handler.h"
@@ -162,13 +161,13 @@ static struct ss_error *show(struct core *core, bool *ret)
 
 	if (!error)
 		error = ss_output_open(core->options.common.output, 0, &core->output);
-	if (!error && core->options.symbols.debuginfod)
-		error = ss_debuginfod_new(&core->debuginfod);
+	if (!error)
+		error = ss_debuginfod_open(&core->options.symbols, &core->debuginfod);
 	if (error)
 		return error;
 	reading.requests.debuginfod = core->debuginfod;
 	reading.output = core->output;
-	ss_reading_configure(&reading, NULL, &options);
+	ss_reading_configure(&reading, &options);
 	options.last_level = SS_SANDBOX_RAW; /* a file is not read with privileges */
 	ss_row_arguments_begin(&core->options.common.rows, 0);
 	ss_row_source_init(&reading.rows, &core->options.common.rows);
@@ -342,7 +341,7 @@ static struct ss_error *uninstall(void)
 
 /* Options ----------------------------------------------------------------------- */
 
-static void take_argument(struct core *core, char *arg, const struct argp_state *state)
+static void take_argument(struct core *core, char *arg)
 {
 	struct ss_core_handler *handler = &core->handler;
 
@@ -350,7 +349,7 @@ static void take_argument(struct core *core, char *arg, const struct argp_state 
 	    handler->argument_count < SS_CORE_HANDLER_ARGUMENTS)
 		handler->arguments[handler->argument_count++] = arg;
 	else if (core->program || core->action != ACTION_SHOW)
-		ss_usage_fail(state, "unexpected argument '%s'", arg);
+		ss_usage_fail("unexpected argument '%s'", arg);
 	else if (core->path)
 		core->program = arg;
 	else
@@ -361,8 +360,8 @@ static void take_action(struct core *core, enum action action,
 			const struct argp_state *state)
 {
 	if (core->action != ACTION_SHOW)
-		ss_usage_fail(state, "--handler, --install and --uninstall exclude each "
-				     "other");
+		ss_usage_fail("--handler, --install and --uninstall exclude each "
+			      "other");
 	core->action = action;
 	core->handler.skip = (size_t)state->next - 2; /* of options: without argv[0] */
 }
@@ -378,11 +377,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[2] = &core->options.common.rows;
 		return 0;
 	case ARGP_KEY_ARG:
-		take_argument(core, arg, state);
+		take_argument(core, arg);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		if (core->action == ACTION_SHOW)
-			ss_usage_fail(state, "expected a core file");
+			ss_usage_fail("expected a core file");
 		return 0;
 	case KEY_HANDLER:
 		take_action(core, ACTION_HANDLE, state);
@@ -397,12 +396,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		core->handler.directory = arg;
 		return 0;
 	case KEY_QUOTA:
-		core->handler.quota =
-			ss_options_parse_number(state, "quota", arg, 1, QUOTA_MAX) << 20;
+		core->handler.quota = ss_argument_number("quota", arg, 1, QUOTA_MAX)
+				      << 20;
 		return 0;
 	case KEY_RATE:
-		core->handler.rate = (unsigned)ss_options_parse_number(state, "rate", arg,
-								       1, RATE_MAX);
+		core->handler.rate =
+			(unsigned)ss_argument_number("rate", arg, 1, RATE_MAX);
 		return 0;
 	case KEY_FORWARD:
 		core->handler.forward = arg;
@@ -465,10 +464,7 @@ static int run(int argc, char **argv)
 		error = show(&core, &missing);
 	}
 	_cleanup_error_ struct ss_error *owned = error;
-	if (!error)
-		return missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
-	ss_failure_print(error);
-	return SS_STATUS_NOTHING;
+	return ss_failure_status(error, missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE);
 }
 
 const struct ss_command ss_command_core = {

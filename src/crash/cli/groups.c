@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "cli/analysis.h"
+#include "cli/interpret.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "crash/cli/reports.h"
@@ -188,7 +188,7 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 				     "'%s' has neither recordings nor crash reports",
 				     arguments->files.items[0]);
 	if (!error)
-		error = ss_analysis_open(attempt, &out);
+		error = ss_stream_open(attempt->output, &out);
 	if (error)
 		return error;
 	ss_sandbox_set_value(attempt,
@@ -196,22 +196,14 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 	error = arguments->common.format == &ss_format_json ?
 			ss_crash_groups_write_json(&reader.reports, out) :
 			ss_crash_groups_write_text(&reader.reports, arguments->rows, out);
-	return ss_analysis_close(out, error);
+	return ss_stream_close(out, error);
 }
 
 struct ss_error *ss_crash_reports_run(const struct ss_report_arguments *arguments,
 				      int *ret)
 {
-	const struct ss_session_options session = { .size = sizeof(session) };
-	const struct ss_analysis sandboxed = {
-		.options = { .session = &session,
-			     .timeout_ms = TIMEOUT_MS,
-			     .more_memory = MORE_MEMORY,
-			     .first_level = SS_SANDBOX_RAW,
-			     .last_level = SS_SANDBOX_RAW },
-		.work = work,
-		.data = ss_drop_const(arguments),
-	};
+	struct ss_interpret_options options =
+		ss_work_options(NULL, NULL, ss_drop_const(arguments));
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
 	_cleanup_(ss_output_cleanup) struct ss_output *output = NULL;
 	const struct ss_format *format = arguments->common.format;
@@ -220,11 +212,14 @@ struct ss_error *ss_crash_reports_run(const struct ss_report_arguments *argument
 		return ss_error_new(SS_ERROR_INVALID,
 				    "--format: crash reports of a directory are shown as "
 				    "text or json");
-	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
+	options.raw = true;
+	options.timeout_ms = TIMEOUT_MS;
+	options.more_memory = MORE_MEMORY;
+	struct ss_error *error = ss_work_run(&options, work, &result);
 	if (!error)
 		error = ss_output_open(arguments->common.output, 0, &output);
 	if (!error)
-		error = ss_analysis_copy(&sandboxed, result, output);
+		error = ss_work_copy(result, &arguments->common, false, output);
 	if (!error)
 		*ret = result->value ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
 	return error;

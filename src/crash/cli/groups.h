@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/intern.h"
-#include "cli/report_options.h"
+#include "cli/report.h"
 #include "report/crash.h"
 
 struct ss_crash_reader {

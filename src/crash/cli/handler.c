@@ -1,3 +1,5 @@
+#include "crash/cli/handler.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +21,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
-#include "crash/cli/handler.h"
 #include "cli/failure.h"
 #include "cli/interpret.h"
-#include "cli/number.h"
+#include "cli/arguments.h"
 #include "cli/output.h"
 #include "core/core_capture.h"
 #include "crash/cli/reports.h"
@@ -295,17 +296,15 @@ static struct ss_error *load(void *data, const struct ss_sandbox_attempt *attemp
 
 /* Of a container: the user to which its user namespace maps the owner. Its root without a
    namespace of users must not read files of this machine's root. */
-static struct ss_analysis_owner find_owner(const struct crash *crash)
+static void set_owner(const struct crash *crash, struct ss_interpret_options *options)
 {
-	struct ss_analysis_owner owner = { .known = true,
-					   .may_read = crash->sysroot[0],
-					   .uid = crash->process.about.uid,
-					   .gid = crash->process.about.gid };
-
+	options->owner_known = true;
+	options->owner_reads_sysroot = crash->sysroot[0];
+	options->uid = crash->process.about.uid;
+	options->gid = crash->process.about.gid;
 	if (crash->identity != SS_DUMP_SAME ||
-	    (owner.uid == 0 && crash->process.about.root >= 0))
-		owner.uid = owner.gid = NOBODY;
-	return owner;
+	    (options->uid == 0 && crash->process.about.root >= 0))
+		options->uid = options->gid = NOBODY;
 }
 
 static size_t read_memory(void *data, size_t index, uint64_t address, void *bytes,
@@ -340,13 +339,13 @@ static struct ss_error *interpret(struct crash *crash, struct ss_output *output)
 		.max_output = output ? ss_core_reports_size_max(crash->handler->quota) :
 				       0,
 	};
-	const struct ss_analysis_owner owner = find_owner(crash);
 	struct ss_source source = { .data = crash, .count = 1, .load = load };
 	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
 	struct ss_interpret_options options;
 	bool missing = false;
 
-	ss_reading_configure(&reading, &owner, &options);
+	ss_reading_configure(&reading, &options);
+	set_owner(crash, &options);
 	options.last_level = output ? SS_SANDBOX_RAW : SS_SANDBOX_NAMES;
 	if (output)
 		return ss_reading_show(&reading, &source, &options, &missing);
@@ -489,8 +488,7 @@ static int copy_and_report(void *data, int copied)
 	(void)close(copied);
 	if (!error)
 		error = report_copy(crash, &problem);
-	if (error)
-		ss_failure_print(error);
+	ss_failure_print(error);
 	(void)snprintf(path, sizeof(path), "%s/%s", crash->handler->directory,
 		       crash->name); /* as long as paths can be */
 	problem = error ? error : problem;

@@ -23,10 +23,9 @@
 #include "base/vector.h"
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/file_limit.h"
+#include "cli/process.h"
 #include "cli/interpret.h"
 #include "cli/output.h"
-#include "cli/usage.h"
 #include "crash/supervisor.h"
 #include "interpret/interpret.h"
 
@@ -172,7 +171,7 @@ static bool write_report(struct reports *reports, struct report *report)
 	struct ss_interpret_options interpret;
 	bool missing = false;
 
-	ss_reading_configure(&reading, NULL, &interpret);
+	ss_reading_configure(&reading, &interpret);
 	ss_interpret_as_owner(report->target, &interpret);
 	interpret.cache = NULL;
 	interpret.stops = 0;
@@ -180,8 +179,7 @@ static bool write_report(struct reports *reports, struct report *report)
 	_cleanup_error_ struct ss_error *error = ss_reading_show(
 		&reading, ss_process_source_last(report->source), &interpret, &missing);
 
-	if (error)
-		ss_failure_print(error);
+	ss_failure_print(error);
 	return error == NULL;
 }
 
@@ -220,8 +218,7 @@ static void start_writer(struct reports *reports)
 
 	if (!error)
 		error = ss_child_start(&options, write_first, reports, &child);
-	if (error)
-		ss_failure_print(error);
+	ss_failure_print(error);
 	reports->separate |= !error;
 	report->writer = error ? -1 : child.pid;
 }
@@ -318,10 +315,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[2] = &run->options.common.rows;
 		return 0;
 	case KEY_TIMEOUT:
-		run->timeout_ns = ss_options_parse_duration(state, "timeout", arg);
+		run->timeout_ns = ss_argument_duration("timeout", arg);
 		return 0;
 	case KEY_KILL_AFTER:
-		run->kill_after_ns = ss_options_parse_duration(state, "kill-after", arg);
+		run->kill_after_ns = ss_argument_duration("kill-after", arg);
 		return 0;
 	case KEY_NO_CRASHES:
 		run->no_crashes = true;
@@ -334,7 +331,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		ss_usage_fail(state, "expected a command");
+		ss_usage_fail("expected a command");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -457,8 +454,7 @@ static int check_started(const struct run *run)
 
 static void warn(struct ss_error *error)
 {
-	if (error)
-		ss_failure_print(error);
+	ss_failure_print(error);
 	ss_error_free(error);
 }
 

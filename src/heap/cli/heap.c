@@ -4,11 +4,10 @@
 #include <argp.h>
 
 #include "base/clock.h"
-#include "cli/analysis.h"
+#include "cli/interpret.h"
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/target_options.h"
-#include "cli/usage.h"
+#include "cli/targets.h"
 #include "capture/late_reader.h"
 #include "data/heap.h"
 #include "interpret/interpret.h"
@@ -50,10 +49,9 @@ static const struct argp_option table[] = {
 	{},
 };
 
-static unsigned parse_rows(const struct argp_state *state, const char *name,
-			   const char *text)
+static unsigned parse_rows(const char *name, const char *text)
 {
-	return (unsigned)ss_options_parse_number(state, name, text, 0, ROWS_MAX);
+	return (unsigned)ss_argument_number(name, text, 0, ROWS_MAX);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -67,19 +65,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[2] = &heap->process;
 		return 0;
 	case KEY_SIZES:
-		heap->sizes = parse_rows(state, "sizes", arg);
+		heap->sizes = parse_rows("sizes", arg);
 		return 0;
 	case KEY_CLASSES:
-		heap->classes = parse_rows(state, "classes", arg);
+		heap->classes = parse_rows("classes", arg);
 		return 0;
 	case KEY_TIMEOUT:
 		heap->options.interpret_ms =
-			(unsigned)ss_options_parse_number(state, "timeout", arg, 1,
-							  TIMEOUT_MAX_S) *
+			(unsigned)ss_argument_number("timeout", arg, 1, TIMEOUT_MAX_S) *
 			MS_PER_S;
 		return 0;
 	case ARGP_KEY_END:
-		ss_target_options_require(state, &heap->process);
+		ss_target_options_require(&heap->process);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -105,13 +102,16 @@ static const struct argp argp = {
 	       "read, 64 wrong usage.",
 };
 
+/* Of the sandbox: what was counted. */
+#define MORE_MEMORY ((uint64_t)256 << 20)
+
 /* Owned by one run of the command. */
 struct process {
 	const struct heap *heap;
 	struct ss_target *target;
 	struct ss_capture *capture;
 	struct ss_late_reader *reader;
-	struct ss_analysis_owner owner;
+	struct ss_interpret_options options;
 	struct ss_output *output;
 };
 
@@ -147,12 +147,12 @@ static struct ss_error *print(const struct process *process,
 		.problem = problem,
 	};
 	FILE *out = NULL;
-	struct ss_error *error = ss_analysis_open(attempt, &out);
+	struct ss_error *error = ss_stream_open(attempt->output, &out);
 
 	if (error)
 		return error;
 	error = common->format->write_heap(input, &options, out);
-	return ss_analysis_close(out, error);
+	return ss_stream_close(out, error);
 }
 
 static struct ss_error *read_heap(const struct process *process,
@@ -181,9 +181,7 @@ static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attemp
 		error = ss_heap_symbolize(heap, attempt->session);
 	if (error)
 		return error;
-	_cleanup_free_ char *problem = ss_interpret_problem(
-		attempt->failures, attempt->failure_count, attempt->level,
-		attempt->no_waits, false, NULL, NULL);
+	_cleanup_free_ char *problem = ss_interpret_problem(attempt, false, NULL, NULL);
 	const struct ss_heap_input input = { .before = before,
 					     .heap = heap,
 					     .read_ns = read_ns,
@@ -205,22 +203,14 @@ static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size
 /* Reads the heap twice, and prints the second census. *ret: whether anything is missing. */
 static struct ss_error *print_census(struct process *process, bool *ret)
 {
-	struct ss_file_requests none = {};
-	struct ss_session_options session;
-	struct ss_analysis sandboxed = {
-		.work = work,
-		.data = process,
-		.color = ss_options_want_color(&process->heap->options.common),
-	};
 	_cleanup_(ss_sandbox_result_cleanup) struct ss_sandbox_result *result = NULL;
+	struct ss_error *error = ss_work_run(&process->options, work, &result);
 
-	ss_analysis_configure(&sandboxed, &session, &process->heap->options,
-			      &process->owner, 1, &none);
-	sandboxed.options.last_level = SS_SANDBOX_RAW;
-	sandboxed.options.read = read_memory;
-	struct ss_error *error = ss_analysis_run(&sandboxed, &result);
 	if (!error)
-		error = ss_analysis_copy(&sandboxed, result, process->output);
+		error = ss_work_copy(
+			result, &process->heap->options.common,
+			ss_options_want_color(&process->heap->options.common),
+			process->output);
 	if (!error)
 		*ret = result->value != 0;
 	return error;
@@ -247,7 +237,11 @@ static struct ss_error *open_process(const struct heap *heap, struct process *pr
 		return error;
 	ss_late_reader_set_limits(process->reader, UINT64_MAX, heap->options.interpret_ms,
 				  true);
-	process->owner = ss_analysis_owner_of(process->target);
+	process->options = ss_work_options(NULL, NULL, process);
+	process->options.timeout_ms = heap->options.interpret_ms;
+	process->options.more_memory = MORE_MEMORY;
+	process->options.read = read_memory;
+	ss_interpret_as_owner(process->target, &process->options);
 	return NULL;
 }
 
@@ -279,11 +273,7 @@ static int run(int argc, char **argv)
 	if (heap.options.common.verbose)
 		heap.sizes = heap.classes = 0; /* all */
 	_cleanup_error_ struct ss_error *error = print_heap(&heap, &missing);
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
-	return missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+	return ss_failure_status(error, missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE);
 }
 
 const struct ss_command ss_command_heap = {

@@ -12,12 +12,11 @@
 #include "base/clock.h"
 #include "base/vector.h"
 #include "cli/command.h"
-#include "cli/common_options.h"
+#include "cli/options.h"
 #include "cli/failure.h"
 #include "cli/output.h"
-#include "cli/signals.h"
-#include "cli/target_options.h"
-#include "cli/usage.h"
+#include "cli/process.h"
+#include "cli/targets.h"
 #include "report/quantity.h"
 #include "process/spawn.h"
 #include "trace/recorder.h"
@@ -135,56 +134,48 @@ static void trace_deinit(struct trace *trace)
 	ss_growth_deinit(&trace->growth);
 }
 
-static void add_spec(const struct argp_state *state, struct trace *trace,
-		     const char *spec)
+static void add_spec(struct trace *trace, const char *spec)
 {
-	const char **slot = ss_vector_push(&trace->specs);
-
 	if (!*spec)
-		ss_usage_fail(state, "-p: expected the name of a function");
-	if (slot)
-		*slot = spec;
-	else
-		ss_usage_fail(state, "out of memory");
+		ss_usage_fail("-p: expected the name of a function");
+	ss_argument_add(ss_vector_push(&trace->specs), spec);
 }
 
 /* --alloc, or the options that need it. */
-static void check_alloc(const struct argp_state *state, struct trace *trace)
+static void check_alloc(struct trace *trace)
 {
 	const struct ss_trace_options *o = &trace->options;
 
 	if (!o->faults && (trace->growth.held_only || trace->growth.rows))
-		ss_usage_fail(state, "--leaks and --rows need --alloc");
+		ss_usage_fail("--leaks and --rows need --alloc");
 	if (!o->faults)
 		return;
 	if (trace->path && trace->growth.held_only)
-		ss_usage_fail(state,
-			      "--leaks cannot be recorded: what is held is known at "
+		ss_usage_fail("--leaks cannot be recorded: what is held is known at "
 			      "the end only");
 	if (trace->specs.count || trace->list || o->scopes || o->args || o->every ||
 	    o->max_rate)
-		ss_usage_fail(state, "--alloc cannot be used with functions and their "
-				     "options");
+		ss_usage_fail("--alloc cannot be used with functions and their "
+			      "options");
 	if (trace->growth.rows && (trace->path || trace->format != &ss_growth_text))
-		ss_usage_fail(state,
-			      "--rows can be used with the format text only: others, "
+		ss_usage_fail("--rows can be used with the format text only: others, "
 			      "and recordings, have all stacks");
 	trace->growth.rows = trace->growth.rows ? trace->growth.rows : ALLOC_ROWS;
 }
 
-static void set_format(const struct argp_state *state, struct trace *trace)
+static void set_format(struct trace *trace)
 {
 	const char *name = trace->format_name ? trace->format_name : "text";
 	bool alloc = trace->options.faults > 0;
 
 	trace->format = alloc ? ss_growth_format_find(name) : ss_trace_format_find(name);
 	if (!trace->format)
-		ss_usage_fail(state, "invalid format \"%s\"%s", name,
+		ss_usage_fail("invalid format \"%s\"%s", name,
 			      alloc ? " with --alloc: text, json, folded or pprof" :
 				      ": text, json or folded");
 	if (trace->format == &ss_growth_pprof && isatty(STDOUT_FILENO) == 1)
-		ss_usage_fail(state, "pprof is not written to a terminal: redirect the "
-				     "output to a file");
+		ss_usage_fail("pprof is not written to a terminal: redirect the "
+			      "output to a file");
 }
 
 static bool is_prime(uint64_t number)
@@ -206,18 +197,18 @@ static void set_alloc(struct trace *trace, uint64_t bytes)
 	trace->growth.sample_bytes = trace->options.faults * ss_trace_page_size();
 }
 
-static void check(const struct argp_state *state, struct trace *trace)
+static void check(struct trace *trace)
 {
-	ss_target_options_require(state, &trace->process);
-	set_format(state, trace);
-	check_alloc(state, trace);
+	ss_target_options_require(&trace->process);
+	set_format(trace);
+	check_alloc(trace);
 	if (trace->specs.count == 0 && !trace->options.faults)
-		ss_usage_fail(state, "expected -p FUNCTION: what is to be traced");
+		ss_usage_fail("expected -p FUNCTION: what is to be traced");
 	if (trace->path && trace->format_name)
-		ss_usage_fail(state, "expected either -o or -f: report converts the "
-				     "recording to other formats");
+		ss_usage_fail("expected either -o or -f: report converts the "
+			      "recording to other formats");
 	if (trace->path && ss_output_is_stdout(trace->path))
-		ss_usage_fail(state, "-o: a recording must be a file");
+		ss_usage_fail("-o: a recording must be a file");
 	if (trace->format->wants_stacks)
 		trace->options.max_stack = STACK_BYTES;
 	/* Each stack takes some 0.1 ms to unwind. */
@@ -235,7 +226,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case KEY_PROBE:
-		add_spec(state, trace, arg);
+		add_spec(trace, arg);
 		return 0;
 	case KEY_LIST:
 		trace->list = true;
@@ -244,44 +235,41 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->scopes = true;
 		return 0;
 	case KEY_ARGS:
-		o->args = arg ? (unsigned)ss_options_parse_number(state, "args", arg, 1,
-								  SS_TRACE_ARGS) :
+		o->args = arg ? (unsigned)ss_argument_number("args", arg, 1,
+							     SS_TRACE_ARGS) :
 				SS_TRACE_ARGS;
 		return 0;
 	case KEY_STACK:
 		o->max_stack = STACK_BYTES;
 		return 0;
 	case KEY_EVERY:
-		o->every = ss_options_parse_number(state, "every", arg, 1, UINT32_MAX);
+		o->every = ss_argument_number("every", arg, 1, UINT32_MAX);
 		return 0;
 	case KEY_MAX_RATE:
-		o->max_rate =
-			ss_options_parse_number(state, "max-rate", arg, 1, UINT32_MAX);
+		o->max_rate = ss_argument_number("max-rate", arg, 1, UINT32_MAX);
 		return 0;
 	case KEY_COUNT:
-		trace->count =
-			ss_options_parse_number(state, "count", arg, 1, UINT32_MAX);
+		trace->count = ss_argument_number("count", arg, 1, UINT32_MAX);
 		return 0;
 	case KEY_DURATION:
-		trace->duration_ns = ss_options_parse_duration(state, "duration", arg);
+		trace->duration_ns = ss_argument_duration("duration", arg);
 		return 0;
 	case KEY_FORMAT:
 		trace->format_name = arg;
 		return 0;
 	case KEY_ALLOC:
-		set_alloc(trace, arg ? ss_options_parse_number(state, "alloc", arg, 1,
-							       UINT32_MAX) :
+		set_alloc(trace, arg ? ss_argument_number("alloc", arg, 1, UINT32_MAX) :
 				       ALLOC_BYTES);
 		return 0;
 	case KEY_LEAKS:
 		trace->growth.held_only = true;
 		return 0;
 	case KEY_ROWS:
-		trace->growth.rows = (unsigned)ss_options_parse_number(state, "rows", arg,
-								       1, ROWS_MAX);
+		trace->growth.rows =
+			(unsigned)ss_argument_number("rows", arg, 1, ROWS_MAX);
 		return 0;
 	case KEY_OUTPUT:
-		ss_options_check(state, ss_output_check(arg));
+		ss_usage_check(ss_output_check(arg));
 		trace->path = arg;
 		return 0;
 	case KEY_DEBUG_DIR:
@@ -289,12 +277,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (ss_target_options_count(&trace->process) == 0)
-			ss_target_options_add(state, &trace->process, arg);
+			ss_target_options_add(&trace->process, arg);
 		else
-			add_spec(state, trace, arg);
+			add_spec(trace, arg);
 		return 0;
 	case ARGP_KEY_END:
-		check(state, trace);
+		check(trace);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -536,10 +524,8 @@ static int run_trace(int argc, char **argv, bool *broken)
 	bool any = !error && (trace.options.faults || has_any(&trace));
 	if (any && !trace.list)
 		error = follow(&trace);
-	if (error) {
-		ss_failure_print(error);
-		return SS_STATUS_NOTHING;
-	}
+	if (error)
+		return ss_failure_status(error, 0);
 	if (trace.list)
 		ss_trace_write_probes(trace.trace, stdout);
 	else if (any && trace.recorder)

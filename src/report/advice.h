@@ -1,0 +1,53 @@
+/*
+ * How to get what a snapshot for people does not show.
+ */
+#ifndef SS_REPORT_ADVICE_H
+#define SS_REPORT_ADVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stacksnap.h"
+
+/*
+ * Which packages have the debug symbols of files, according to the database of dpkg, which
+ * anybody may read.
+ */
+
+/* The file "status" has an entry for each package, and "info" a list of its files:
+   NAME[:ARCHITECTURE].list */
+#define SS_PACKAGE_DATABASE "/var/lib/dpkg"
+
+struct ss_package_query {
+	const char *path; /* of a file; or "", which has no package */
+	/* Result, NULL before: the name of the package with the debug symbols of the file:
+	   "libc6-dbg", "nginx-dbgsym". Whether it exists is not known. NULL: no package
+	   contains the file, or no memory. The caller frees. */
+	char *package;
+};
+
+/* Changes whenever a package is installed, upgraded or removed. 0: there is no database. */
+uint64_t ss_packages_version(const char *database);
+
+/* Answers all queries at once, since reading the database takes milliseconds. */
+void ss_packages_find_debug(const char *path, struct ss_package_query *queries,
+			    size_t count);
+
+/* How to get what a snapshot for people does not show. */
+
+struct ss_advice_options {
+	bool privileged; /* root would see no more */
+	bool debuginfod; /* --debuginfod was given */
+	bool packages;	 /* files are those of this machine's packages */
+	/* Of ss_snapshot_symbolize(), to keep what was found; or NULL. */
+	struct ss_session *session;
+};
+
+/* Returns one line: missing names and their packages or build-ids, and what root would see.
+   NULL: nothing is missing, or no memory. The caller frees. The line may contain any byte of
+   the target's names. */
+char *ss_advice_new(const struct ss_snapshot *snapshot,
+		    const struct ss_advice_options *options);
+
+#endif
