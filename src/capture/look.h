@@ -7,7 +7,7 @@
  * - Samples of its CPU (cpu_sampler.h), which need a privilege. A later sample with the
  *   same registers shows that it is still there.
  * - /proc/TID/syscall, if it sleeps in between.
- * - Without that privilege, samples of the thread in user space (user_sampler.h). A thread that
+ * - Without that privilege, samples of the thread in user space (struct ss_user_sampler). A thread that
  *   runs and is not seen there is not stopped, and has no stack.
  */
 #ifndef SS_CAPTURE_LOOK_H
@@ -45,7 +45,7 @@ bool ss_look_find_call(const struct ss_process_memory *memory,
  */
 void ss_look_at_running(struct ss_look *look, struct ss_task_list *tasks);
 
-/* The same for a short time, without user_sampler.h: for threads that will not be stopped. */
+/* The same for a short time, without such samples: for threads that will not be stopped. */
 void ss_look_briefly(struct ss_look *look, struct ss_task_list *tasks);
 
 /* Looks again at the watched threads that run: sets left for those that are no longer in

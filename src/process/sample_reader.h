@@ -1,6 +1,6 @@
 /*
  * Memory of the moment of a sample of the CPU clock (process/cpu_clock.h): the kernel executes a
- * program (process/sample_reader.h) before it takes the sample of a thread that is known here, and
+ * program (gather_program.c) before it takes the sample of a thread that is known here, and
  * that program copies what a gather plan says. So a running thread is not stopped for it, and it
  * does not matter what the thread does afterwards.
  *

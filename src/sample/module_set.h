@@ -54,7 +54,7 @@ struct ss_error *ss_build_ids_find(const struct ss_capture *capture,
 				   const struct ss_target *target);
 
 /*
- * The side of build_ids.c that runs in a confined child: it reads ELF files.
+ * The side that runs in a confined child (build_ids_child.c): it reads ELF files.
  */
 
 struct ss_build_id_batch {

@@ -149,7 +149,7 @@ enum { WIRE_MODULE_AT = -2 };
 enum { WIRE_REASON_MAX = 1024, WIRE_FUNCTION_MAX = 256 };
 
 /*
- * The child's side of wire.h. It runs without privileges, and is the only part of this
+ * The child's side (unwind_server.c). It runs without privileges, and is the only part of this
  * room that reads ELF files and unwind tables.
  */
 

@@ -181,7 +181,7 @@ void ss_thread_reject(struct ss_sampled_thread *thread, bool retry);
 /* Whether it is known to have been blocked with this run count since its capture. */
 bool ss_thread_is_unchanged(const struct ss_sampled_thread *thread, uint64_t count);
 
-/* Data about the process. thread_source.h implements it for a target; tests have their
+/* Data about the process. access.h implements it for a target; tests have their
    own. */
 struct ss_thread_source {
 	void *data;

@@ -38,7 +38,7 @@ bool ss_code_is_boundary(const struct ss_code *code, uint64_t address);
 /*
  * The best address for a probe that is to be hit when the instruction at an address is
  * executed: behind instructions that do nothing, unless a jump from within the function leads
- * there. 0: there is none, because of a nop of five bytes (see resolve_child.h).
+ * there. 0: there is none, because of a nop of five bytes (see resolve.h).
  */
 uint64_t ss_code_choose(const struct ss_code *code, uint64_t address);
 

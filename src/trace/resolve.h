@@ -13,7 +13,7 @@
 #include "sandbox/job.h"
 
 /*
- * The side of resolve.c that runs in a confined child: it reads ELF files and DWARF, and decides
+ * The side that runs in a confined child (resolve_child.c): it reads ELF files and DWARF, and decides
  * where probes go.
  *
  * Where. At the entry of a function, behind instructions that only mark it (endbr64, nop): the

@@ -14,7 +14,7 @@
 #include "stacksnap/trace.h"
 
 /*
- * The side of stacks.c that runs in a confined child: it unwinds one stack at a time, and names its
+ * The side that runs in a confined child (stacks_child.c): it unwinds one stack at a time, and names its
  * frames. The child is a fork of the tracer, so structs are sent as they are in memory.
  */
 

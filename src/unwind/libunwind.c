@@ -77,21 +77,6 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 	return ret;
 }
 
-static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void *data)
-{
-	(void)space;
-	(void)info; /* from a pool of libunwind; has no data of ours */
-	(void)data;
-}
-
-static int get_dyn_info_list_addr(unw_addr_space_t space, unw_word_t *ret, void *data)
-{
-	(void)space;
-	(void)ret;
-	(void)data;
-	return -UNW_ENOINFO;
-}
-
 static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value,
 		      int write, void *data)
 {
@@ -132,46 +117,11 @@ static int access_reg(unw_addr_space_t space, unw_regnum_t reg, unw_word_t *valu
 	return -UNW_EBADREG;
 }
 
-static int access_fpreg(unw_addr_space_t space, unw_regnum_t reg, unw_fpreg_t *value,
-			int write, void *data)
-{
-	(void)space;
-	(void)reg;
-	(void)value;
-	(void)write;
-	(void)data;
-	return -UNW_EBADREG;
-}
-
-static int resume(unw_addr_space_t space, unw_cursor_t *cursor, void *data)
-{
-	(void)space;
-	(void)cursor;
-	(void)data;
-	return -UNW_EINVAL;
-}
-
-static int get_proc_name(unw_addr_space_t space, unw_word_t address, char *name,
-			 size_t size, unw_word_t *offset, void *data)
-{
-	(void)space;
-	(void)address;
-	(void)name;
-	(void)size;
-	(void)offset;
-	(void)data;
-	return -UNW_ENOINFO;
-}
-
 static const unw_accessors_t accessors = {
 	.find_proc_info = find_proc_info,
-	.put_unwind_info = put_unwind_info,
-	.get_dyn_info_list_addr = get_dyn_info_list_addr,
 	.access_mem = access_mem,
 	.access_reg = access_reg,
-	.access_fpreg = access_fpreg,
-	.resume = resume,
-	.get_proc_name = get_proc_name,
+	SS_UNWIND_NO_ACCESS,
 };
 
 static void *new (void)

@@ -7,81 +7,38 @@
 #include "runtime/python/code.h"
 
 /* Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h, and the headers
-   of each version; the numbers are those of offsetof() for the x86-64 ABI. */
+   of each version; the numbers are those of offsetof() for the x86-64 ABI. First what 3.8 to
+   3.10 have in common. */
+#define UP_TO_3_10                                                                       \
+	.frames = SS_PYTHON_COUNT, .interpreters = 32, .interp_threads = 8,              \
+	.thread_next = 8, .thread_interp = 16, .thread_frame = 24, .thread_id = 176,     \
+	.thread_size = 184, .frame_previous = 24, .frame_code = 32, .frame_size = 112,   \
+	.code_first_line = 40, .code_filename = 104, .code_name = 112,                   \
+	.code_lines = 120, .code_size = 128, .ascii = 48, .compact = 72
+
 static const struct ss_python_layout layouts[] = {
 	{
 		.minor = 8,
-		.frames = SS_PYTHON_COUNT,
+		UP_TO_3_10,
 		.lines = SS_PYTHON_LNOTAB,
-		.interpreters = 32,
-		.interp_threads = 8,
 		.interp_modules = 56,
-		.thread_next = 8,
-		.thread_interp = 16,
-		.thread_frame = 24,
-		.thread_id = 176,
-		.thread_size = 184,
-		.frame_previous = 24,
-		.frame_code = 32,
 		.frame_instruction = 104,
-		.frame_size = 112,
-		.code_first_line = 40,
-		.code_filename = 104,
-		.code_name = 112,
-		.code_lines = 120,
-		.code_size = 128,
-		.ascii = 48,
-		.compact = 72,
 		.gil = 1152,
 	},
 	{
 		.minor = 9,
-		.frames = SS_PYTHON_COUNT,
+		UP_TO_3_10,
 		.lines = SS_PYTHON_LNOTAB,
-		.interpreters = 32,
-		.interp_threads = 8,
 		.interp_modules = 856,
-		.thread_next = 8,
-		.thread_interp = 16,
-		.thread_frame = 24,
-		.thread_id = 176,
-		.thread_size = 184,
-		.frame_previous = 24,
-		.frame_code = 32,
 		.frame_instruction = 104,
-		.frame_size = 112,
-		.code_first_line = 40,
-		.code_filename = 104,
-		.code_name = 112,
-		.code_lines = 120,
-		.code_size = 128,
-		.ascii = 48,
-		.compact = 72,
 		.gil = 352,
 	},
 	{
 		.minor = 10,
-		.frames = SS_PYTHON_COUNT,
+		UP_TO_3_10,
 		.lines = SS_PYTHON_LINE_PAIRS,
-		.interpreters = 32,
-		.interp_threads = 8,
 		.interp_modules = 856,
-		.thread_next = 8,
-		.thread_interp = 16,
-		.thread_frame = 24,
-		.thread_id = 176,
-		.thread_size = 184,
-		.frame_previous = 24,
-		.frame_code = 32,
 		.frame_instruction = 96,
-		.frame_size = 112,
-		.code_first_line = 40,
-		.code_filename = 104,
-		.code_name = 112,
-		.code_lines = 120,
-		.code_size = 128,
-		.ascii = 48,
-		.compact = 72,
 		.gil = 352,
 	},
 	{
