@@ -49,7 +49,6 @@ struct ss_snapshot;
 
 /* Errors ------------------------------------------------------------------ */
 
-
 enum ss_error_code {
 	SS_ERROR_INVALID = 1, /* an argument is invalid */
 	SS_ERROR_NO_MEMORY,
@@ -81,7 +80,6 @@ SS_API const char *ss_version(void);
 
 /* Target ------------------------------------------------------------------ */
 
-
 /*
  * Opens the process with this pid; the id of a thread selects its process. Checks that it
  * may be read, and stops nothing. Stores its start time, so that a reused pid is detected.
@@ -102,7 +100,6 @@ SS_API struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *r
 					gid_t *ret_gid);
 
 /* Capture ----------------------------------------------------------------- */
-
 
 enum ss_mode {
 	SS_MODE_DEFAULT = 0, /* AUTO */
@@ -180,7 +177,6 @@ SS_API void ss_capture_free(struct ss_capture *capture);
 
 /* Session ----------------------------------------------------------------- */
 
-
 /*
  * Called for a file that is not on this machine: the debug file of a build (debug), or the
  * module itself. build_id is in lower-case hexadecimal. Returns a file descriptor open for
@@ -228,7 +224,6 @@ SS_API struct ss_error *ss_session_new(const struct ss_session_options *options,
 SS_API void ss_session_free(struct ss_session *session);
 
 /* Unwinding and symbolizing ----------------------------------------------- */
-
 
 /*
  * Copies a prefix of the size bytes at an address of the process and returns its length; 0:
@@ -325,7 +320,6 @@ SS_API struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot,
 SS_API void ss_snapshot_free(struct ss_snapshot *snapshot);
 
 /* Reading the result ------------------------------------------------------ */
-
 
 /* Why a stack ends. */
 enum ss_end {
@@ -817,28 +811,25 @@ SS_API const char *ss_task_status_name(enum ss_task_status status);
 /* Something that executes functions one after the other and so has a stack. Members of which
    the comment names kinds are set for these only. */
 struct ss_task {
-	enum ss_task_kind kind;
 	/* The thread's tid; what Go counts; the address of the object, which another task may
 	   get after its end. Otherwise the same in all snapshots of a process. */
 	uint64_t id;
+	const char *name;   /* comm of a thread; a GOROUTINE has none: "" */
+	const char *reason; /* details about end, in words, or NULL */
+	size_t frame_count;
+	enum ss_task_kind kind;
 	/* The thread that runs it: a THREAD itself; the one on which a goroutine was; the one of
 	   the task's event loop. 0: none, or not known */
 	pid_t tid;
-	const char *name; /* comm of a thread; a GOROUTINE has none: "" */
 	enum ss_end end;
-	const char *reason; /* details about end, in words, or NULL */
-	size_t frame_count;
 	/* Equal for tasks with equal frames and end. The frames of an ASYNCIO task are its
 	   coroutines, of which each awaits the one before; if it runs, only the outermost one:
 	   the others are on its thread. */
 	uint32_t stack_id;
 
 	/* THREAD */
-	char state;		 /* before the stop: R S D T t Z X I, or '?' */
 	uint64_t stopped_ns;	 /* 0: never stopped */
-	bool consistent;	 /* its registers and stack belong to one moment */
 	uint64_t thread_pointer; /* pthread_self() of most C libraries; 0: not known */
-	pid_t inner_tid;	 /* in its own pid namespace; 0: not known */
 	/* LIMIT, UNREADABLE: memory of the process that was not copied, see
 	   ss_capture_extend(); 0: none */
 	uint64_t missing;
@@ -852,39 +843,41 @@ struct ss_task {
 	const char *kernel_stack;
 	/* Why it has native frames in place of those of a runtime, or NULL */
 	const char *native_reason;
-
-	/* GOROUTINE, ASYNCIO */
-	enum ss_task_status status;
-	/* WAITING: in the words of the runtime, such as "chan receive", or the type of the
-	   future that it awaits, such as "Future"; NULL: not known */
-	const char *wait_reason;
+	pid_t inner_tid; /* in its own pid namespace; 0: not known */
+	char state;	 /* before the stop: R S D T t Z X I, or '?' */
+	bool consistent; /* its registers and stack belong to one moment */
 
 	/* GOROUTINE */
-	/* It has waited about that long, according to Go's garbage collector, which knows it
-	   after its second run. 0: not known */
-	uint64_t waiting_ns;
 	/* It runs, or is in a system call: its stack is that of thread tid */
 	bool on_thread;
 	bool changed; /* it ran while it was read: its stack is not known */
+	/* It has waited about that long, according to Go's garbage collector, which knows it
+	   after its second run. 0: not known */
+	uint64_t waiting_ns;
 	/* After ss_snapshot_diagnose(). WAITING: the function that waits for a lock, such as
 	   "sync.(*Mutex).Lock"; NULL: it waits for something else */
 	const char *lock_function;
-	bool blocked;	   /* see ss_snapshot_compare_goroutines() */
 	uint64_t run_mark; /* differs after it has run; 0: not known */
 	/* The path of the program or library whose runtime of Go runs it: a process may have
 	   several, each with ids of its own. NULL: not known */
 	const char *runtime;
 
+	/* GOROUTINE, ASYNCIO */
+	/* WAITING: in the words of the runtime, such as "chan receive", or the type of the
+	   future that it awaits, such as "Future"; NULL: not known */
+	const char *wait_reason;
+	enum ss_task_status status;
+	bool blocked; /* GOROUTINE: it made no progress between two snapshots, waiting for a lock */
+
 	/* ASYNCIO */
+	bool awaits_all; /* it continues after all of awaited, and has no time limit */
+	/* After ss_snapshot_diagnose(): it is in a cycle of tasks that wait for each other */
+	bool in_cycle;
+	size_t cycle_next; /* the index of the next one in the cycle */
 	/* Tasks that it waits for, itself or by asyncio.gather(), a TaskGroup, asyncio.wait() or
 	   asyncio.wait_for(): indexes for ss_snapshot_task() */
 	const size_t *awaited;
 	size_t awaited_count;
-	bool awaits_all; /* it continues after all of these, and has no time limit */
-	/* After ss_snapshot_diagnose(): it is in a cycle of tasks that wait for each other;
-	   the index of the next one in the cycle */
-	bool in_cycle;
-	size_t cycle_next;
 };
 
 /* How far the tasks of a kind are known. */
@@ -964,7 +957,7 @@ SS_API const struct ss_frame *ss_snapshot_frame(const struct ss_snapshot *snapsh
 						const struct ss_task *task, size_t index);
 /* The thread with this id, or NULL. */
 SS_API const struct ss_task *ss_snapshot_find_thread(const struct ss_snapshot *snapshot,
-						       pid_t tid);
+						     pid_t tid);
 SS_API size_t ss_snapshot_module_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_module *ss_snapshot_module(const struct ss_snapshot *snapshot,
 						  size_t index);
