@@ -61,6 +61,7 @@ void ss_json_hex_if(struct ss_json *json, const char *key, bool known, uint64_t 
  */
 
 /* The other documents. */
+ss_format_write_snapshot ss_json_write_snapshot;    /* stacksnap-snapshot/1 */
 ss_format_write_hang ss_json_write_hang;	    /* stacksnap-hang/1 */
 ss_format_write_profile ss_json_write_profile;	    /* stacksnap-report/1 */
 ss_format_write_profile ss_json_write_profile_diff; /* stacksnap-report-diff/1 */

@@ -374,3 +374,15 @@ struct ss_error *ss_json_write_hang(const struct ss_snapshot *snapshot,
 	(void)fputc_unlocked('\n', out);
 	return whole ? NULL : ss_error_no_memory();
 }
+
+const struct ss_format ss_format_json = {
+	.name = "json",
+	.description = "for programs, see stacksnap-json(5), stacksnap-report-json(5)",
+	.write_snapshot = ss_json_write_snapshot,
+	.write_hang = ss_json_write_hang,
+	.write_profile = ss_json_write_profile,
+	.write_profile_diff = ss_json_write_profile_diff,
+	.write_series = ss_json_write_series,
+	.write_diff = ss_json_write_diff,
+	.write_heap = ss_json_write_heap,
+};

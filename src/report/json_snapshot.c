@@ -365,8 +365,9 @@ static void write_module(struct ss_json *json, const struct ss_module *module)
 	ss_json_close(json, '}');
 }
 
-static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
-				       const struct ss_format_options *options, FILE *out)
+struct ss_error *ss_json_write_snapshot(const struct ss_snapshot *snapshot,
+					const struct ss_format_options *options,
+					FILE *out)
 {
 	_cleanup_(ss_stack_cache_cleanup) struct ss_stack_cache *cache =
 		ss_stack_cache_new(snapshot, options, write_frames);
@@ -396,18 +397,6 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 	(void)fputc_unlocked('\n', out);
 	return whole ? NULL : ss_error_no_memory();
 }
-
-const struct ss_format ss_format_json = {
-	.name = "json",
-	.description = "for programs, see stacksnap-json(5), stacksnap-report-json(5)",
-	.write_snapshot = write_snapshot,
-	.write_hang = ss_json_write_hang,
-	.write_profile = ss_json_write_profile,
-	.write_profile_diff = ss_json_write_profile_diff,
-	.write_series = ss_json_write_series,
-	.write_diff = ss_json_write_diff,
-	.write_heap = ss_json_write_heap,
-};
 
 /*
  * A census of a heap as JSON: see stacksnap-json(5).

@@ -23,14 +23,14 @@ CORE_KEYS = ("kind", "syscall", "lock", "address", "symbol", "owner_tid")
 # Targets that move, end, or need a tracer of their own are left out.
 TARGET_COMMANDS = [
     ("threads",), ("lockwaits",), ("deadlock", "normal"), ("deadlock", "pi"), ("pools", "accept"),
-    ("pools", "inverted"), ("processes", "pipes"), ("sighandler",), ("other_stack",),
+    ("pools", "inverted"), ("processes", "pipes", "DIRECTORY"), ("sighandler",), ("other_stack",),
     ("cplusplus",), ("deep",), ("noreturn",), ("long_names",), ("cpplocks",), ("heap",),
     ("realigned",), ("threads_fp",), ("threads_static",), ("threads_stripped",), ("threads_nopie",),
     ("deadlock", "adaptive"), ("deadlock", "robust"), ("deadlock", "shared"), ("deadlock", "c11"),
     ("deadlock", "timed"), ("deadlock", "globals"), ("deadlock", "normal", "1"),
     ("deadlock", "normal", "5", "3"), ("pools", "epoll"), ("pools", "job"), ("pools", "datagram"),
     ("pools", "answer"), ("waits", "DIRECTORY"), ("processes", "flock", "DIRECTORY"),
-    ("processes", "mutex"), ("processes", "robust"), ("processes", "rwlock"),
+    ("processes", "mutex", "DIRECTORY"), ("processes", "robust", "DIRECTORY"), ("processes", "rwlock", "DIRECTORY"),
     ("processes", "chain", "DIRECTORY"),
 ]
 SHORT = 10  # of these, in CI
