@@ -44,7 +44,6 @@ struct ss_error;
 struct ss_target;
 struct ss_capture;
 struct ss_session;
-struct ss_cache;
 struct ss_snapshot;
 
 /* Errors ------------------------------------------------------------------ */
@@ -107,7 +106,7 @@ enum ss_mode {
 	SS_MODE_LIVE,	     /* unwind with libunwind while stopped: slow */
 	SS_MODE_NO_STOP,     /* stop nothing; running threads have no stack */
 	SS_MODE_AUTO,	     /* stop running threads only; see ss_capture_complete() */
-	SS_MODE_CORE, /* from a core file: see ss_capture_read_core(); cannot be requested */
+	SS_MODE_CORE, /* from a core file; cannot be requested */
 };
 
 /*
@@ -130,7 +129,7 @@ struct ss_capture_options {
 			  descriptors */
 	const struct ss_gather_plan *plan; /* more memory to copy; NULL: none */
 	/* Bytes to copy from one stack whose end is known, because it has a mapping of its
-	   own, or was needed, see ss_capture_extend(); 0: 8 MiB, or max_stack if that is
+	   own, or was needed; 0: 8 MiB, or max_stack if that is
 	   given. */
 	size_t max_deep;
 	/* An earlier capture of this target, or NULL: the files of modules that are mapped
@@ -259,7 +258,7 @@ struct ss_unwind_options {
 	   reason and max_frames 1, no unwind information is read at all. */
 	const char *frames_reason;
 	/* Memory that the capture did not copy, for the frames of runtimes; check says
-	   whether it belongs to the moment of the capture. See struct ss_late_reader. NULL:
+	   whether it belongs to the moment of the capture. ss_snapshot_take() sets these. NULL:
 	   only what was copied is used. */
 	ss_memory_read_function *read;
 	ss_thread_check_function *check;
@@ -271,7 +270,7 @@ struct ss_unwind_options {
 	   it, read is for proofs that what was read before has not changed. */
 	ss_memory_read_function *read_early;
 	bool tasks; /* read the tasks of asyncio, too */
-	/* A plan for runtimes (ss_snapshot_plan_runtimes()) is for later captures of the process,
+	/* What is planned for runtimes is for later captures of the process,
 	   too: it copies the frames of all threads that run then. */
 	bool many;
 	/* As read, for many pieces at once; or NULL. With it, what was read for captures of
@@ -399,7 +398,7 @@ struct ss_module {
 	uint64_t size;	      /* from base to the end of the last mapping */
 	bool deleted;	      /* the file was deleted */
 	const char *problem;  /* why its file could not be used, or NULL */
-	/* Of modules of recordings, and after ss_snapshot_identify_files(). */
+	/* Of modules of recordings. */
 	struct ss_file_identity file;
 	bool by_file; /* its names are of a file that was found by that identity */
 };
@@ -525,7 +524,7 @@ enum ss_lock_type {
 /* "mutex", "robust-mutex", "rust-rwlock", ..., "none". Never NULL. */
 SS_API const char *ss_lock_type_name(enum ss_lock_type type);
 
-/* What a function on the stack says about a wait; see struct ss_wait_table. */
+/* What a function on the stack says about a wait; see stacksnap-waits(5). */
 enum ss_wait_purpose {
 	SS_PURPOSE_UNKNOWN = 0,
 	SS_PURPOSE_LOCK,    /* a lock of the application */
@@ -770,7 +769,7 @@ struct ss_wait {
 	bool fanotify;
 
 	/* Threads of other processes that the wait leads to: the thread waits for the first
-	   one, that for the second, and so on. See ss_capture_add_related(). */
+	   one, that for the second, and so on. See ss_snapshot_cycle(). */
 	const struct ss_thread_ref *chain;
 	size_t chain_length;
 
@@ -831,7 +830,7 @@ struct ss_task {
 	uint64_t stopped_ns;	 /* 0: never stopped */
 	uint64_t thread_pointer; /* pthread_self() of most C libraries; 0: not known */
 	/* LIMIT, UNREADABLE: memory of the process that was not copied, see
-	   ss_capture_extend(); 0: none */
+	   max_stack of struct ss_capture_options; 0: none */
 	uint64_t missing;
 	/* NULL: it does not wait, or that is not known, or ss_snapshot_diagnose() was not
 	   called */
@@ -977,7 +976,7 @@ SS_API size_t ss_snapshot_application_lock_count(const struct ss_snapshot *snaps
 SS_API const struct ss_application_lock *
 ss_snapshot_application_lock(const struct ss_snapshot *snapshot, size_t index);
 
-/* Cycles through other processes, if ss_snapshot_add_related() was called. */
+/* Cycles through other processes, in snapshots of ss_snapshot_take(). */
 SS_API size_t ss_snapshot_cycle_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_cycle *ss_snapshot_cycle(const struct ss_snapshot *snapshot,
 						size_t index);

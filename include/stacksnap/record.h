@@ -193,7 +193,7 @@ SS_API struct ss_error *ss_recording_snapshot(struct ss_recording *recording,
 
 /* What a recording says besides samples. A zeroed struct says nothing. */
 struct ss_recording_about {
-	const char *wait_functions; /* see ss_wait_table_added(); or NULL */
+	const char *wait_functions; /* in the format of stacksnap-waits(5); or NULL */
 	const char *boot_id;	    /* of the machine, or NULL */
 	const char *const *labels;  /* "KEY=VALUE" */
 	size_t label_count;
@@ -231,7 +231,7 @@ struct ss_tracker;
  * module that came and went; otherwise it is not seen. A module whose code is made
  * executable again by mprotect(2) looks like one that came back. Build-ids that the kernel
  * does not tell (before Linux 6.11, or longer than 20 bytes) are read by a confined child
- * process, see ss_sandbox_run(). Errors: NO_MEMORY.
+ * process. Errors: NO_MEMORY.
  */
 SS_API struct ss_error *ss_tracker_new(struct ss_target *target,
 				       ss_module_watcher *watcher, void *data,

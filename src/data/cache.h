@@ -19,6 +19,8 @@
 #include "base/cleanup.h"
 #include "stacksnap.h"
 
+struct ss_cache;
+
 struct ss_cache_options {
 	size_t size;	       /* sizeof(struct ss_cache_options) */
 	const char *directory; /* NULL: stacksnap in $XDG_CACHE_HOME, or in ~/.cache */

@@ -6,6 +6,8 @@
 #define SS_DATA_PIPELINE_H
 
 #include "stacksnap.h"
+
+struct ss_cache;
 #include "data/gather_plan.h"
 
 /* Where a stack continues beyond its copy: the thread's tid and missing. */
