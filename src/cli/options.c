@@ -94,7 +94,8 @@ static const struct argp_option limits_table[] = {
 	{ "max-frames", KEY_MAX_FRAMES, "N", 0,
 	  "Limit the frames of each stack; 0: no limit (default: 1024)", 0 },
 	{ "max-stack", KEY_MAX_STACK, "KIB", 0,
-	  "Limit the copy of each stack (default: 256, and up to 8192 of deep stacks)",
+	  "Limit the copy of each stack; the default depends on the command, see its "
+	  "manual page",
 	  0 },
 	{},
 };
@@ -531,7 +532,9 @@ static const struct argp_option interpret_table[] = {
 	{ "max-total", KEY_MAX_TOTAL, "MIB", 0,
 	  "Limit the copy of all stacks (default: 256)", 4 },
 	{ "interpret-timeout", KEY_INTERPRET_TIMEOUT, "S", 0,
-	  "Limit the time for unwinding, symbolization and output (default: 60)", 4 },
+	  "Limit the time for unwinding, symbolization and output (default: 60; more "
+	  "for a large core file)",
+	  4 },
 	{},
 };
 
