@@ -4,7 +4,7 @@ on their stacks, also of the same functions, push arguments, and have arrays of 
 the frame pointer is found without a stop, the stack is the one that a stop shows.
 
 STACKSNAP_TRIES: how many programs (default: 8)."""
-# ctest: release-only timeout=600 tries=200
+# ctest: long release-only timeout=600 tries=200
 
 import os
 import platform

@@ -2,6 +2,7 @@
 tables are: the stacks must be complete, and eu-addr2line must find each frame's function by
 its offset in the file.
 """
+# ctest: long
 
 import os
 import shutil

@@ -1,5 +1,6 @@
 """The child process of stacksnap record that unwinds: it has no privileges, only it reads the
 files of modules, and the recording continues when it is killed, hangs or crashes."""
+# ctest: long
 
 import json
 import os

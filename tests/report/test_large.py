@@ -1,7 +1,7 @@
 """Recordings that exceed the limits, or claim to: stacksnap report shows the part within the
 limits and reports that the rest is too large, not that the file is corrupted. A small file
 cannot exhaust memory or time."""
-# ctest: release-only
+# ctest: long release-only
 
 import os
 import resource

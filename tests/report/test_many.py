@@ -1,6 +1,6 @@
 """Many recordings: directories, standard input, recordings that follow one another in a file, and
 ten thousand of them with few descriptors and little memory."""
-# ctest: release-only
+# ctest: long release-only
 
 import json
 import os
