@@ -92,7 +92,7 @@ static struct ss_error *write_merged(const struct merge *merge,
 	const struct ss_snapshots snapshots = {
 		.items = (const struct ss_snapshot *const *)result->snapshots,
 		.count = result->count,
-		.of_processes = true,
+		.kind = SS_SNAPSHOTS_PROCESSES,
 		.command_lines = commands,
 	};
 	FILE *out = NULL;

@@ -37,13 +37,19 @@ enum ss_format_input {
 	SS_FORMAT_HEAP,	    /* heap: two censuses of one process */
 };
 
-/* Snapshots of one process, in order of time; at least one. Or one of each of several
-   processes, of which functions are equal only in the same module. */
+enum ss_snapshots_kind {
+	SS_SNAPSHOTS_SERIES,	/* of one process, in order of time */
+	SS_SNAPSHOTS_ONE,	/* one snapshot */
+	SS_SNAPSHOTS_PROCESSES, /* one of each of several processes, of which functions
+				   are equal only in the same module */
+};
+
+/* At least one snapshot. */
 struct ss_snapshots {
 	const struct ss_snapshot *const *items;
 	size_t count;
+	enum ss_snapshots_kind kind;
 	uint64_t period_ns;
-	bool of_processes;
 	const char *const *command_lines; /* of processes; each may be NULL */
 };
 

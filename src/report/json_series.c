@@ -143,7 +143,7 @@ bool ss_json_merged(struct ss_json *json, const struct ss_snapshots *snapshots,
 	const bool goroutines = kind == SS_TASK_GOROUTINE;
 	const char *key = goroutines ? "goroutines" : "tasks";
 	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
-		ss_merged_new(snapshots, kind);
+		ss_merged_new(snapshots, kind, true);
 
 	if (!merged)
 		return false;
@@ -168,7 +168,7 @@ struct ss_error *ss_json_write_series(const struct ss_snapshots *snapshots,
 {
 	const struct ss_snapshot *last = snapshots->items[snapshots->count - 1];
 	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
-		ss_merged_new(snapshots, SS_TASK_THREAD);
+		ss_merged_new(snapshots, SS_TASK_THREAD, true);
 	struct ss_json json = { .out = out };
 
 	if (!merged)

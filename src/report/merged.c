@@ -114,7 +114,7 @@ static void write_key(struct work *work, const struct ss_snapshot *snapshot,
 	add_text(&work->key, work->merged->several ? task->runtime : NULL);
 	for (size_t i = 0; i < task->frame_count; i++)
 		add_frame(&work->key, ss_snapshot_frame(snapshot, task, i),
-			  work->snapshots->of_processes);
+			  work->snapshots->kind == SS_SNAPSHOTS_PROCESSES);
 }
 
 /* False without memory. */
@@ -123,14 +123,20 @@ static bool add_task(struct work *work, size_t index, uint32_t group,
 {
 	const struct membership membership = { .id = task->id, .group = group };
 	struct ss_merged_group *item = &work->items.items[group];
-	bool added = false;
-	uint32_t id = ss_idtable_add(&work->memberships, &membership, sizeof(membership),
-				     &added);
 	const struct ss_task **slot = ss_vector_push(&item->tasks);
+	bool added = false;
 
-	if (id == SS_ID_NONE || !slot)
+	if (!slot)
 		return false;
 	*slot = task;
+	item->times++;
+	item->states[task->state & 0x7f]++;
+	if (work->snapshots->kind == SS_SNAPSHOTS_ONE)
+		return true;
+	uint32_t id = ss_idtable_add(&work->memberships, &membership, sizeof(membership),
+				     &added);
+	if (id == SS_ID_NONE)
+		return false;
 	if (task->kind == SS_TASK_THREAD &&
 	    ss_idtable_add(&work->tids, &task->tid, sizeof(task->tid), NULL) ==
 		    SS_ID_NONE)
@@ -147,19 +153,20 @@ static bool add_task(struct work *work, size_t index, uint32_t group,
 	member->task = task;
 	member->last = index;
 	member->snapshots++;
-	item->times++;
-	item->states[task->state & 0x7f]++;
 	return true;
 }
 
 static bool add_group(struct work *work, size_t index, const struct ss_group *group)
 {
-	bool added = false;
+	uint32_t id = (uint32_t)work->items.count;
+	bool added = true;
 
-	write_key(work, work->snapshots->items[index], group);
-	uint32_t id = work->key.failed ? SS_ID_NONE :
-					 ss_idtable_add(&work->groups, work->key.bytes,
-							work->key.size, &added);
+	if (work->snapshots->kind != SS_SNAPSHOTS_ONE) {
+		write_key(work, work->snapshots->items[index], group);
+		id = work->key.failed ? SS_ID_NONE :
+					ss_idtable_add(&work->groups, work->key.bytes,
+						       work->key.size, &added);
+	}
 	if (id == SS_ID_NONE || (added && !ss_vector_push(&work->items)))
 		return false;
 	struct ss_merged_group *item = &work->items.items[id];
@@ -202,7 +209,7 @@ static void count_members(struct work *work, size_t index)
 	}
 }
 
-static bool add_snapshot(struct work *work, size_t index)
+static bool add_snapshot(struct work *work, size_t index, bool merge)
 {
 	const struct ss_snapshot *snapshot = work->snapshots->items[index];
 	struct ss_merged *merged = work->merged;
@@ -216,7 +223,7 @@ static bool add_snapshot(struct work *work, size_t index)
 	if (kind != SS_TASK_THREAD && !coverage->known &&
 	    ss_snapshot_task_count(snapshot, kind) == 0)
 		return true;
-	struct ss_grouping *grouping = ss_grouping_new(snapshot, kind, true);
+	struct ss_grouping *grouping = ss_grouping_new(snapshot, kind, merge);
 	if (!grouping)
 		return false;
 	merged->groupings[merged->grouping_count++] = grouping;
@@ -243,8 +250,10 @@ static void finish_group(struct ss_merged *merged, struct ss_merged_group *item)
 			      item->members.items[i].last == merged->last_read;
 }
 
-static int compare_groups(const void *a, const void *b)
+static int compare_groups(const void *a, const void *b, void *data)
 {
+	const struct work *work = data;
+	const bool few_first = work->snapshots->kind == SS_SNAPSHOTS_PROCESSES;
 	const struct ss_merged_group *x = a;
 	const struct ss_merged_group *y = b;
 	const struct ss_task *first = x->tasks.items[0];
@@ -253,6 +262,7 @@ static int compare_groups(const void *a, const void *b)
 
 	return COMPARE(x->class, y->class) ?:
 	       COMPARE(first->on_thread, second->on_thread) ?:
+	       (few_first ? COMPARE(x->times, y->times) : 0) ?:
 	       (threads ? COMPARE(y->times, x->times) :
 			  COMPARE(y->presence.most, x->presence.most)) ?:
 	       (threads ? COMPARE(x->members.items[0].task->tid,
@@ -264,7 +274,7 @@ static int compare_groups(const void *a, const void *b)
 }
 
 struct ss_merged *ss_merged_new(const struct ss_snapshots *snapshots,
-				enum ss_task_kind kind)
+				enum ss_task_kind kind, bool merge)
 {
 	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
 		calloc(1, sizeof(*merged));
@@ -280,7 +290,7 @@ struct ss_merged *ss_merged_new(const struct ss_snapshots *snapshots,
 	for (size_t i = 0; i < snapshots->count && kind == SS_TASK_GOROUTINE; i++)
 		merged->several |= ss_tasks_of_several(snapshots->items[i]);
 	for (size_t i = 0; i < snapshots->count; i++) {
-		if (!add_snapshot(&work, i))
+		if (!add_snapshot(&work, i, merge))
 			return NULL;
 	}
 	merged->thread_count = work.tids.count;
@@ -289,9 +299,9 @@ struct ss_merged *ss_merged_new(const struct ss_snapshots *snapshots,
 	work.items.count = 0;
 	for (size_t i = 0; i < merged->count; i++)
 		finish_group(merged, &merged->items[i]);
-	if (merged->count > 1)
-		qsort(merged->items, merged->count, sizeof(*merged->items),
-		      compare_groups);
+	if (merged->count > 1 && snapshots->kind != SS_SNAPSHOTS_ONE)
+		qsort_r(merged->items, merged->count, sizeof(*merged->items),
+			compare_groups, &work);
 	return take_ptr(merged);
 }
 

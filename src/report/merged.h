@@ -1,6 +1,6 @@
 /*
- * Merges the tasks of one kind of several snapshots of a process: which calls they were in, and in
- * how many of the snapshots. Two snapshots are compared in this way, too.
+ * Merges the tasks of one kind of one or more snapshots: which calls they were in, and in how many
+ * of the snapshots. Two snapshots are compared in this way, too.
  */
 #ifndef SS_REPORT_MERGED_H
 #define SS_REPORT_MERGED_H
@@ -39,7 +39,7 @@ struct ss_merged_group {
 	const struct ss_group *group;	/* a group of the last snapshot that has it */
 	size_t times;			/* members, summed over the snapshots */
 	size_t states[SS_STATE_COUNTS]; /* these by state, of threads */
-	SS_VECTOR(struct ss_merged_member) members;
+	SS_VECTOR(struct ss_merged_member) members; /* not of one snapshot */
 	/* Those of the last snapshot that has some, in its order */
 	SS_VECTOR(const struct ss_task *) tasks;
 	size_t same; /* members in the first and the last snapshot */
@@ -47,8 +47,9 @@ struct ss_merged_group {
 
 struct ss_merged {
 	enum ss_task_kind kind;
-	/* Goroutines on a thread come last. Threads: the class that comes first, then the most often;
-	   others: the largest first. */
+	/* Goroutines on a thread come last. Threads: the class that comes first, then the most often,
+	   of several processes the fewest; others: the largest first. Of one snapshot as in its
+	   grouping. */
 	struct ss_merged_group *items;
 	size_t count;
 	size_t own_count; /* without goroutines on a thread */
@@ -67,13 +68,14 @@ struct ss_merged {
 };
 
 /*
- * Stacks are equal if they have the same functions and end for the same reason: the places in
- * these functions do not count, so that a thread that runs in a loop has one stack. Stacks
- * of different threads that execute an interpreter are different, as are those of tasks of different
- * event loops. NULL without memory.
+ * The groups of one snapshot are those of ss_grouping_new(). Of several, stacks are equal if they
+ * have the same functions and end for the same reason: the places in these functions do not count,
+ * so that a thread that runs in a loop has one stack. Stacks of different threads that execute an
+ * interpreter are different, as are those of tasks of different event loops. With merge false, every
+ * task of one snapshot is on its own. NULL without memory.
  */
 struct ss_merged *ss_merged_new(const struct ss_snapshots *snapshots,
-				enum ss_task_kind kind);
+				enum ss_task_kind kind, bool merge);
 void ss_merged_free(struct ss_merged *merged);
 
 SS_DEFINE_CLEANUP(struct ss_merged, ss_merged, ss_merged_free)

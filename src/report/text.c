@@ -1,6 +1,7 @@
 /*
- * A snapshot for people: the process, how it was captured, deadlocks, then the threads in
- * groups of equal stacks.
+ * One or more snapshots for people: the process, how it was captured, deadlocks, then the threads in
+ * groups of equal stacks. Of several snapshots of a process, in how many of them which threads had
+ * which stack; of several processes, equal stacks are merged over all of them.
  */
 #include "report/text.h"
 
@@ -9,9 +10,72 @@
 
 #include "report/crash.h"
 #include "report/escape.h"
+#include "report/merged.h"
 #include "report/quantity.h"
 #include "report/style.h"
-#include "report/wait_text.h"
+
+/* Parts that several documents share ------------------------------------------ */
+
+void ss_text_write_process(const struct ss_process *process, bool color, FILE *out)
+{
+	ss_style_write(SS_STYLE_STRONG, color, out);
+	ss_escape_write(process->name, NULL, out);
+	ss_style_write(SS_STYLE_NONE, color, out);
+	(void)fprintf(out, ", pid %d", process->pid);
+	if (process->inner_pid && process->inner_pid != process->pid)
+		(void)fprintf(out, "[%d in its pid namespace]", process->inner_pid);
+	if (process->executable) {
+		(void)fputs_unlocked(", ", out);
+		ss_escape_write(process->executable, NULL, out);
+	}
+	if (process->time_ns)
+		(void)fprintf(out, ", %s", ss_quantity_date(process->time_ns).text);
+	(void)fputc_unlocked('\n', out);
+}
+
+void ss_text_write_frozen(const struct ss_process *process, bool color, FILE *out)
+{
+	if (!process->frozen)
+		return;
+	ss_style_write(SS_STYLE_WARN, color, out);
+	(void)fputs_unlocked("frozen by the cgroup ", out);
+	ss_escape_write(process->frozen, NULL, out);
+	(void)fputs_unlocked(": no thread runs until it is thawed\n", out);
+	ss_style_write(SS_STYLE_NONE, color, out);
+}
+
+void ss_text_write_problem(const char *problem, bool color, FILE *out)
+{
+	if (!problem)
+		return;
+	ss_style_write(SS_STYLE_WARN, color, out);
+	ss_escape_write(problem, NULL, out);
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_NONE, color, out);
+}
+
+void ss_text_write_advice(const struct ss_format_options *options, FILE *out)
+{
+	if (!options->advice)
+		return;
+	(void)fputc_unlocked('\n', out);
+	ss_style_write(SS_STYLE_FAINT, options->color, out);
+	ss_escape_write(options->advice, NULL, out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	(void)fputc_unlocked('\n', out);
+}
+
+void ss_text_write_thread(pid_t tid, const char *name,
+			  const struct ss_format_options *options, FILE *out)
+{
+	ss_style_write(SS_STYLE_STRONG, options->color, out);
+	(void)fprintf(out, "%d (", tid);
+	ss_escape_write(name, NULL, out);
+	(void)fputc_unlocked(')', out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+}
+
+/* One snapshot ---------------------------------------------------------------- */
 
 /* "paused 0.85 ms (all threads, running ones at most 0.055 ms)" */
 static void write_pause(const struct ss_process *process, size_t count, FILE *out)
@@ -111,129 +175,330 @@ static void write_unseen(unsigned count, bool color, FILE *out)
 		       count == 1 ? "s" : "");
 }
 
-/* Where the threads of a group wait, in the language of the program: "  waits in Queue.get at
-   worker.py:41". */
-static void write_place(const struct ss_snapshot *snapshot, const struct ss_group *group,
-			const struct ss_format_options *options, FILE *out)
+/* A series -------------------------------------------------------------------- */
+
+static void write_pauses(const struct ss_snapshots *snapshots, FILE *out)
 {
-	const struct ss_task *thread = *group->members;
-	size_t program = 0;
-	size_t called = ss_text_find_wait(snapshot, thread, &program);
+	uint64_t longest_ns = 0;
+	uint64_t sum_ns = 0;
+	size_t atomic = 0;
 
-	if (called >= thread->frame_count || options->raw)
-		return;
-	const struct ss_frame *caller = ss_snapshot_frame(snapshot, thread, program);
-	(void)fputs_unlocked(group->count == 1 ? "  waits in " : "  wait in ", out);
-	ss_escape_write(ss_snapshot_frame(snapshot, thread, called)->symbol, NULL, out);
-	ss_text_write_source(caller->file, caller->line, options->verbose, out);
-	(void)fputc_unlocked('\n', out);
-}
-
-static struct ss_error *write_group(const struct ss_snapshot *snapshot,
-				    const struct ss_group *group,
-				    const struct ss_grouping *goroutines,
-				    const struct ss_format_options *options, FILE *out)
-{
-	(void)fputc_unlocked('\n', out);
-	ss_text_write_threads(snapshot, group, options, out);
-	struct ss_error *error =
-		ss_text_write_waits(group->members, group->count, "  ", options, out);
-
-	write_place(snapshot, group, options, out);
-	ss_text_write_thread_goroutine(goroutines, snapshot, group, options, out);
-	if (group->like_previous)
-		(void)fputs_unlocked("  the same native frames; functions of the "
-				     "interpreted program are not known\n",
-				     out);
-	else
-		ss_text_write_frames(snapshot, *group->members, options, out);
-	return error;
-}
-
-/* Whether a group of idle threads is only counted. The first group is shown in any case:
-   usually that of the main thread. */
-static bool is_foldable(const struct ss_grouping *grouping, size_t index)
-{
-	return index > 0 && grouping->groups[index].class == SS_GROUP_IDLE;
-}
-
-/* A single thread is not worth the remark that it is left out. */
-static bool folds(const struct ss_grouping *grouping,
-		  const struct ss_format_options *options)
-{
-	size_t threads = 0;
-
-	for (size_t i = 0; i < grouping->count; i++)
-		threads += is_foldable(grouping, i) ? grouping->groups[i].count : 0;
-	return threads > 1 && !options->all && !options->verbose && !options->no_group;
-}
-
-/* "38 idle threads in 6 groups; -a shows them" */
-static void write_folded(const struct ss_grouping *grouping, bool color, FILE *out)
-{
-	size_t groups = 0;
-	size_t threads = 0;
-	size_t incomplete = 0;
-
-	for (size_t i = 0; i < grouping->count; i++) {
-		const struct ss_group *group = &grouping->groups[i];
-		if (!is_foldable(grouping, i))
-			continue;
-		groups += !group->like_previous;
-		threads += group->count;
-		if ((*group->members)->end != SS_END_ROOT)
-			incomplete += group->count;
+	for (size_t i = 0; i < snapshots->count; i++) {
+		const struct ss_process *process =
+			ss_snapshot_process(snapshots->items[i]);
+		uint64_t ns = process->threads_stopped ? process->stopped_ns : 0;
+		longest_ns = SS_MAX(longest_ns, ns);
+		sum_ns += ns;
+		atomic += process->consistent;
 	}
+	if (sum_ns)
+		(void)fprintf(out, "paused at most %s, %s in all",
+			      ss_quantity_time(longest_ns).text,
+			      ss_quantity_time(sum_ns).text);
+	else
+		(void)fputs_unlocked("nothing was paused", out);
+	(void)fputs_unlocked(", ", out);
+	if (atomic < snapshots->count)
+		(void)fprintf(out, "%s of them ", ss_quantity_count(atomic).text);
+	(void)fputs_unlocked("atomic\n", out);
+}
+
+/* "10 snapshots in 9.00 s, 5 threads; paused at most 0.12 ms, 0.80 ms in all, atomic" */
+static void write_series_captures(const struct ss_snapshots *snapshots,
+				  const struct ss_merged *merged, FILE *out)
+{
+	const struct ss_snapshot *last = snapshots->items[snapshots->count - 1];
+	uint64_t begin_ns = ss_snapshot_process(snapshots->items[0])->time_ns;
+	uint64_t end_ns = ss_snapshot_process(last)->time_ns;
+
+	(void)fputs_unlocked(ss_quantity_things(snapshots->count, "snapshot").text, out);
+	if (end_ns > begin_ns)
+		(void)fprintf(out, " in %s", ss_quantity_time(end_ns - begin_ns).text);
+	(void)fprintf(out, ", %s; ",
+		      ss_quantity_things(merged->thread_count, "thread").text);
+	write_pauses(snapshots, out);
+}
+
+/* Several processes ----------------------------------------------------------- */
+
+enum { PROCESSES_MAX = 24 }; /* without -v */
+
+/* "11 processes, 12 threads; paused at most 0.12 ms; within 35 ms" */
+static void write_process_captures(const struct ss_snapshots *snapshots, bool color,
+				   FILE *out)
+{
+	uint64_t first_ns = UINT64_MAX;
+	uint64_t last_ns = 0;
+	uint64_t paused_ns = 0;
+	size_t threads = 0;
+
+	for (size_t i = 0; i < snapshots->count; i++) {
+		const struct ss_process *process =
+			ss_snapshot_process(snapshots->items[i]);
+		first_ns = SS_MIN(first_ns, process->time_ns);
+		last_ns = SS_MAX(last_ns, process->time_ns);
+		if (process->threads_stopped)
+			paused_ns = SS_MAX(paused_ns, process->stopped_ns);
+		threads += ss_snapshot_task_count(snapshots->items[i], SS_TASK_THREAD);
+	}
+	ss_style_print(SS_STYLE_STRONG, color, out, "%s processes",
+		       ss_quantity_count(snapshots->count).text);
+	(void)fprintf(out, ", %s, %s, one after the other within %s",
+		      ss_quantity_things(threads, "thread").text,
+		      ss_quantity_date(first_ns).text,
+		      ss_quantity_time(last_ns - first_ns).text);
+	if (paused_ns)
+		(void)fprintf(out, "; each paused at most %s\n",
+			      ss_quantity_time(paused_ns).text);
+	else
+		(void)fputs_unlocked("; nothing was paused\n", out);
+}
+
+/* "  4711 postgres: checkpointer" */
+static void write_process(const struct ss_snapshots *snapshots, size_t index, bool color,
+			  FILE *out)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshots->items[index]);
+	const char *command = snapshots->command_lines ? snapshots->command_lines[index] :
+							 NULL;
+
+	(void)fprintf(out, "%7d ", process->pid);
+	ss_escape_write(command && *command ? command : process->name, NULL, out);
 	(void)fputc_unlocked('\n', out);
-	ss_style_print(SS_STYLE_STRONG, color, out, "%s",
-		       ss_quantity_things(threads, "idle thread").text);
-	(void)fprintf(out, " in %s",
-		      ss_quantity_things(SS_MAX(groups, (size_t)1), "group").text);
-	if (incomplete)
-		(void)fprintf(out, ", %s with %s", ss_quantity_count(incomplete).text,
-			      incomplete == 1 ? "an incomplete stack" :
-						"incomplete stacks");
-	(void)fputs_unlocked("; -a shows them\n", out);
+	ss_text_write_frozen(process, color, out);
+}
+
+static void write_processes(const struct ss_snapshots *snapshots,
+			    const struct ss_format_options *options, FILE *out)
+{
+	size_t shown = options->verbose ? snapshots->count :
+					  SS_MIN(snapshots->count, (size_t)PROCESSES_MAX);
+
+	for (size_t i = 0; i < shown; i++)
+		write_process(snapshots, i, options->color, out);
+	if (shown < snapshots->count)
+		(void)fprintf(out, "    ... and %s more (-v lists them)\n",
+			      ss_quantity_count(snapshots->count - shown).text);
+}
+
+/* Whether a cycle through several processes was found in one of the snapshots before, too. */
+static bool is_known(const struct ss_snapshots *snapshots, size_t index,
+		     const struct ss_cycle *cycle)
+{
+	pid_t tid = cycle->members[0].thread->tid;
+
+	for (size_t i = 0; i < index; i++) {
+		for (size_t j = 0; j < ss_snapshot_cycle_count(snapshots->items[i]);
+		     j++) {
+			const struct ss_cycle *other =
+				ss_snapshot_cycle(snapshots->items[i], j);
+			for (size_t k = 0; k < other->count; k++) {
+				if (other->members[k].thread->tid == tid &&
+				    other->count == cycle->count)
+					return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* Whether all cycles of a snapshot are known, and there is nothing else about locks in it. */
+static bool is_repeated(const struct ss_snapshots *snapshots, size_t index)
+{
+	const struct ss_snapshot *snapshot = snapshots->items[index];
+
+	if (ss_snapshot_deadlock_count(snapshot) || ss_snapshot_blocker_count(snapshot) ||
+	    ss_snapshot_application_lock_count(snapshot))
+		return false;
+	for (size_t i = 0; i < ss_snapshot_cycle_count(snapshot); i++) {
+		if (!is_known(snapshots, index, ss_snapshot_cycle(snapshot, i)))
+			return false;
+	}
+	return true;
+}
+
+/* What is wrong in each process, "" for nothing. */
+struct findings {
+	char **texts; /* owned */
+	size_t count;
+};
+
+static void findings_deinit(struct findings *findings)
+{
+	for (size_t i = 0; findings->texts && i < findings->count; i++)
+		free(findings->texts[i]);
+	free(findings->texts);
+}
+
+static char *new_finding(const struct ss_snapshots *snapshots, size_t index,
+			 const struct ss_format_options *options)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	if (!is_repeated(snapshots, index))
+		ss_text_write_deadlocks(snapshots->items[index], true, options, out);
+	ss_text_write_task_cycles(snapshots->items[index], options, out);
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* "in postgres, pids 4711, 4712:" and what they have in common. */
+static void write_finding(const struct ss_snapshots *snapshots,
+			  const struct findings *findings, size_t index, FILE *out)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshots->items[index]);
+	const char *text = findings->texts[index];
+	size_t same = 0;
+
+	for (size_t i = 0; i < findings->count; i++)
+		same += strcmp(findings->texts[i], text) == 0;
+	(void)fputs_unlocked("\nin ", out);
+	ss_escape_write(process->name, NULL, out);
+	(void)fprintf(out, ", pid%s %d", same > 1 ? "s" : "", process->pid);
+	for (size_t i = index + 1; i < findings->count; i++) {
+		if (strcmp(findings->texts[i], text) == 0)
+			(void)fprintf(out, ", %d",
+				      ss_snapshot_process(snapshots->items[i])->pid);
+	}
+	(void)fputc_unlocked(':', out);
+	if (*text != '\n')
+		(void)fputc_unlocked('\n', out);
+	(void)fputs_unlocked(text, out);
+}
+
+static bool was_written(const struct findings *findings, size_t index)
+{
+	for (size_t i = 0; i < index; i++) {
+		if (strcmp(findings->texts[i], findings->texts[index]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static struct ss_error *write_findings(const struct ss_snapshots *snapshots,
+				       const struct ss_format_options *options, FILE *out)
+{
+	__attribute__((cleanup(findings_deinit))) struct findings findings = {
+		.texts = calloc(snapshots->count, sizeof(char *)),
+	};
+
+	for (size_t i = 0; findings.texts && i < snapshots->count; i++) {
+		findings.texts[i] = new_finding(snapshots, i, options);
+		if (!findings.texts[i])
+			return ss_error_no_memory();
+		findings.count++;
+	}
+	if (!findings.texts)
+		return ss_error_no_memory();
+	for (size_t i = 0; i < findings.count; i++) {
+		if (*findings.texts[i] && !was_written(&findings, i))
+			write_finding(snapshots, &findings, i, out);
+	}
+	return NULL;
+}
+
+/* "1,204 goroutines; --goroutines=all shows them, and each process separately" */
+static void write_count(size_t count, const char *thing, const char *option, FILE *out)
+{
+	if (count == 0)
+		return;
+	(void)fprintf(out, "\n%s; --%s=all shows %s, and each process separately\n",
+		      ss_quantity_things(count, thing).text, option,
+		      count == 1 ? "it" : "them");
+}
+
+/* Processes share stacks of threads, but not these. */
+static void write_left_out(const struct ss_snapshots *snapshots, FILE *out)
+{
+	size_t goroutines = 0;
+	size_t tasks = 0;
+
+	for (size_t i = 0; i < snapshots->count; i++) {
+		goroutines +=
+			ss_snapshot_task_count(snapshots->items[i], SS_TASK_GOROUTINE);
+		tasks += ss_snapshot_task_count(snapshots->items[i], SS_TASK_ASYNCIO);
+	}
+	write_count(goroutines, "goroutine", "goroutines", out);
+	write_count(tasks, "asyncio task", "tasks", out);
+}
+
+static struct ss_error *write_heading(const struct ss_snapshots *snapshots,
+				      const struct ss_merged *threads,
+				      const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_snapshot *last = snapshots->items[snapshots->count - 1];
+	const struct ss_process *process = ss_snapshot_process(last);
+	const bool one = snapshots->kind == SS_SNAPSHOTS_ONE;
+
+	if (snapshots->kind == SS_SNAPSHOTS_PROCESSES) {
+		write_process_captures(snapshots, options->color, out);
+		write_processes(snapshots, options, out);
+		ss_text_write_problem(options->problem, options->color, out);
+		return write_findings(snapshots, options, out);
+	}
+	ss_text_write_process(ss_snapshot_process(*snapshots->items), options->color,
+			      out);
+	if (one)
+		write_capture(last, out);
+	else
+		write_series_captures(snapshots, threads, out);
+	if (one && options->verbose)
+		ss_crash_write_registers(last, out);
+	ss_text_write_frozen(process, options->color, out);
+	if (one)
+		write_unseen(process->threads_unseen, options->color, out);
+	ss_text_write_problem(options->problem, options->color, out);
+	ss_text_write_deadlocks(last, true, options, out);
+	ss_text_write_task_cycles(last, options, out);
+	return NULL;
+}
+
+static struct ss_error *write_snapshots(const struct ss_snapshots *snapshots,
+					const struct ss_format_options *options,
+					FILE *out)
+{
+	const bool merge = snapshots->kind != SS_SNAPSHOTS_ONE || !options->no_group;
+	const bool processes = snapshots->kind == SS_SNAPSHOTS_PROCESSES;
+	_cleanup_(ss_merged_cleanup) struct ss_merged *threads =
+		ss_merged_new(snapshots, SS_TASK_THREAD, merge);
+	_cleanup_(ss_merged_cleanup) struct ss_merged *goroutines =
+		processes ? NULL : ss_merged_new(snapshots, SS_TASK_GOROUTINE, merge);
+	_cleanup_(ss_merged_cleanup) struct ss_merged *tasks =
+		processes ? NULL : ss_merged_new(snapshots, SS_TASK_ASYNCIO, merge);
+
+	if (!threads || (!processes && (!goroutines || !tasks)))
+		return ss_error_no_memory();
+	struct ss_error *error = write_heading(snapshots, threads, options, out);
+	if (!error)
+		error = ss_text_write_groups(
+			snapshots, threads,
+			snapshots->kind == SS_SNAPSHOTS_ONE ? goroutines : NULL, false,
+			options, out);
+	if (processes)
+		write_left_out(snapshots, out);
+	if (!error && goroutines)
+		error = ss_text_write_groups(snapshots, goroutines, NULL, false, options,
+					     out);
+	if (!error && tasks)
+		error = ss_text_write_groups(snapshots, tasks, NULL, false, options, out);
+	ss_text_write_advice(options, out);
+	return error;
 }
 
 static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 				       const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_process *process = ss_snapshot_process(snapshot);
-	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-		ss_grouping_new(snapshot, SS_TASK_THREAD, !options->no_group);
-	_cleanup_(ss_grouping_cleanup) struct ss_grouping *goroutines =
-		ss_grouping_new(snapshot, SS_TASK_GOROUTINE, !options->no_group);
-	_cleanup_(ss_grouping_cleanup) struct ss_grouping *tasks =
-		ss_grouping_new(snapshot, SS_TASK_ASYNCIO, !options->no_group);
-	struct ss_error *error = grouping && goroutines && tasks ? NULL :
-								   ss_error_no_memory();
+	const struct ss_snapshots one = { .items = &snapshot,
+					  .count = 1,
+					  .kind = SS_SNAPSHOTS_ONE };
 
-	if (error)
-		return error;
-	ss_text_write_process(process, options->color, out);
-	write_capture(snapshot, out);
-	if (options->verbose)
-		ss_crash_write_registers(snapshot, out);
-	ss_text_write_frozen(process, options->color, out);
-	write_unseen(process->threads_unseen, options->color, out);
-	ss_text_write_problem(options->problem, options->color, out);
-	ss_text_write_deadlocks(snapshot, true, options, out);
-	ss_text_write_task_cycles(snapshot, options, out);
-	bool folding = folds(grouping, options);
-	for (size_t i = 0; i < grouping->count && !error; i++) {
-		if (!folding || !is_foldable(grouping, i))
-			error = write_group(snapshot, &grouping->groups[i], goroutines,
-					    options, out);
-	}
-	if (folding)
-		write_folded(grouping, options->color, out);
-	if (error)
-		return error;
-	ss_text_write_tasks(snapshot, goroutines, options, out);
-	ss_text_write_tasks(snapshot, tasks, options, out);
-	ss_text_write_advice(options, out);
-	return NULL;
+	return write_snapshots(&one, options, out);
 }
 
 const struct ss_format ss_format_text = {
@@ -245,8 +510,8 @@ const struct ss_format ss_format_text = {
 	.write_hang = ss_text_write_hang,
 	.write_profile = ss_text_write_profile,
 	.write_profile_diff = ss_text_write_profile_diff,
-	.write_series = ss_text_write_series,
+	.write_series = write_snapshots,
 	.write_diff = ss_text_write_diff,
-	.write_processes = ss_text_write_processes,
+	.write_processes = write_snapshots,
 	.write_heap = ss_text_write_heap,
 };

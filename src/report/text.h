@@ -13,28 +13,16 @@
 ss_format_write_hang ss_text_write_hang;
 ss_format_write_profile ss_text_write_profile;
 ss_format_write_profile ss_text_write_profile_diff;
-ss_format_write_series ss_text_write_series;
 ss_format_write_diff ss_text_write_diff;
-ss_format_write_processes ss_text_write_processes;
 ss_format_write_heap ss_text_write_heap;
 
 /* Writes the first line: name, pid, program and time. */
 void ss_text_write_process(const struct ss_process *process, bool color, FILE *out);
 
-/* Writes a line such as
-   12 threads, sleeping, paused 0.31 ms: worker-* 4711-4722 */
-void ss_text_write_threads(const struct ss_snapshot *snapshot,
-			   const struct ss_group *group,
-			   const struct ss_format_options *options, FILE *out);
-
 /* Writes ": worker-* 4711-4722" and the end of the line; of goroutines their ids. Without memory they
    are not sorted. */
 void ss_text_write_list(const struct ss_task *const *tasks, size_t count,
 			const struct ss_format_options *options, FILE *out);
-
-/* Writes ", sleeping", or ", 3 running, 9 sleeping"; with unit "time" ", 3 times running". counts:
-   by state, of all. */
-void ss_text_write_states(const size_t *counts, size_t all, const char *unit, FILE *out);
 
 /* Writes "4711 (worker)". */
 void ss_text_write_thread(pid_t tid, const char *name,
@@ -51,28 +39,18 @@ struct ss_error *ss_text_write_waits_of(const struct ss_wait *const *waits, size
 					const struct ss_format_options *options,
 					FILE *out);
 
-/* Writes which goroutines the threads of a group run. */
-void ss_text_write_thread_goroutine(const struct ss_grouping *goroutines,
-				    const struct ss_snapshot *snapshot,
-				    const struct ss_group *group,
-				    const struct ss_format_options *options, FILE *out);
-
-/* Writes the tasks of a runtime that have stacks of their own, or why there are none. */
-void ss_text_write_tasks(const struct ss_snapshot *snapshot,
-			 const struct ss_grouping *grouping,
-			 const struct ss_format_options *options, FILE *out);
-
-/* The same for several snapshots of a process: in how many of them they were, or with changes
-   what became of those of the first one. */
-struct ss_error *ss_text_write_merged_tasks(const struct ss_snapshots *snapshots,
-					    enum ss_task_kind kind, bool changes,
-					    const struct ss_format_options *options,
-					    FILE *out);
+/* Writes the tasks of a kind that are merged from these snapshots: of a runtime those that have
+   stacks of their own, or why there are none. With changes what became of those of the first one.
+   goroutines: those that threads run; or NULL. */
+struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
+				      const struct ss_merged *merged,
+				      const struct ss_merged *goroutines, bool changes,
+				      const struct ss_format_options *options, FILE *out);
 
 /* Writes the tasks that made no progress, if there are any. */
-void ss_text_write_blocked_tasks(const struct ss_snapshot *snapshot,
-				 const struct ss_grouping *grouping,
-				 const struct ss_format_options *options, FILE *out);
+struct ss_error *ss_text_write_blocked_tasks(const struct ss_snapshot *snapshot,
+					     const struct ss_format_options *options,
+					     FILE *out);
 
 /* Writes which tasks of asyncio are unchanged, moved, new or gone in the second of two snapshots. */
 struct ss_error *ss_text_write_task_diff(const struct ss_diff_input *input,
@@ -93,12 +71,8 @@ void ss_text_write_problem(const char *problem, bool color, FILE *out);
 /* Writes which cgroup froze the process, if any. */
 void ss_text_write_frozen(const struct ss_process *process, bool color, FILE *out);
 
-/* Writes the locks of applications that threads wait for, and who probably holds them. */
-void ss_text_write_application_locks(const struct ss_snapshot *snapshot,
-				     const struct ss_format_options *options, FILE *out);
-
-/* Writes deadlocks, and threads that others wait for. lasting: the cycles are none that
-   pass, as far as is known. */
+/* Writes deadlocks, threads that others wait for, and the locks of applications that threads wait
+   for. lasting: the cycles are none that pass, as far as is known. */
 void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 			     const struct ss_format_options *options, FILE *out);
 
@@ -139,14 +113,6 @@ struct ss_bundles *
 ss_text_bundle_changes(const struct ss_text_changes *changes,
 		       unsigned (*find_part)(const struct ss_task_change *),
 		       unsigned part, size_t *ret_found);
-
-/* Writes "in all snapshots", or "in 8 of 10 snapshots". */
-void ss_text_write_snapshots(size_t snapshots, size_t of, FILE *out);
-
-/* Writes "in all snapshots, 20 to 24: ", or "in 8 of 10 snapshots, at most 24: "; the numbers only
-   if they differ. */
-void ss_text_write_presence(const struct ss_presence *presence, size_t snapshots,
-			    FILE *out);
 
 /* Writes a symbol, truncated unless verbose. symbol is freed; NULL: "?". */
 void ss_text_write_symbol(char *symbol, bool verbose, FILE *out);

@@ -1,6 +1,5 @@
 /*
- * What became of tasks from one snapshot to another: where they were and are, and in how many
- * snapshots.
+ * What became of tasks from one snapshot to another: where they were and are.
  */
 #include <stdlib.h>
 
@@ -126,37 +125,4 @@ ss_text_bundle_changes(const struct ss_text_changes *changes,
 	}
 	*ret_found = count;
 	return ss_bundles_new(items, keys, count);
-}
-
-/* "in all snapshots", "in 8 of 10 snapshots" */
-void ss_text_write_snapshots(size_t snapshots, size_t of, FILE *out)
-{
-	(void)fputs_unlocked("in ", out);
-	if (snapshots == of)
-		(void)fputs_unlocked("all", out);
-	else
-		(void)fprintf(out, "%s of %s", ss_quantity_count(snapshots).text,
-			      ss_quantity_count(of).text);
-	(void)fputs_unlocked(" snapshots", out);
-}
-
-/* ", 20 to 24", how many there were in a snapshot; nothing if always as many */
-static void write_range(size_t least, size_t most, FILE *out)
-{
-	if (most <= SS_MAX(least, (size_t)1))
-		return;
-	(void)fputs_unlocked(", ", out);
-	if (least)
-		(void)fprintf(out, "%s to ", ss_quantity_count(least).text);
-	else
-		(void)fputs_unlocked("at most ", out);
-	(void)fputs_unlocked(ss_quantity_count(most).text, out);
-}
-
-void ss_text_write_presence(const struct ss_presence *presence, size_t snapshots,
-			    FILE *out)
-{
-	ss_text_write_snapshots(presence->snapshots, snapshots, out);
-	write_range(presence->least, presence->most, out);
-	(void)fputs_unlocked(": ", out);
 }

@@ -7,6 +7,7 @@
 
 #include "report/diff.h"
 #include "report/escape.h"
+#include "report/merged.h"
 #include "report/names.h"
 #include "report/quantity.h"
 #include "report/style.h"
@@ -267,9 +268,11 @@ struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
 	const struct ss_snapshots both = { .items = sides,
 					   .count = SS_ARRAY_SIZE(sides) };
 
+	_cleanup_(ss_merged_cleanup) struct ss_merged *goroutines =
+		ss_merged_new(&both, SS_TASK_GOROUTINE, true);
 	struct ss_error *error = NULL;
 
-	if (!diff || !before || !after)
+	if (!diff || !before || !after || !goroutines)
 		return ss_error_no_memory();
 	write_side(&report, "before", &input->before);
 	write_side(&report, "after", &input->after);
@@ -280,8 +283,7 @@ struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
 	for (enum part part = 0; part < PART_COUNT && !error; part++)
 		error = write_part(&report, part);
 	if (!error)
-		error = ss_text_write_merged_tasks(&both, SS_TASK_GOROUTINE, true,
-						   options, out);
+		error = ss_text_write_groups(&both, goroutines, NULL, true, options, out);
 	if (!error)
 		error = ss_text_write_task_diff(input, diff, options, out);
 	ss_text_write_advice(options, out);

@@ -371,12 +371,8 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 		.groups = groups,
 		.out = out,
 	};
-	struct ss_error *error = NULL;
 
-	_cleanup_(ss_grouping_cleanup) struct ss_grouping *goroutines =
-		ss_grouping_new(snapshot, SS_TASK_GOROUTINE, true);
-
-	if (!goroutines || !groups)
+	if (!groups)
 		return ss_error_no_memory();
 	write_verdict(&report);
 	write_sums(&report);
@@ -386,7 +382,7 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				ss_progress_verdict(progress) == SS_VERDICT_DEADLOCK,
 				options, out);
 	ss_text_write_task_cycles(snapshot, options, out);
-	ss_text_write_blocked_tasks(snapshot, goroutines, options, out);
+	struct ss_error *error = ss_text_write_blocked_tasks(snapshot, options, out);
 	for (enum class class = 0; class < CLASS_COUNT && !error; class ++)
 		error = write_class(&report, class);
 	if (!error)

@@ -1,6 +1,6 @@
 /*
- * Tasks of runtimes in groups that do the same in the same calls; of several snapshots, in how many of
- * them; of two, what became of them. Goroutines on a thread are listed with the thread.
+ * Tasks, threads among them, in groups that do the same in the same calls; of several snapshots, in how
+ * many of them; of two, what became of them. Goroutines on a thread are listed with the thread.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,6 +15,164 @@
 #include "report/style.h"
 #include "report/text.h"
 #include "report/text_frames.h"
+
+/*
+ * The list of the threads or goroutines of a group. Names that differ only in a trailing number are
+ * merged; consecutive ids become a range.
+ */
+
+enum { ITEMS_MAX = 12 }; /* ids and ranges of a group without -v */
+
+struct listing {
+	const struct ss_task *const *tasks; /* sorted by stem of their name, then by id */
+	size_t count;
+	size_t items; /* written so far */
+	size_t max_items;
+	FILE *out;
+};
+
+static size_t stem_size(const char *name)
+{
+	size_t size = strlen(name);
+
+	while (size > 0 && name[size - 1] >= '0' && name[size - 1] <= '9')
+		size--;
+	return size;
+}
+
+static int compare_stems(const struct ss_task *a, const struct ss_task *b)
+{
+	size_t size = stem_size(a->name);
+	size_t other = stem_size(b->name);
+	int order = memcmp(a->name, b->name, SS_MIN(size, other));
+
+	return order ? order : (size > other) - (size < other);
+}
+
+static int compare_threads(const void *a, const void *b)
+{
+	const struct ss_task *t = *(const struct ss_task *const *)a;
+	const struct ss_task *u = *(const struct ss_task *const *)b;
+	int order = compare_stems(t, u);
+
+	return order ? order : (t->id > u->id) - (t->id < u->id);
+}
+
+/* Returns the number of threads, from first on, whose names have the same stem. */
+static size_t stem_run(const struct listing *list, size_t first)
+{
+	size_t end = first + 1;
+
+	while (end < list->count &&
+	       compare_stems(list->tasks[first], list->tasks[end]) == 0)
+		end++;
+	return end - first;
+}
+
+static void write_stem(const struct listing *list, size_t first, size_t count)
+{
+	const char *name = list->tasks[first]->name;
+	bool same = true;
+
+	for (size_t i = 1; i < count; i++)
+		same &= strcmp(name, list->tasks[first + i]->name) == 0;
+	if (same) {
+		ss_escape_write(name, NULL, list->out);
+		return;
+	}
+	_cleanup_free_ char *stem = strndup(name, stem_size(name));
+	ss_escape_write(stem ? stem : name, NULL, list->out);
+	(void)fputc_unlocked('*', list->out);
+}
+
+/* The id in the thread's own pid namespace, if it is known. */
+static uint64_t inner_id(const struct ss_task *task)
+{
+	return task->inner_tid ? (uint64_t)task->inner_tid : task->id;
+}
+
+static bool follows(const struct ss_task *task, const struct ss_task *before)
+{
+	return task->id == before->id + 1 && inner_id(task) == inner_id(before) + 1;
+}
+
+/* "9-12", or "9-12[1-4]" if they have other ids in their own pid namespace. */
+static void write_range(uint64_t first, size_t length, FILE *out)
+{
+	(void)fprintf(out, "%" PRIu64, first);
+	if (length > 1)
+		(void)fprintf(out, "%c%" PRIu64, length > 2 ? '-' : ',',
+			      first + length - 1);
+}
+
+static void write_run(const struct ss_task *first, size_t length, FILE *out)
+{
+	write_range(first->id, length, out);
+	if (inner_id(first) == first->id)
+		return;
+	(void)fputc_unlocked('[', out);
+	write_range(inner_id(first), length, out);
+	(void)fputc_unlocked(']', out);
+}
+
+/* Writes ids and ranges of threads with one stem until the list is full. Returns the
+   number of threads written. */
+static size_t write_ids(struct listing *list, size_t first, size_t count)
+{
+	size_t written = 0;
+
+	while (written < count && list->items < list->max_items) {
+		const struct ss_task *const *run = &list->tasks[first + written];
+		size_t length = 1;
+		while (written + length < count && follows(run[length], run[length - 1]))
+			length++;
+		(void)fputc_unlocked(written ? ',' : ' ', list->out);
+		write_run(run[0], length, list->out);
+		written += length;
+		list->items++;
+	}
+	return written;
+}
+
+static void write_list(struct listing *list)
+{
+	size_t written = 0;
+
+	for (size_t i = 0, run; i < list->count && written == i; i += run) {
+		run = stem_run(list, i);
+		if (list->items >= list->max_items)
+			break;
+		if (*list->tasks[i]->name) {
+			(void)fputs_unlocked(i ? "; " : " ", list->out);
+			write_stem(list, i, run);
+		}
+		written += write_ids(list, i, run);
+	}
+	if (written < list->count)
+		(void)fprintf(list->out, " and %s more (-v lists them)",
+			      ss_quantity_count(list->count - written).text);
+}
+
+void ss_text_write_list(const struct ss_task *const *tasks, size_t count,
+			const struct ss_format_options *options, FILE *out)
+{
+	_cleanup_free_ const struct ss_task **sorted =
+		calloc(count, sizeof(const struct ss_task *));
+	struct listing list = { .tasks = sorted ? sorted : tasks,
+				.count = count,
+				.max_items = options->verbose ? SIZE_MAX : ITEMS_MAX,
+				.out = out };
+
+	if (sorted) {
+		memcpy(sorted, tasks, count * sizeof(const struct ss_task *));
+		qsort(sorted, count, sizeof(const struct ss_task *), compare_threads);
+	}
+	(void)fputc_unlocked(':', out);
+	write_list(&list);
+	(void)fputc_unlocked('\n', out);
+}
+
+/* Groups --------------------------------------------------------------------- */
 
 enum { NAMES_MAX = 12 }; /* of a group without -v */
 
@@ -144,6 +302,10 @@ static void write_was(const struct ss_task *was, const struct ss_task *is, FILE 
 struct text {
 	enum ss_task_kind kind;
 	bool several; /* goroutines of several runtimes of Go */
+	const struct ss_snapshots *snapshots;
+	const struct ss_merged *merged;	    /* of these; or NULL */
+	const struct ss_merged *goroutines; /* on its threads; or NULL */
+	bool changes; /* what became of the groups of the first snapshot */
 	const struct ss_format_options *options;
 	FILE *out;
 };
@@ -153,26 +315,80 @@ static size_t groups_to_show(const struct text *text)
 	return text->options->verbose ? SIZE_MAX : text->options->groups[text->kind];
 }
 
-/* After what precedes it in its line. was: the first member in another snapshot; or NULL. */
-static void write_members(const struct text *text, const struct ss_snapshot *snapshot,
-			  const struct ss_group *group, const struct ss_task *was)
+/* "main thread and 3 more threads", "12 goroutines" */
+static void write_number(const struct text *text, const struct ss_group *group)
 {
-	const struct ss_task *first = *group->members;
+	const char *noun = ss_task_noun(text->kind);
+	const size_t others = group->count - (group->has_main ? 1 : 0);
 	FILE *out = text->out;
 
-	(void)fputs_unlocked(
-		ss_quantity_things(group->count, ss_task_noun(text->kind)).text, out);
-	ss_style_write(SS_STYLE_NONE, text->options->color, out);
-	write_runtime(first, text->several, out);
-	(void)fputs_unlocked(", ", out);
-	write_state(snapshot, group, text->options, out);
-	write_since(group, out);
+	if (group->has_main)
+		(void)fprintf(out, "main %s%s", noun, others ? " and " : "");
+	if (group->has_main && others)
+		(void)fprintf(out, "%s more %s%s", ss_quantity_count(others).text, noun,
+			      others == 1 ? "" : "s");
+	else if (others)
+		(void)fputs_unlocked(ss_quantity_things(others, noun).text, out);
+}
+
+/* ", sleeping", or ", 3 running, 9 sleeping"; in a series ", 3 times running" */
+static void write_states(const struct text *text, const struct ss_merged_group *item)
+{
+	const bool times = text->snapshots->kind == SS_SNAPSHOTS_SERIES;
+
+	for (size_t state = 0; state < SS_STATE_COUNTS; state++) {
+		const size_t count = item->states[state];
+		if (count == 0)
+			continue;
+		(void)fputs_unlocked(", ", text->out);
+		if (count < item->times)
+			(void)fprintf(text->out, "%s ",
+				      times ? ss_quantity_things(count, "time").text :
+					      ss_quantity_count(count).text);
+		(void)fputs_unlocked(ss_state_name((char)state), text->out);
+	}
+}
+
+static void write_pause(const struct text *text, const struct ss_group *group)
+{
+	FILE *out = text->out;
+	uint64_t longest = 0;
+	size_t torn = 0;
+
+	if (text->snapshots->kind != SS_SNAPSHOTS_ONE ||
+	    ss_snapshot_process(*text->snapshots->items)->mode == SS_MODE_CORE)
+		return;
+	for (size_t i = 0; i < group->count; i++) {
+		const struct ss_task *thread = group->members[i];
+		longest = SS_MAX(longest, thread->stopped_ns);
+		torn += thread->consistent || thread->frame_count == 0 ? 0 : 1;
+	}
+	(void)fputs_unlocked(longest ? ", paused " : ", not paused", out);
+	if (longest)
+		(void)fputs_unlocked(ss_quantity_time(longest).text, out);
+	if (torn)
+		(void)fprintf(out, ", %zu changed while being read", torn);
+}
+
+/* What the tasks of a group do. was: the first member in another snapshot; or NULL. */
+static void write_activity(const struct text *text, const struct ss_snapshot *snapshot,
+			   const struct ss_group *group, const struct ss_task *was)
+{
+	write_runtime(*group->members, text->several, text->out);
+	(void)fputs_unlocked(", ", text->out);
+	write_state(snapshot, group, text->options, text->out);
+	write_since(group, text->out);
 	if (was)
-		write_was(was, first, out);
+		write_was(was, *group->members, text->out);
+}
+
+static void write_members(const struct text *text, const struct ss_group *group)
+{
 	if (text->kind == SS_TASK_ASYNCIO)
-		write_names(group, text->options->verbose, out);
+		write_names(group, text->options->verbose, text->out);
 	else
-		ss_text_write_list(group->members, group->count, text->options, out);
+		ss_text_write_list(group->members, group->count, text->options,
+				   text->out);
 }
 
 static void begin_group(const struct text *text)
@@ -181,36 +397,23 @@ static void begin_group(const struct text *text)
 	ss_style_write(SS_STYLE_STRONG, text->options->color, text->out);
 }
 
-static void write_stack(const struct text *text, const struct ss_snapshot *snapshot,
-			const struct ss_group *group)
+/* The goroutines that threads run. */
+static void write_goroutines(const struct text *text, const struct ss_snapshot *snapshot,
+			     const struct ss_group *group)
 {
-	const struct ss_task *first = *group->members;
+	const struct ss_merged *merged = text->goroutines;
+	const struct ss_format_options *options = text->options;
+	FILE *out = text->out;
 
-	if (first->frame_count > 0 || text->kind == SS_TASK_ASYNCIO)
-		ss_text_write_frames(snapshot, first, text->options, text->out);
-}
-
-static void write_group(const struct text *text, const struct ss_snapshot *snapshot,
-			const struct ss_group *group)
-{
-	begin_group(text);
-	write_members(text, snapshot, group, NULL);
-	write_stack(text, snapshot, group);
-}
-
-void ss_text_write_thread_goroutine(const struct ss_grouping *goroutines,
-				    const struct ss_snapshot *snapshot,
-				    const struct ss_group *group,
-				    const struct ss_format_options *options, FILE *out)
-{
-	for (size_t i = 0; i < group->count; i++) {
+	for (size_t i = 0; i < group->count && merged && merged->read; i++) {
 		pid_t tid = group->members[i]->tid;
-		const struct ss_task *goroutine = ss_grouping_find(goroutines, tid);
+		const struct ss_task *goroutine =
+			ss_grouping_find(*merged->groupings, tid);
 		if (!goroutine)
 			continue;
 		const struct ss_group only = { .members = &goroutine, .count = 1 };
 		(void)fprintf(out, "  goroutine %" PRIu64, goroutine->id);
-		write_runtime(goroutine, goroutines->several, out);
+		write_runtime(goroutine, merged->several, out);
 		if (group->count > 1)
 			(void)fprintf(out, " on thread %d", tid);
 		(void)fputs_unlocked(", ", out);
@@ -220,16 +423,178 @@ void ss_text_write_thread_goroutine(const struct ss_grouping *goroutines,
 	}
 }
 
+/* Where threads wait, in the language of the program: "  waits in Queue.get at worker.py:41". */
+static void write_place(const struct text *text, const struct ss_snapshot *snapshot,
+			const struct ss_group *group)
+{
+	const struct ss_task *thread = *group->members;
+	size_t program = 0;
+	size_t called = ss_text_find_wait(snapshot, thread, &program);
+
+	if (called >= thread->frame_count || text->options->raw)
+		return;
+	const struct ss_frame *caller = ss_snapshot_frame(snapshot, thread, program);
+	(void)fputs_unlocked(group->count == 1 ? "  waits in " : "  wait in ", text->out);
+	ss_escape_write(ss_snapshot_frame(snapshot, thread, called)->symbol, NULL,
+			text->out);
+	ss_text_write_source(caller->file, caller->line, text->options->verbose,
+			     text->out);
+	(void)fputc_unlocked('\n', text->out);
+}
+
+static void write_stack(const struct text *text, const struct ss_snapshot *snapshot,
+			const struct ss_group *group)
+{
+	const struct ss_task *first = *group->members;
+
+	if (group->like_previous)
+		(void)fputs_unlocked("  the same native frames; functions of the "
+				     "interpreted program are not known\n",
+				     text->out);
+	else if (first->frame_count > 0 || text->kind != SS_TASK_GOROUTINE)
+		ss_text_write_frames(snapshot, first, text->options, text->out);
+}
+
+/* "grown from 20, of which 18 remain: ", "as many as before, of which 3 remain: " */
+static void write_change(const struct ss_merged_group *group, FILE *out)
+{
+	const size_t before = group->presence.before;
+	const size_t after = group->presence.after;
+	bool as_many = before && before == after && group->same < before;
+
+	(void)fputs_unlocked(as_many ? "as many as before" : ss_merged_change(group),
+			     out);
+	if (before && after) {
+		if (before != after)
+			(void)fprintf(out, " from %s", ss_quantity_count(before).text);
+		if (group->same < before)
+			(void)fprintf(out, ", of which %s%s",
+				      ss_quantity_count(group->same).text,
+				      group->same == 1 ? " remains" : " remain");
+	}
+	(void)fputs_unlocked(": ", out);
+}
+
+/* "in all snapshots, 20 to 24: ", or "in 8 of 10 snapshots, at most 24: "; the numbers only if they
+   differ. Of threads "in 8 of 10 snapshots, 12 times: ". */
+static void write_presence(const struct text *text, const struct ss_merged_group *item)
+{
+	const struct ss_presence *presence = &item->presence;
+	FILE *out = text->out;
+
+	(void)fputs_unlocked("in ", out);
+	if (presence->snapshots == text->merged->read)
+		(void)fputs_unlocked("all", out);
+	else
+		(void)fprintf(out, "%s of %s",
+			      ss_quantity_count(presence->snapshots).text,
+			      ss_quantity_count(text->merged->read).text);
+	(void)fputs_unlocked(" snapshots", out);
+	if (text->kind == SS_TASK_THREAD) {
+		if (item->times != presence->snapshots)
+			(void)fprintf(out, ", %s",
+				      ss_quantity_things(item->times, "time").text);
+	} else if (presence->most > SS_MAX(presence->least, (size_t)1)) {
+		(void)fprintf(out, presence->least ? ", %s to " : ", at most ",
+			      ss_quantity_count(presence->least).text);
+		(void)fputs_unlocked(ss_quantity_count(presence->most).text, out);
+	}
+	(void)fputs_unlocked(": ", out);
+}
+
+/* The threads of a group of several snapshots, to be freed; NULL without memory. */
+static const struct ss_task **list_members(const struct ss_merged_group *item)
+{
+	const struct ss_task **tasks =
+		calloc(item->members.count + 1, sizeof(const struct ss_task *));
+
+	for (size_t i = 0; tasks && i < item->members.count; i++)
+		tasks[i] = item->members.items[i].task;
+	return tasks;
+}
+
+/* "main thread and 3 more threads, sleeping, paused 0.31 ms: worker-* 4711-4714"
+   "in 8 of 10 snapshots, 12 times: 2 threads, running: worker-* 11,12"
+   "9 threads in 8 of 11 processes, sleeping: postgres 4711-4719"
+   "in all snapshots, 20 to 24: 24 goroutines, chan receive: 1-24" */
+static void write_header(const struct text *text, const struct ss_merged_group *item,
+			 const struct ss_snapshot *snapshot, const struct ss_group *group)
+{
+	const enum ss_snapshots_kind kind = text->snapshots->kind;
+
+	begin_group(text);
+	if (text->changes)
+		write_change(item, text->out);
+	else if (kind == SS_SNAPSHOTS_SERIES)
+		write_presence(text, item);
+	write_number(text, group);
+	if (kind == SS_SNAPSHOTS_PROCESSES)
+		(void)fprintf(text->out, " in %s of %s processes",
+			      ss_quantity_count(item->presence.snapshots).text,
+			      ss_quantity_count(text->snapshots->count).text);
+	ss_style_write(SS_STYLE_NONE, text->options->color, text->out);
+	if (text->kind == SS_TASK_THREAD) {
+		write_states(text, item);
+		write_pause(text, group);
+	} else {
+		write_activity(text, snapshot, group, NULL);
+	}
+	write_members(text, group);
+}
+
+static struct ss_error *write_group(const struct text *text,
+				    const struct ss_merged_group *item)
+{
+	const enum ss_snapshots_kind kind = text->snapshots->kind;
+	const struct ss_snapshot *snapshot = text->snapshots->items[item->presence.last];
+	/* Of the last snapshot that has some. */
+	struct ss_group last = { .members = item->tasks.items,
+				 .count = item->tasks.count };
+	struct ss_group listed = last;
+	_cleanup_free_ const struct ss_task **threads = NULL;
+	struct ss_error *error = NULL;
+
+	if (kind == SS_SNAPSHOTS_ONE) {
+		listed = last = *item->group;
+	} else if (text->kind == SS_TASK_THREAD) {
+		threads = list_members(item);
+		if (!threads)
+			return ss_error_no_memory();
+		listed = (struct ss_group){ .members = threads,
+					    .count = item->members.count };
+	}
+	write_header(text, item, snapshot, &listed);
+	if (text->kind == SS_TASK_THREAD) {
+		const struct ss_group *waiting =
+			kind == SS_SNAPSHOTS_PROCESSES ? &listed : &last;
+		error = ss_text_write_waits(waiting->members, waiting->count, "  ",
+					    text->options, text->out);
+		write_place(text, snapshot, waiting);
+		write_goroutines(text, snapshot, &last);
+	}
+	if (!error)
+		write_stack(text, snapshot, &last);
+	return error;
+}
+
 /* What is not written: tasks and groups. */
 struct left_out {
 	size_t count;
 	size_t groups;
+	size_t incomplete; /* threads whose stack is */
 };
 
-static void leave_out(struct left_out *left, size_t count)
+static void leave_out(struct left_out *left, const struct text *text,
+		      const struct ss_merged_group *item)
 {
+	const bool one = text->snapshots->kind == SS_SNAPSHOTS_ONE;
+	const size_t count = text->kind == SS_TASK_THREAD ? item->times :
+							    item->tasks.count;
+
 	left->count += count;
-	left->groups++;
+	left->groups += !one || !item->group->like_previous;
+	if ((*item->group->members)->end != SS_END_ROOT)
+		left->incomplete += count;
 }
 
 /* "12 more goroutines in 3 groups; --goroutines=all shows them" */
@@ -244,6 +609,75 @@ static void write_left(const struct text *text, const struct left_out *left)
 		      left->count == 1 ? "" : "s",
 		      ss_quantity_things(left->groups, "group").text,
 		      ss_task_noun(text->kind), left->count == 1 ? "it" : "them");
+}
+
+/* Whether a group is only counted: of threads one that is idle, but the first group is shown in any
+   case: usually that of the main thread. In a comparison one that has not changed. */
+static bool is_hidden(const struct text *text, size_t index)
+{
+	const struct ss_merged_group *item = &text->merged->items[index];
+
+	if (text->kind != SS_TASK_THREAD)
+		return text->changes && item->presence.before == item->presence.after;
+	if (item->class != SS_GROUP_IDLE)
+		return false;
+	/* If the threads of all processes are idle, that is what the user wants to see. */
+	return text->snapshots->kind == SS_SNAPSHOTS_PROCESSES ?
+		       text->merged->items[0].class != SS_GROUP_IDLE :
+		       index > 0;
+}
+
+static struct left_out find_hidden(const struct text *text)
+{
+	const struct ss_format_options *options = text->options;
+	const enum ss_snapshots_kind kind = text->snapshots->kind;
+	const struct left_out nothing = {};
+	struct left_out hidden = {};
+
+	if (options->all || options->verbose ||
+	    (options->no_group && kind == SS_SNAPSHOTS_ONE) ||
+	    (text->kind != SS_TASK_THREAD && groups_to_show(text) == SIZE_MAX))
+		return nothing;
+	for (size_t i = 0; i < text->merged->own_count; i++) {
+		if (is_hidden(text, i))
+			leave_out(&hidden, text, &text->merged->items[i]);
+	}
+	/* A single thread, or stack of a series, is not worth the remark that it is left out. */
+	const size_t count = kind == SS_SNAPSHOTS_SERIES ? hidden.groups : hidden.count;
+	return text->kind == SS_TASK_THREAD && count <= 1 ? nothing : hidden;
+}
+
+/* "38 idle threads in 6 groups; -a shows them", "unchanged: 3 goroutines in 2 groups; -a ..." */
+static void write_hidden(const struct text *text, const struct left_out *hidden)
+{
+	const char *noun = ss_task_noun(text->kind);
+	const size_t groups = SS_MAX(hidden->groups, (size_t)1);
+	FILE *out = text->out;
+
+	if (hidden->count == 0)
+		return;
+	begin_group(text);
+	if (text->kind != SS_TASK_THREAD)
+		(void)fprintf(out, "unchanged: %s",
+			      ss_quantity_things(hidden->count, noun).text);
+	else if (text->snapshots->kind == SS_SNAPSHOTS_SERIES)
+		(void)fprintf(out, "%s of idle threads",
+			      ss_quantity_things(groups, "stack").text);
+	else
+		(void)fputs_unlocked(
+			ss_quantity_things(hidden->count, "idle thread").text, out);
+	ss_style_write(SS_STYLE_NONE, text->options->color, out);
+	if (text->kind == SS_TASK_THREAD && text->snapshots->kind == SS_SNAPSHOTS_SERIES)
+		(void)fprintf(out, ", %s",
+			      ss_quantity_things(hidden->count, "time").text);
+	else
+		(void)fprintf(out, " in %s", ss_quantity_things(groups, "group").text);
+	if (text->snapshots->kind != SS_SNAPSHOTS_SERIES && hidden->incomplete)
+		(void)fprintf(out, ", %s with %s",
+			      ss_quantity_count(hidden->incomplete).text,
+			      hidden->incomplete == 1 ? "an incomplete stack" :
+							"incomplete stacks");
+	(void)fprintf(out, "; -a shows %s\n", hidden->count == 1 ? "it" : "them");
 }
 
 /* "; 3 more could not be read"; any: others are before them in the line. */
@@ -266,28 +700,65 @@ static void write_count(const struct text *text, size_t count)
 		(void)fputs_unlocked(" of asyncio", text->out);
 }
 
-static void write_summary(const struct text *text,
-			  const struct ss_task_coverage *coverage, size_t count,
-			  const struct ss_grouping *grouping)
+/* "25 goroutines, 3 on threads, the others in 14 groups" */
+static void write_one_summary(const struct text *text, size_t count)
 {
-	size_t on_threads = grouping->count - grouping->own_count;
+	const size_t own = text->merged->own_count;
+	const size_t on_threads = text->merged->count - own;
 	FILE *out = text->out;
 
-	(void)fputc_unlocked('\n', out);
 	if (count)
 		write_count(text, count);
 	if (on_threads)
 		(void)fprintf(out, ", %s%s", ss_quantity_count(on_threads).text,
 			      on_threads == 1 ? " on a thread" : " on threads");
-	if (grouping->own_count)
+	if (own)
 		(void)fprintf(out, "%s%s", on_threads ? ", the others in " : " in ",
-			      ss_quantity_things(grouping->own_count, "group").text);
-	write_more(coverage->changed, count > 0, "",
-		   coverage->changed == 1 ? "ran while it was read" :
-					    "ran while they were read",
+			      ss_quantity_things(own, "group").text);
+}
+
+/* "25 tasks of asyncio, 20 in the first snapshot; 14 groups" */
+static void write_series_summary(const struct text *text, size_t before, size_t after)
+{
+	FILE *out = text->out;
+
+	write_count(text, after);
+	if (before != after)
+		(void)fprintf(out, ", %s in the first snapshot",
+			      ss_quantity_count(before).text);
+	(void)fprintf(out, "%s%s",
+		      text->kind == SS_TASK_GOROUTINE ? "; those on no thread: " : "; ",
+		      ss_quantity_things(text->merged->own_count, "group").text);
+}
+
+static void write_summary(const struct text *text)
+{
+	const struct ss_merged *merged = text->merged;
+	const struct ss_snapshots *snapshots = text->snapshots;
+	const bool one = snapshots->kind == SS_SNAPSHOTS_ONE;
+	const char *prefix = one ? "" : "up to ";
+	size_t before =
+		ss_snapshot_task_count(snapshots->items[merged->first_read], text->kind);
+	size_t after =
+		ss_snapshot_task_count(snapshots->items[merged->last_read], text->kind);
+	size_t missing = one ? 0 : snapshots->count - merged->read;
+	FILE *out = text->out;
+
+	(void)fputc_unlocked('\n', out);
+	if (one)
+		write_one_summary(text, after);
+	else
+		write_series_summary(text, before, after);
+	write_more(merged->changed, !one || after, prefix,
+		   one && merged->changed == 1 ? "ran while it was read" :
+						 "ran while they were read",
 		   out);
-	write_more(coverage->unread, count + coverage->changed > 0, "",
+	write_more(merged->unread, !one || after + merged->changed, prefix,
 		   "could not be read", out);
+	if (missing)
+		(void)fprintf(out, "; not read in %s of %s",
+			      ss_quantity_count(missing).text,
+			      ss_quantity_things(snapshots->count, "snapshot").text);
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -297,195 +768,101 @@ static void write_problem(const char *problem, const struct ss_format_options *o
 	if (!problem)
 		return;
 	(void)fputc_unlocked('\n', out);
-	ss_style_write(SS_STYLE_WARN, options->color, out);
-	ss_escape_write(problem, NULL, out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
-	(void)fputc_unlocked('\n', out);
+	ss_text_write_problem(problem, options->color, out);
 }
 
-void ss_text_write_tasks(const struct ss_snapshot *snapshot,
-			 const struct ss_grouping *grouping,
-			 const struct ss_format_options *options, FILE *out)
+/* What precedes the groups of the tasks of a runtime. Returns whether there are some. */
+static bool write_task_heading(const struct text *text)
 {
-	const struct ss_task_coverage *coverage =
-		ss_snapshot_task_coverage(snapshot, grouping->kind);
-	const size_t count = ss_snapshot_task_count(snapshot, grouping->kind);
-	const struct text text = { .kind = grouping->kind,
-				   .several = grouping->several,
+	const struct ss_merged *merged = text->merged;
+	const bool one = text->snapshots->kind == SS_SNAPSHOTS_ONE;
+	const char *denial = text->changes ? ss_merged_denial(merged) : NULL;
+
+	if (text->options->groups[text->kind] == 0 && !one)
+		return false;
+	write_problem(merged->problem, text->options, text->out);
+	write_problem(denial, text->options, text->out);
+	if (denial || (merged->read == 0 && !one) ||
+	    merged->count + merged->changed + merged->unread == 0)
+		return false;
+	write_summary(text);
+	return true;
+}
+
+struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
+				      const struct ss_merged *merged,
+				      const struct ss_merged *goroutines, bool changes,
+				      const struct ss_format_options *options, FILE *out)
+{
+	const struct text text = { .kind = merged->kind,
+				   .several = merged->several,
+				   .snapshots = snapshots,
+				   .merged = merged,
+				   .goroutines = goroutines,
+				   .changes = changes,
 				   .options = options,
 				   .out = out };
-	const size_t shown = SS_MIN(grouping->own_count, groups_to_show(&text));
+	const bool threads = merged->kind == SS_TASK_THREAD;
+	const size_t most = threads ? SIZE_MAX : groups_to_show(&text);
+	struct ss_error *error = NULL;
 	struct left_out left = {};
+	size_t shown = 0;
 
-	write_problem(coverage->problem, options, out);
-	if (count + coverage->changed + coverage->unread == 0)
-		return;
-	write_summary(&text, coverage, count, grouping);
-	for (size_t i = 0; i < shown; i++)
-		write_group(&text, snapshot, &grouping->groups[i]);
-	for (size_t i = shown; i < grouping->own_count; i++)
-		leave_out(&left, grouping->groups[i].count);
+	if (!threads && !write_task_heading(&text))
+		return NULL;
+	const struct left_out hidden = find_hidden(&text);
+	for (size_t i = 0; i < merged->own_count && !error; i++) {
+		if (hidden.count && is_hidden(&text, i))
+			continue;
+		if (shown++ < most)
+			error = write_group(&text, &merged->items[i]);
+		else
+			leave_out(&left, &text, &merged->items[i]);
+	}
 	write_left(&text, &left);
+	write_hidden(&text, &hidden);
+	return error;
 }
 
-void ss_text_write_blocked_tasks(const struct ss_snapshot *snapshot,
-				 const struct ss_grouping *grouping,
-				 const struct ss_format_options *options, FILE *out)
+struct ss_error *ss_text_write_blocked_tasks(const struct ss_snapshot *snapshot,
+					     const struct ss_format_options *options,
+					     FILE *out)
 {
-	const struct text text = { .kind = grouping->kind,
-				   .several = grouping->several,
-				   .options = options,
-				   .out = out };
-	size_t left = groups_to_show(&text);
+	const struct ss_snapshots one = { .items = &snapshot,
+					  .count = 1,
+					  .kind = SS_SNAPSHOTS_ONE };
+	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
+		ss_merged_new(&one, SS_TASK_GOROUTINE, true);
+	struct ss_error *error = merged ? NULL : ss_error_no_memory();
 	size_t count = 0;
 
-	for (size_t i = 0; i < grouping->own_count; i++) {
-		if ((*grouping->groups[i].members)->blocked)
-			count += grouping->groups[i].count;
+	if (error)
+		return error;
+	const struct text text = { .kind = merged->kind,
+				   .several = merged->several,
+				   .snapshots = &one,
+				   .merged = merged,
+				   .options = options,
+				   .out = out };
+	for (size_t i = 0; i < merged->own_count; i++) {
+		if ((*merged->items[i].tasks.items)->blocked)
+			count += merged->items[i].tasks.count;
 	}
 	if (count == 0)
-		return;
+		return NULL;
 	(void)fputc_unlocked('\n', out);
 	ss_style_print(SS_STYLE_WARN, options->color, out, "%s",
 		       ss_quantity_things(count, ss_task_noun(text.kind)).text);
 	(void)fputs_unlocked(" made no progress, waiting for a lock of the application\n",
 			     out);
-	for (size_t i = 0; i < grouping->own_count && left > 0; i++) {
-		if (!(*grouping->groups[i].members)->blocked)
+	size_t left = groups_to_show(&text);
+	for (size_t i = 0; i < merged->own_count && left > 0 && !error; i++) {
+		if (!(*merged->items[i].tasks.items)->blocked)
 			continue;
-		write_group(&text, snapshot, &grouping->groups[i]);
+		error = write_group(&text, &merged->items[i]);
 		left--;
 	}
-}
-
-/* Several snapshots ---------------------------------------------------------- */
-
-/* "grown from 20, of which 18 remain: ", "as many as before, of which 3 remain: " */
-static void write_change(const struct ss_merged_group *group, FILE *out)
-{
-	const size_t before = group->presence.before;
-	const size_t after = group->presence.after;
-	bool as_many = before && before == after && group->same < before;
-
-	(void)fputs_unlocked(as_many ? "as many as before" : ss_merged_change(group),
-			     out);
-	if (before && after) {
-		if (before != after)
-			(void)fprintf(out, " from %s", ss_quantity_count(before).text);
-		if (group->same < before)
-			(void)fprintf(out, ", of which %s%s",
-				      ss_quantity_count(group->same).text,
-				      group->same == 1 ? " remains" : " remain");
-	}
-	(void)fputs_unlocked(": ", out);
-}
-
-/* "25 tasks of asyncio, 20 in the first snapshot; 14 groups" */
-static void write_merged_summary(const struct text *text,
-				 const struct ss_snapshots *snapshots,
-				 const struct ss_merged *merged)
-{
-	size_t before =
-		ss_snapshot_task_count(snapshots->items[merged->first_read], text->kind);
-	size_t after =
-		ss_snapshot_task_count(snapshots->items[merged->last_read], text->kind);
-	size_t missing = snapshots->count - merged->read;
-	FILE *out = text->out;
-
-	(void)fputc_unlocked('\n', out);
-	write_count(text, after);
-	if (before != after)
-		(void)fprintf(out, ", %s in the first snapshot",
-			      ss_quantity_count(before).text);
-	(void)fprintf(out, "%s%s",
-		      text->kind == SS_TASK_GOROUTINE ? "; those on no thread: " : "; ",
-		      ss_quantity_things(merged->own_count, "group").text);
-	write_more(merged->changed, true, "up to ", "ran while they were read", out);
-	write_more(merged->unread, true, "up to ", "could not be read", out);
-	if (missing)
-		(void)fprintf(out, "; not read in %s of %s",
-			      ss_quantity_count(missing).text,
-			      ss_quantity_things(snapshots->count, "snapshot").text);
-	(void)fputc_unlocked('\n', out);
-}
-
-static void write_merged_group(const struct text *text,
-			       const struct ss_snapshots *snapshots, size_t read,
-			       const struct ss_merged_group *item, bool changes)
-{
-	const struct ss_snapshot *last = snapshots->items[item->presence.last];
-	const struct ss_group group = { .members = item->tasks.items,
-					.count = item->tasks.count };
-
-	begin_group(text);
-	if (changes)
-		write_change(item, text->out);
-	else
-		ss_text_write_presence(&item->presence, read, text->out);
-	write_members(text, last, &group, NULL);
-	write_stack(text, last, &group);
-}
-
-/* Groups of a comparison that have not changed are only counted. */
-static bool is_unchanged(const struct text *text, const struct ss_merged_group *group)
-{
-	return group->presence.before == group->presence.after && !text->options->all &&
-	       groups_to_show(text) != SIZE_MAX;
-}
-
-static void write_unchanged(const struct text *text, const struct left_out *left)
-{
-	FILE *out = text->out;
-
-	if (left->groups == 0)
-		return;
-	begin_group(text);
-	(void)fprintf(out, "unchanged: %s",
-		      ss_quantity_things(left->count, ss_task_noun(text->kind)).text);
-	ss_style_write(SS_STYLE_NONE, text->options->color, out);
-	(void)fprintf(out, " in %s; -a shows %s\n",
-		      ss_quantity_things(left->groups, "group").text,
-		      left->count == 1 ? "it" : "them");
-}
-
-struct ss_error *ss_text_write_merged_tasks(const struct ss_snapshots *snapshots,
-					    enum ss_task_kind kind, bool changes,
-					    const struct ss_format_options *options,
-					    FILE *out)
-{
-	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
-		ss_merged_new(snapshots, kind);
-	struct left_out unchanged = {};
-	struct left_out left = {};
-	size_t shown = 0;
-
-	if (!merged)
-		return ss_error_no_memory();
-	const struct text text = {
-		.kind = kind, .several = merged->several, .options = options, .out = out
-	};
-	const char *denial = changes ? ss_merged_denial(merged) : NULL;
-	if (options->groups[kind] == 0)
-		return NULL;
-	write_problem(merged->problem, options, out);
-	write_problem(denial, options, out);
-	if (denial || merged->read == 0 ||
-	    merged->count + merged->changed + merged->unread == 0)
-		return NULL;
-	write_merged_summary(&text, snapshots, merged);
-	for (size_t i = 0; i < merged->own_count; i++) {
-		const struct ss_merged_group *group = &merged->items[i];
-		if (changes && is_unchanged(&text, group))
-			leave_out(&unchanged, group->tasks.count);
-		else if (shown++ < groups_to_show(&text))
-			write_merged_group(&text, snapshots, merged->read, group,
-					   changes);
-		else
-			leave_out(&left, group->tasks.count);
-	}
-	write_left(&text, &left);
-	write_unchanged(&text, &unchanged);
-	return NULL;
+	return error;
 }
 
 /* Two snapshots -------------------------------------------------------------- */
@@ -550,7 +927,10 @@ static struct ss_error *write_bundle(const struct comparison *comparison,
 	const struct ss_group group = { .members = members, .count = bundle->count };
 	begin_group(text);
 	(void)fprintf(text->out, "%s: ", ss_change_name(first->change));
-	write_members(text, snapshot, &group, first->before);
+	write_number(text, &group);
+	ss_style_write(SS_STYLE_NONE, text->options->color, text->out);
+	write_activity(text, snapshot, &group, first->before);
+	write_members(text, &group);
 	/* One that runs has all but one coroutine on its thread. */
 	if (first->change == SS_MOVED &&
 	    first->common < SS_MAX(first->before->frame_count, first->after->frame_count))
@@ -573,10 +953,12 @@ static struct ss_error *write_changes(const struct comparison *comparison,
 	if (error)
 		return error;
 	for (size_t i = 0; i < bundles->count && !error; i++) {
-		if (i < most)
+		if (i < most) {
 			error = write_bundle(comparison, &bundles->items[i]);
-		else
-			leave_out(&left, bundles->items[i].count);
+			continue;
+		}
+		left.count += bundles->items[i].count;
+		left.groups++;
 	}
 	write_left(&comparison->text, &left);
 	return error;
@@ -614,53 +996,4 @@ struct ss_error *ss_text_write_task_diff(const struct ss_diff_input *input,
 	for (size_t i = 0; i < SS_CHANGE_COUNT && !error; i++)
 		error = write_changes(&comparison, (enum ss_change)i);
 	return error;
-}
-
-/* Cycles --------------------------------------------------------------------- */
-
-/* Each cycle is written at its first member. */
-static bool is_first(const struct ss_snapshot *snapshot, size_t index)
-{
-	const struct ss_task *task = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, index);
-
-	if (!task->in_cycle)
-		return false;
-	for (size_t at = task->cycle_next; at != index;
-	     at = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, at)->cycle_next) {
-		if (at < index)
-			return false;
-	}
-	return true;
-}
-
-static void write_cycle(const struct ss_snapshot *snapshot, size_t index, FILE *out)
-{
-	const struct ss_task *task = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, index);
-	size_t at = task->cycle_next;
-
-	write_name(task, out);
-	while (at != index) {
-		const struct ss_task *next =
-			ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, at);
-		(void)fputs_unlocked(" waits for ", out);
-		write_name(next, out);
-		(void)fputs_unlocked(", which", out);
-		at = next->cycle_next;
-	}
-	(void)fputs_unlocked(" waits for ", out);
-	write_name(task, out);
-	(void)fputc_unlocked('\n', out);
-}
-
-void ss_text_write_task_cycles(const struct ss_snapshot *snapshot,
-			       const struct ss_format_options *options, FILE *out)
-{
-	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO); i++) {
-		if (!is_first(snapshot, i))
-			continue;
-		(void)fputc_unlocked('\n', out);
-		ss_style_print(SS_STYLE_WARN, options->color, out, "deadlock of tasks");
-		(void)fputs_unlocked(": ", out);
-		write_cycle(snapshot, i, out);
-	}
 }

@@ -28,7 +28,7 @@ static void test_functions_of_runtimes(void **state)
 	add_function(b, 101, "b.py");
 	add_function(b, 102, "a.py");
 	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
-		ss_merged_new(&snapshots, SS_TASK_THREAD);
+		ss_merged_new(&snapshots, SS_TASK_THREAD, true);
 	assert_non_null(merged);
 	if (merged->count != 2)
 		fail_msg("%zu stacks", merged->count);

@@ -18,14 +18,17 @@ static char *render(const struct ss_snapshots *snapshots, size_t groups, bool as
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 	struct ss_json json = { .out = out };
+	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
+		ss_merged_new(snapshots, SS_TASK_ASYNCIO, true);
 
 	assert_non_null(out);
+	assert_non_null(merged);
 	if (as_json)
 		assert_true(ss_json_merged(&json, snapshots, SS_TASK_ASYNCIO, false,
 					   &options));
 	else
-		assert_null(ss_text_write_merged_tasks(snapshots, SS_TASK_ASYNCIO, false,
-						       &options, out));
+		assert_null(ss_text_write_groups(snapshots, merged, NULL, false, &options,
+						 out));
 	assert_int_equal(fclose(out), 0);
 	return text;
 }

@@ -1,253 +1,21 @@
 /*
- * The line with the threads or goroutines of a group. Names that differ only in a trailing number are
- * merged; consecutive ids become a range.
+ * Deadlocks, threads that other threads wait for, locks of applications and who probably holds them,
+ * and tasks that wait for each other.
  */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "report/escape.h"
 #include "report/names.h"
 #include "report/quantity.h"
 #include "report/style.h"
 #include "report/text.h"
 #include "report/wait_text.h"
-#include "report/profile.h"
 #include "data/snapshot.h"
-
-enum { ITEMS_MAX = 12 }; /* ids and ranges of a group without -v */
-
-struct listing {
-	const struct ss_task *const *tasks; /* sorted by stem of their name, then by id */
-	size_t count;
-	size_t items; /* written so far */
-	size_t max_items;
-	FILE *out;
-};
-
-static size_t stem_size(const char *name)
-{
-	size_t size = strlen(name);
-
-	while (size > 0 && name[size - 1] >= '0' && name[size - 1] <= '9')
-		size--;
-	return size;
-}
-
-static int compare_stems(const struct ss_task *a, const struct ss_task *b)
-{
-	size_t size = stem_size(a->name);
-	size_t other = stem_size(b->name);
-	int order = memcmp(a->name, b->name, SS_MIN(size, other));
-
-	return order ? order : (size > other) - (size < other);
-}
-
-static int compare_threads(const void *a, const void *b)
-{
-	const struct ss_task *t = *(const struct ss_task *const *)a;
-	const struct ss_task *u = *(const struct ss_task *const *)b;
-	int order = compare_stems(t, u);
-
-	return order ? order : (t->id > u->id) - (t->id < u->id);
-}
-
-/* Returns the number of threads, from first on, whose names have the same stem. */
-static size_t stem_run(const struct listing *list, size_t first)
-{
-	size_t end = first + 1;
-
-	while (end < list->count &&
-	       compare_stems(list->tasks[first], list->tasks[end]) == 0)
-		end++;
-	return end - first;
-}
-
-static void write_stem(const struct listing *list, size_t first, size_t count)
-{
-	const char *name = list->tasks[first]->name;
-	bool same = true;
-
-	for (size_t i = 1; i < count; i++)
-		same &= strcmp(name, list->tasks[first + i]->name) == 0;
-	if (same) {
-		ss_escape_write(name, NULL, list->out);
-		return;
-	}
-	_cleanup_free_ char *stem = strndup(name, stem_size(name));
-	ss_escape_write(stem ? stem : name, NULL, list->out);
-	(void)fputc_unlocked('*', list->out);
-}
-
-/* The id in the thread's own pid namespace, if it is known. */
-static uint64_t inner_id(const struct ss_task *task)
-{
-	return task->inner_tid ? (uint64_t)task->inner_tid : task->id;
-}
-
-static bool follows(const struct ss_task *task, const struct ss_task *before)
-{
-	return task->id == before->id + 1 && inner_id(task) == inner_id(before) + 1;
-}
-
-/* "9-12", or "9-12[1-4]" if they have other ids in their own pid namespace. */
-static void write_range(uint64_t first, size_t length, FILE *out)
-{
-	(void)fprintf(out, "%" PRIu64, first);
-	if (length > 1)
-		(void)fprintf(out, "%c%" PRIu64, length > 2 ? '-' : ',',
-			      first + length - 1);
-}
-
-static void write_run(const struct ss_task *first, size_t length, FILE *out)
-{
-	write_range(first->id, length, out);
-	if (inner_id(first) == first->id)
-		return;
-	(void)fputc_unlocked('[', out);
-	write_range(inner_id(first), length, out);
-	(void)fputc_unlocked(']', out);
-}
-
-/* Writes ids and ranges of threads with one stem until the list is full. Returns the
-   number of threads written. */
-static size_t write_ids(struct listing *list, size_t first, size_t count)
-{
-	size_t written = 0;
-
-	while (written < count && list->items < list->max_items) {
-		const struct ss_task *const *run = &list->tasks[first + written];
-		size_t length = 1;
-		while (written + length < count && follows(run[length], run[length - 1]))
-			length++;
-		(void)fputc_unlocked(written ? ',' : ' ', list->out);
-		write_run(run[0], length, list->out);
-		written += length;
-		list->items++;
-	}
-	return written;
-}
-
-static void write_list(struct listing *list)
-{
-	size_t written = 0;
-
-	for (size_t i = 0, run; i < list->count && written == i; i += run) {
-		run = stem_run(list, i);
-		if (list->items >= list->max_items)
-			break;
-		if (*list->tasks[i]->name) {
-			(void)fputs_unlocked(i ? "; " : " ", list->out);
-			write_stem(list, i, run);
-		}
-		written += write_ids(list, i, run);
-	}
-	if (written < list->count)
-		(void)fprintf(list->out, " and %s more (-v lists them)",
-			      ss_quantity_count(list->count - written).text);
-}
-
-void ss_text_write_states(const size_t *counts, size_t all, const char *unit, FILE *out)
-{
-	for (size_t state = 0; state < SS_STATE_COUNTS; state++) {
-		if (counts[state] == 0)
-			continue;
-		(void)fputs_unlocked(", ", out);
-		if (counts[state] < all) {
-			if (unit)
-				(void)fputs_unlocked(
-					ss_quantity_things(counts[state], unit).text,
-					out);
-			else
-				(void)fputs_unlocked(
-					ss_quantity_count(counts[state]).text, out);
-			(void)fputc_unlocked(' ', out);
-		}
-		(void)fputs_unlocked(ss_state_name((char)state), out);
-	}
-}
-
-static void write_states(const struct ss_group *group, FILE *out)
-{
-	size_t counts[SS_STATE_COUNTS] = {};
-
-	for (size_t i = 0; i < group->count; i++)
-		counts[group->members[i]->state & 0x7f]++;
-	ss_text_write_states(counts, group->count, NULL, out);
-}
-
-static void write_pause(const struct ss_snapshot *snapshot, const struct ss_group *group,
-			FILE *out)
-{
-	uint64_t longest = 0;
-	size_t torn = 0;
-
-	if (ss_snapshot_process(snapshot)->mode == SS_MODE_CORE)
-		return;
-	for (size_t i = 0; i < group->count; i++) {
-		const struct ss_task *thread = group->members[i];
-		longest = SS_MAX(longest, thread->stopped_ns);
-		torn += thread->consistent || thread->frame_count == 0 ? 0 : 1;
-	}
-	(void)fputs_unlocked(longest ? ", paused " : ", not paused", out);
-	if (longest)
-		(void)fputs_unlocked(ss_quantity_time(longest).text, out);
-	if (torn)
-		(void)fprintf(out, ", %zu changed while being read", torn);
-}
-
-static void write_number(const struct ss_group *group, FILE *out)
-{
-	if (group->has_main)
-		(void)fputs_unlocked("main thread", out);
-	if (group->has_main && group->count > 1)
-		(void)fputs_unlocked(" and ", out);
-	size_t others = group->count - (group->has_main ? 1 : 0);
-	if (others == 0)
-		return;
-	(void)fprintf(out, "%s%s thread%s", ss_quantity_count(others).text,
-		      group->has_main ? " more" : "", others == 1 ? "" : "s");
-}
-
-void ss_text_write_list(const struct ss_task *const *tasks, size_t count,
-			const struct ss_format_options *options, FILE *out)
-{
-	_cleanup_free_ const struct ss_task **sorted =
-		calloc(count, sizeof(const struct ss_task *));
-	struct listing list = { .tasks = sorted ? sorted : tasks,
-				.count = count,
-				.max_items = options->verbose ? SIZE_MAX : ITEMS_MAX,
-				.out = out };
-
-	if (sorted) {
-		memcpy(sorted, tasks, count * sizeof(const struct ss_task *));
-		qsort(sorted, count, sizeof(const struct ss_task *), compare_threads);
-	}
-	(void)fputc_unlocked(':', out);
-	write_list(&list);
-	(void)fputc_unlocked('\n', out);
-}
-
-void ss_text_write_threads(const struct ss_snapshot *snapshot,
-			   const struct ss_group *group,
-			   const struct ss_format_options *options, FILE *out)
-{
-	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	write_number(group, out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
-	write_states(group, out);
-	write_pause(snapshot, group, out);
-	ss_text_write_list(group->members, group->count, options, out);
-}
-
-/*
- * Deadlocks, and threads that other threads wait for.
- */
 
 enum {
 	DEADLOCKS_MAX = 8, /* without -v */
 	MEMBERS_MAX = 16,
 	BLOCKERS_MAX = 3,
+	LOCKS_MAX = 3,
+	SUSPECTS_MAX = 3,
 	USER_FRAMES = 2, /* frames shown for each waiting thread */
 };
 
@@ -505,6 +273,113 @@ static void write_more(size_t count, const char *what, FILE *out)
 			      count == 1 ? "" : "s");
 }
 
+/* Locks of applications ------------------------------------------------------ */
+
+static void write_only_suspect(const struct ss_snapshot *snapshot,
+			       const struct ss_application_lock *lock,
+			       const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_task *thread =
+		ss_snapshot_task(snapshot, SS_TASK_THREAD, lock->suspects[0]);
+
+	ss_text_write_thread(thread->tid, thread->name, options, out);
+	(void)fputs_unlocked(", the only other thread in ", out);
+	ss_escape_write(lock->common_function, NULL, out);
+	if (thread->wait) {
+		(void)fputs_unlocked("\n    which waits for ", out);
+		ss_wait_text_write(thread->wait, options->color, out);
+	} else if (thread->state == 'R') {
+		(void)fputs_unlocked("\n    which runs", out);
+	}
+}
+
+static void write_list(const struct ss_snapshot *snapshot, const size_t *threads,
+		       size_t count, size_t total,
+		       const struct ss_format_options *options, FILE *out)
+{
+	size_t shown = options->verbose ? count : SS_MIN(count, (size_t)SUSPECTS_MAX);
+
+	for (size_t i = 0; i < shown; i++) {
+		(void)fputs_unlocked(i ? ", " : ": ", out);
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, threads[i]);
+		ss_text_write_thread(thread->tid, thread->name, options, out);
+	}
+	if (shown < total)
+		(void)fprintf(out, " and %zu more", total - shown);
+}
+
+/* They may hold the lock of a transaction. */
+static void write_clients(const struct ss_snapshot *snapshot,
+			  const struct ss_application_lock *lock,
+			  const struct ss_format_options *options, FILE *out)
+{
+	size_t total = lock->client_suspects_total;
+
+	if (total == 0)
+		return;
+	(void)fprintf(out, "  or by %s%zu thread%s in ", total > 1 ? "one of " : "",
+		      total, total > 1 ? "s" : "");
+	ss_escape_write(lock->client_function, NULL, out);
+	(void)fputs_unlocked(total > 1 ? " that wait for their clients" :
+					 " that waits for its client",
+			     out);
+	write_list(snapshot, lock->client_suspects, lock->client_suspect_count, total,
+		   options, out);
+	(void)fputc_unlocked('\n', out);
+}
+
+static void write_suspects(const struct ss_snapshot *snapshot,
+			   const struct ss_application_lock *lock,
+			   const struct ss_format_options *options, FILE *out)
+{
+	if (lock->suspects_total == 0)
+		return;
+	(void)fputs_unlocked("  probably held by ", out);
+	if (lock->suspects_total == 1) {
+		write_only_suspect(snapshot, lock, options, out);
+	} else {
+		(void)fprintf(out, "one of %zu other threads in ", lock->suspects_total);
+		ss_escape_write(lock->common_function, NULL, out);
+		write_list(snapshot, lock->suspects, lock->suspect_count,
+			   lock->suspects_total, options, out);
+	}
+	(void)fputc_unlocked('\n', out);
+	write_clients(snapshot, lock, options, out);
+}
+
+static void write_lock(const struct ss_snapshot *snapshot,
+		       const struct ss_application_lock *lock,
+		       const struct ss_format_options *options, FILE *out)
+{
+	(void)fprintf(out, "%zu thread%s for an application lock: ", lock->waiting,
+		      lock->waiting == 1 ? " waits" : "s wait");
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	ss_escape_write(lock->function, NULL, out);
+	ss_style_write(SS_STYLE_NONE, options->color, out);
+	if (lock->words) {
+		(void)fputs_unlocked(" (", out);
+		ss_escape_write(lock->words, NULL, out);
+		(void)fputc_unlocked(')', out);
+	}
+	(void)fputc_unlocked('\n', out);
+	write_suspects(snapshot, lock, options, out);
+}
+
+static void write_application_locks(const struct ss_snapshot *snapshot,
+				    const struct ss_format_options *options, FILE *out)
+{
+	size_t count = ss_snapshot_application_lock_count(snapshot);
+	size_t shown = options->verbose ? count : SS_MIN(count, (size_t)LOCKS_MAX);
+
+	if (count)
+		(void)fputc_unlocked('\n', out);
+	for (size_t i = 0; i < shown; i++)
+		write_lock(snapshot, ss_snapshot_application_lock(snapshot, i), options,
+			   out);
+	write_more(count - shown, "such lock", out);
+}
+
 void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 			     const struct ss_format_options *options, FILE *out)
 {
@@ -526,5 +401,54 @@ void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 		write_blocker(snapshot, ss_snapshot_blocker(snapshot, i), options, out);
 	if (blockers > most)
 		write_more(blockers - most, "such thread", out);
-	ss_text_write_application_locks(snapshot, options, out);
+	write_application_locks(snapshot, options, out);
+}
+
+/* Cycles of tasks ------------------------------------------------------------ */
+
+/* Each cycle is written at its first member. */
+static bool is_first(const struct ss_snapshot *snapshot, size_t index)
+{
+	const struct ss_task *task = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, index);
+
+	if (!task->in_cycle)
+		return false;
+	for (size_t at = task->cycle_next; at != index;
+	     at = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, at)->cycle_next) {
+		if (at < index)
+			return false;
+	}
+	return true;
+}
+
+static void write_task_cycle(const struct ss_snapshot *snapshot, size_t index, FILE *out)
+{
+	const struct ss_task *task = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, index);
+	size_t at = task->cycle_next;
+
+	ss_escape_write(task->name, NULL, out);
+	while (at != index) {
+		const struct ss_task *next =
+			ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, at);
+		(void)fputs_unlocked(" waits for ", out);
+		ss_escape_write(next->name, NULL, out);
+		(void)fputs_unlocked(", which", out);
+		at = next->cycle_next;
+	}
+	(void)fputs_unlocked(" waits for ", out);
+	ss_escape_write(task->name, NULL, out);
+	(void)fputc_unlocked('\n', out);
+}
+
+void ss_text_write_task_cycles(const struct ss_snapshot *snapshot,
+			       const struct ss_format_options *options, FILE *out)
+{
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO); i++) {
+		if (!is_first(snapshot, i))
+			continue;
+		(void)fputc_unlocked('\n', out);
+		ss_style_print(SS_STYLE_WARN, options->color, out, "deadlock of tasks");
+		(void)fputs_unlocked(": ", out);
+		write_task_cycle(snapshot, i, out);
+	}
 }
