@@ -1,10 +1,13 @@
 /*
- * Binary search.
+ * The order of numbers, and binary search.
  */
 #ifndef SS_BASE_SEARCH_H
 #define SS_BASE_SEARCH_H
 
 #include <stddef.h>
+
+/* For qsort(): below 0, 0 or above 0. Terms of an order are combined by ?:. */
+#define SS_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 /*
  * The first index of 0 … count - 1 for which condition is false, or count. The condition

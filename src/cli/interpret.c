@@ -374,7 +374,7 @@ write_confined(void *data, const struct ss_interpreted *interpreted, uint64_t *r
 	if (error)
 		return error;
 	error = snapshots.count > 1 || reading->period_ns ?
-			format->write_series(&snapshots, &options, out) :
+			format->write_snapshots(&snapshots, &options, out) :
 			format->write_snapshot(last, &options, out);
 	*ret_value = ss_reading_report(reading, interpreted->snapshots,
 				       interpreted->count, interpreted->problem, NULL);

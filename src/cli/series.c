@@ -192,7 +192,7 @@ static struct ss_error *collect(struct collection *collection)
 /* Formats of profiles get the series as a recording. */
 static bool is_recorded(const struct ss_series *series)
 {
-	return !series->series->each && !series->options->common.format->write_series;
+	return !series->series->each && !series->options->common.format->write_snapshots;
 }
 
 static void print_times(const struct collection *collection, uint64_t interpret_ns)
@@ -234,7 +234,7 @@ static struct ss_error *write_all(const struct collection *collection,
 	struct ss_error *error = NULL;
 
 	if (!series->series->each)
-		return format->write_series(&snapshots, &options, out);
+		return format->write_snapshots(&snapshots, &options, out);
 	for (size_t i = 0; i < result->count && !error; i++) {
 		if (i > 0 && format->separator)
 			(void)fputs(format->separator, out);

@@ -104,7 +104,7 @@ static struct ss_error *write_merged(const struct merge *merge,
 		commands[i] = merge->entries[i]->command_line;
 	if (*merge->separate)
 		(void)fputs(format->separator, out);
-	error = format->write_processes(&snapshots, &options, out);
+	error = format->write_snapshots(&snapshots, &options, out);
 	return ss_reading_close(reading, out, error);
 }
 
@@ -515,7 +515,7 @@ static bool is_merged(const struct snap *snap)
 		     (o->goroutines_given && o->goroutines);
 
 	return snap->targets.targets.count > 1 && !o->no_group && !lists &&
-	       snap->options.common.format->write_processes &&
+	       snap->options.common.format->merges_processes &&
 	       !ss_output_is_per_target(snap->options.common.output);
 }
 
@@ -583,7 +583,7 @@ static void check_series(const struct snap *snap)
 	if (series->period_ns && ss_target_options_count(&snap->targets) > 1)
 		ss_usage_fail("--interval and --count work on one process");
 	/* Profiles have none. */
-	if (series->period_ns && !series->each && !format->write_series)
+	if (series->period_ns && !series->each && !format->write_snapshots)
 		ss_options_check_tasks(&snap->options,
 				       "with merged snapshots in this format");
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/idtable.h"
+#include "base/search.h"
 #include "report/profile_condense.h"
 #include "diagnose/progress.h"
 
@@ -20,11 +21,6 @@ const char *ss_change_name(enum ss_change change)
 	return (size_t)change < SS_ARRAY_SIZE(names) ? names[change] : "unknown";
 }
 
-static int compare_numbers(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int compare_texts(const char *a, const char *b)
 {
 	return strcmp(a ? a : "", b ? b : "");
@@ -33,30 +29,27 @@ static int compare_texts(const char *a, const char *b)
 /* Functions of runtimes have neither a module nor an offset. */
 static int compare_functions(const struct ss_frame *a, const struct ss_frame *b)
 {
-	int order = compare_texts(a->symbol, b->symbol);
-
-	if (order || (order = compare_texts(a->file, b->file)))
-		return order;
-	return compare_numbers(a->line, b->line);
+	return compare_texts(a->symbol, b->symbol)     ?:
+		       compare_texts(a->file, b->file) ?:
+							 SS_COMPARE(a->line, b->line);
 }
 
 /* Orders frames by place: the module and the offset in it, not the address. Of an inlined function
    only the name counts, of one of a runtime its name, file and line. */
 static int diff_compare_frames(const struct ss_frame *a, const struct ss_frame *b)
 {
-	int order = compare_numbers(a->kind, b->kind);
+	int order = SS_COMPARE(a->kind, b->kind);
 
 	if (order || a->kind != SS_FRAME_NATIVE)
-		return order ? order : compare_functions(a, b);
-	order = compare_texts(a->module ? a->module->path : a->area,
-			      b->module ? b->module->path : b->area);
-	if (order || (order = (a->module != NULL) - (b->module != NULL)))
+		return order ?: compare_functions(a, b);
+	order = compare_texts(a->module ? a->module->path : a->area, b->module ? b->module->path : b->area) ?:
+			(a->module != NULL) - (b->module != NULL) ?:
+			compare_texts(a->symbol, b->symbol)	  ?:
+								    a->inlined - b->inlined;
+	if (order || a->inlined)
 		return order;
-	order = compare_texts(a->symbol, b->symbol);
-	if (order || (order = a->inlined - b->inlined) || a->inlined)
-		return order;
-	return a->module ? compare_numbers(a->offset, b->offset) :
-			   compare_numbers(a->area_offset, b->area_offset);
+	return a->module ? SS_COMPARE(a->offset, b->offset) :
+			   SS_COMPARE(a->area_offset, b->area_offset);
 }
 
 /* One task of either side. */
@@ -92,7 +85,7 @@ static int compare_stacks(const struct entry *a, const struct entry *b)
 
 	if (common < count)
 		return diff_compare_frames(frame_of(a, common), frame_of(b, common));
-	return compare_numbers(a->task->frame_count, b->task->frame_count);
+	return SS_COMPARE(a->task->frame_count, b->task->frame_count);
 }
 
 /* Matching ---------------------------------------------------------------- */
@@ -112,22 +105,18 @@ static int by_id(const void *a, const void *b)
 	const struct entry *x = a;
 	const struct entry *y = b;
 
-	return compare_numbers(x->task->id, y->task->id);
+	return SS_COMPARE(x->task->id, y->task->id);
 }
 
 /* A task of asyncio with another name is another one. */
 static int by_id_and_name(const void *a, const void *b)
 {
-	int order = by_id(a, b);
-
-	return order ? order : by_name(a, b);
+	return by_id(a, b) ?: by_name(a, b);
 }
 
 static int by_name_and_stack(const void *a, const void *b)
 {
-	int order = by_name(a, b);
-
-	return order ? order : compare_stacks(a, b);
+	return by_name(a, b) ?: compare_stacks(a, b);
 }
 
 struct matching {
@@ -270,11 +259,9 @@ static int compare_changes(const void *a, const void *b)
 	const struct ss_task *t = ss_change_task(x);
 	const struct ss_task *u = ss_change_task(y);
 
-	if (x->change != y->change)
-		return x->change < y->change ? -1 : 1;
-	if (x->class != y->class)
-		return x->class < y->class ? -1 : 1;
-	return (t > u) - (t < u);
+	return SS_COMPARE(x->change, y->change)	      ?:
+		       SS_COMPARE(x->class, y->class) ?:
+							SS_COMPARE(t, u);
 }
 
 static bool is_same_process(const struct ss_diff_input *input)
@@ -379,27 +366,26 @@ static int compare_profile_changes(const struct ss_profile_diff *diff,
 	double x = fabs(ss_profile_diff_change(diff, a));
 	double y = fabs(ss_profile_diff_change(diff, b));
 
-	return (x < y) - (x > y);
+	return SS_COMPARE(y, x);
 }
 
 static int compare_profile_functions(const void *a, const void *b, void *data)
 {
 	const struct ss_function_difference *x = a;
 	const struct ss_function_difference *y = b;
-	int order = compare_profile_changes(data, &x->self, &y->self);
 
-	if (order == 0)
-		order = compare_profile_changes(data, &x->total, &y->total);
-	return order ? order : (x->function > y->function) - (x->function < y->function);
+	return compare_profile_changes(data, &x->self, &y->self)	   ?:
+		       compare_profile_changes(data, &x->total, &y->total) ?:
+		       SS_COMPARE(x->function, y->function);
 }
 
 static int compare_profile_stacks(const void *a, const void *b, void *data)
 {
 	const struct ss_stack_difference *x = a;
 	const struct ss_stack_difference *y = b;
-	int order = compare_profile_changes(data, &x->samples, &y->samples);
 
-	return order ? order : (x->node > y->node) - (x->node < y->node);
+	return compare_profile_changes(data, &x->samples, &y->samples) ?:
+		       SS_COMPARE(x->node, y->node);
 }
 
 static int compare_threads(const void *a, const void *b)
@@ -409,9 +395,7 @@ static int compare_threads(const void *a, const void *b)
 	uint32_t first = x->thread[x->thread[SS_AFTER] == SS_ID_NONE ? 0 : 1];
 	uint32_t second = y->thread[y->thread[SS_AFTER] == SS_ID_NONE ? 0 : 1];
 
-	if (x->change != y->change)
-		return x->change < y->change ? -1 : 1;
-	return (first > second) - (first < second);
+	return SS_COMPARE(x->change, y->change) ?: SS_COMPARE(first, second);
 }
 
 static unsigned set_of(const struct ss_profile *profile,

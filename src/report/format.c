@@ -25,7 +25,7 @@ static bool can_write(const struct ss_format *format, enum ss_format_input input
 	case SS_FORMAT_PROFILE:
 		return format->write_profile;
 	case SS_FORMAT_SERIES:
-		return format->write_series || format->write_profile;
+		return format->write_snapshots || format->write_profile;
 	case SS_FORMAT_DIFF:
 		return format->write_diff;
 	case SS_FORMAT_HEAP:

@@ -97,13 +97,8 @@ typedef struct ss_error *ss_format_write_profile(const struct ss_profile *profil
 						 const struct ss_format_options *options,
 						 FILE *out);
 
-typedef struct ss_error *ss_format_write_series(const struct ss_snapshots *snapshots,
-						const struct ss_format_options *options,
-						FILE *out);
-
-/* snapshots are of several processes. */
 typedef struct ss_error *
-ss_format_write_processes(const struct ss_snapshots *snapshots,
+ss_format_write_snapshots(const struct ss_snapshots *snapshots,
 			  const struct ss_format_options *options, FILE *out);
 
 struct ss_diff_input; /* report/diff.h */
@@ -133,6 +128,7 @@ struct ss_format {
 	bool native;		 /* of native frames only: none may be left out */
 	bool confined;		 /* needs the capture, or files of its modules */
 	bool explains;		 /* contains the reasons why something is missing */
+	bool merges_processes;	 /* with write_snapshots; else one after the other */
 	/* NULL if the format does not support this input. */
 	ss_format_write_snapshot *write_snapshot;
 	ss_format_write_hang *write_hang;
@@ -140,10 +136,8 @@ struct ss_format {
 	/* Two sets of recordings: see struct ss_profile_recording. */
 	ss_format_write_profile *write_profile_diff;
 	/* Formats with write_profile alone get a series as a recording. */
-	ss_format_write_series *write_series;
+	ss_format_write_snapshots *write_snapshots;
 	ss_format_write_diff *write_diff;
-	/* Several processes merged; NULL: one after the other. */
-	ss_format_write_processes *write_processes;
 	ss_format_write_heap *write_heap;
 };
 

@@ -5,8 +5,6 @@
 
 #include "base/search.h"
 
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
 static int compare_text(const char *a, const char *b)
 {
 	if (a == b)
@@ -174,7 +172,7 @@ static int compare_locks(const void *a, const void *b, void *data)
 	uint64_t x = lock_of(sorting, *(const struct ss_task *const *)a);
 	uint64_t y = lock_of(sorting, *(const struct ss_task *const *)b);
 
-	return COMPARE(x, y);
+	return SS_COMPARE(x, y);
 }
 
 /* Counts the threads that are blocked on each lock. threads: all, in any order. */
@@ -265,19 +263,19 @@ static int compare_tasks(const struct ss_task *a, const struct ss_task *b)
 {
 	const bool with_tid = a->on_thread || a->kind == SS_TASK_ASYNCIO;
 
-	return COMPARE(a->on_thread, b->on_thread)		      ?:
-		       (with_tid ? COMPARE(a->tid, b->tid) : 0)	      ?:
-		       COMPARE(a->stack_id, b->stack_id)	      ?:
-		       COMPARE(a->end, b->end)			      ?:
+	return SS_COMPARE(a->on_thread, b->on_thread)		      ?:
+		       (with_tid ? SS_COMPARE(a->tid, b->tid) : 0)    ?:
+		       SS_COMPARE(a->stack_id, b->stack_id)	      ?:
+		       SS_COMPARE(a->end, b->end)		      ?:
 		       compare_text(a->reason, b->reason)	      ?:
 		       compare_text(a->wchan, b->wchan)		      ?:
 		       compare_text(a->kernel_stack, b->kernel_stack) ?:
 		       compare_text(a->runtime, b->runtime)	      ?:
-		       COMPARE(a->status, b->status)		      ?:
-		       COMPARE(a->changed, b->changed)		      ?:
-		       COMPARE(a->blocked, b->blocked)		      ?:
+		       SS_COMPARE(a->status, b->status)		      ?:
+		       SS_COMPARE(a->changed, b->changed)	      ?:
+		       SS_COMPARE(a->blocked, b->blocked)	      ?:
 		       compare_text(a->wait_reason, b->wait_reason)   ?:
-		       COMPARE(a->awaited_count > 0, b->awaited_count > 0);
+		       SS_COMPARE(a->awaited_count > 0, b->awaited_count > 0);
 }
 
 static int compare_members(const void *a, const void *b)
@@ -285,7 +283,7 @@ static int compare_members(const void *a, const void *b)
 	const struct ss_task *x = *(const struct ss_task *const *)a;
 	const struct ss_task *y = *(const struct ss_task *const *)b;
 
-	return compare_tasks(x, y) ?: COMPARE(x, y);
+	return compare_tasks(x, y) ?: SS_COMPARE(x, y);
 }
 
 static int compare_groups(const void *a, const void *b)
@@ -297,14 +295,14 @@ static int compare_groups(const void *a, const void *b)
 	const bool largest_first = g->class == SS_GROUP_BLOCKED ||
 				   x->kind != SS_TASK_THREAD;
 
-	return COMPARE(g->class, h->class)			    ?:
-		       COMPARE(h->waiters, g->waiters)		    ?:
-		       COMPARE(h->has_main, g->has_main)	    ?:
-		       COMPARE(x->on_thread, y->on_thread)	    ?:
-		       (x->on_thread ? COMPARE(x->tid, y->tid) : 0) ?:
-		       (largest_first ? COMPARE(h->alike, g->alike) : COMPARE(g->alike, h->alike)) ?:
-		       COMPARE(g->first_alike, h->first_alike) ?:
-								 COMPARE(x, y);
+	return SS_COMPARE(g->class, h->class)			       ?:
+		       SS_COMPARE(h->waiters, g->waiters)	       ?:
+		       SS_COMPARE(h->has_main, g->has_main)	       ?:
+		       SS_COMPARE(x->on_thread, y->on_thread)	       ?:
+		       (x->on_thread ? SS_COMPARE(x->tid, y->tid) : 0) ?:
+		       (largest_first ? SS_COMPARE(h->alike, g->alike) : SS_COMPARE(g->alike, h->alike)) ?:
+		       SS_COMPARE(g->first_alike, h->first_alike) ?:
+								    SS_COMPARE(x, y);
 }
 
 static void add_member(struct ss_group *group, const struct sorting *sorting,

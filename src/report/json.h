@@ -65,7 +65,7 @@ ss_format_write_snapshot ss_json_write_snapshot;    /* stacksnap-snapshot/1 */
 ss_format_write_hang ss_json_write_hang;	    /* stacksnap-hang/1 */
 ss_format_write_profile ss_json_write_profile;	    /* stacksnap-report/1 */
 ss_format_write_profile ss_json_write_profile_diff; /* stacksnap-report-diff/1 */
-ss_format_write_series ss_json_write_series;	    /* stacksnap-series/1 */
+ss_format_write_snapshots ss_json_write_series;	    /* stacksnap-series/1 */
 ss_format_write_diff ss_json_write_diff;	    /* stacksnap-diff/1 */
 ss_format_write_heap ss_json_write_heap;	    /* stacksnap-heap/1 */
 
@@ -85,7 +85,7 @@ bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot
 			bool blocked);
 
 /* Writes the members about the tasks of a runtime of several snapshots of a process, see
-   ss_text_write_merged_tasks(); null if none are known. False without memory. */
+   ss_text_write_groups(); null if none are known. False without memory. */
 bool ss_json_merged(struct ss_json *json, const struct ss_snapshots *snapshots,
 		    enum ss_task_kind kind, bool changes,
 		    const struct ss_format_options *options);

@@ -382,7 +382,7 @@ const struct ss_format ss_format_json = {
 	.write_hang = ss_json_write_hang,
 	.write_profile = ss_json_write_profile,
 	.write_profile_diff = ss_json_write_profile_diff,
-	.write_series = ss_json_write_series,
+	.write_snapshots = ss_json_write_series,
 	.write_diff = ss_json_write_diff,
 	.write_heap = ss_json_write_heap,
 };

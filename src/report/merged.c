@@ -6,9 +6,8 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/idtable.h"
+#include "base/search.h"
 #include "report/group.h"
-
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
 /* After each snapshot, how many members a group has in it. first: it is the first one. */
 static void presence_count(struct ss_presence *presence, size_t count, bool first)
@@ -191,7 +190,7 @@ static int compare_tasks(const void *a, const void *b)
 	const struct ss_task *x = *(const struct ss_task *const *)a;
 	const struct ss_task *y = *(const struct ss_task *const *)b;
 
-	return COMPARE(x, y);
+	return SS_COMPARE(x, y);
 }
 
 static void count_members(struct work *work, size_t index)
@@ -260,17 +259,17 @@ static int compare_groups(const void *a, const void *b, void *data)
 	const struct ss_task *second = y->tasks.items[0];
 	const bool threads = first->kind == SS_TASK_THREAD;
 
-	return COMPARE(x->class, y->class) ?:
-	       COMPARE(first->on_thread, second->on_thread) ?:
-	       (few_first ? COMPARE(x->times, y->times) : 0) ?:
-	       (threads ? COMPARE(y->times, x->times) :
-			  COMPARE(y->presence.most, x->presence.most)) ?:
-	       (threads ? COMPARE(x->members.items[0].task->tid,
+	return SS_COMPARE(x->class, y->class) ?:
+	       SS_COMPARE(first->on_thread, second->on_thread) ?:
+	       (few_first ? SS_COMPARE(x->times, y->times) : 0) ?:
+	       (threads ? SS_COMPARE(y->times, x->times) :
+			  SS_COMPARE(y->presence.most, x->presence.most)) ?:
+	       (threads ? SS_COMPARE(x->members.items[0].task->tid,
 				  y->members.items[0].task->tid) :
 			  0) ?:
-	       COMPARE(y->presence.snapshots, x->presence.snapshots) ?:
-	       COMPARE(y->presence.last, x->presence.last) ?:
-	       COMPARE(first, second);
+	       SS_COMPARE(y->presence.snapshots, x->presence.snapshots) ?:
+	       SS_COMPARE(y->presence.last, x->presence.last) ?:
+	       SS_COMPARE(first, second);
 }
 
 struct ss_merged *ss_merged_new(const struct ss_snapshots *snapshots,

@@ -8,8 +8,9 @@
 #include "data/recording.h"
 #include "stacksnap/record.h"
 
-static struct ss_error *write_series(const struct ss_snapshots *snapshots,
-				     const struct ss_format_options *options, FILE *out)
+static struct ss_error *write_snapshots(const struct ss_snapshots *snapshots,
+					const struct ss_format_options *options,
+					FILE *out)
 {
 	if (fflush(out) != 0)
 		return NULL; /* the caller checks ferror() */
@@ -34,7 +35,7 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 {
 	const struct ss_snapshots snapshots = { .items = &snapshot, .count = 1 };
 
-	return write_series(&snapshots, options, out);
+	return write_snapshots(&snapshots, options, out);
 }
 
 const struct ss_format ss_format_recording = {
@@ -45,5 +46,5 @@ const struct ss_format ss_format_recording = {
 	.confined = true,
 	.unsymbolized = true,
 	.write_snapshot = write_snapshot,
-	.write_series = write_series,
+	.write_snapshots = write_snapshots,
 };

@@ -99,20 +99,12 @@ void ss_text_write_move(const struct ss_diff_input *input,
 			const struct ss_task_change *change,
 			const struct ss_format_options *options, FILE *out);
 
-/* The changes of the tasks of a kind, and by task the number of its group. */
-struct ss_text_changes {
-	const struct ss_diff_input *input;
-	const struct ss_diff *diff;
-	const size_t *before;
-	const size_t *after;
-};
-
-/* Merges those of a part, which find_part() returns: changes from one group to one group are one. *ret_found: how many there
-   are. NULL without memory. */
-struct ss_bundles *
-ss_text_bundle_changes(const struct ss_text_changes *changes,
-		       unsigned (*find_part)(const struct ss_task_change *),
-		       unsigned part, size_t *ret_found);
+/* The changes of a comparison as items of lists, in the parts that find_part() returns: changes from
+   one group to one group have equal keys. To be freed; NULL without memory. */
+struct ss_text_item;
+struct ss_text_item *
+ss_text_change_items(const struct ss_diff_input *input, const struct ss_diff *diff,
+		     unsigned (*find_part)(const struct ss_task_change *));
 
 /* Writes a symbol, truncated unless verbose. symbol is freed; NULL: "?". */
 void ss_text_write_symbol(char *symbol, bool verbose, FILE *out);

@@ -12,17 +12,145 @@
 #include "report/quantity.h"
 #include "report/style.h"
 #include "report/text.h"
-#include "report/text_frames.h"
-#include "report/wait_text.h"
+#include "report/text_list.h"
 #include "report/profile.h"
 #include "diagnose/progress.h"
 
 enum { THREADS_MAX = 20 }; /* of each part, without -v */
 
+/* Where tasks were and are ------------------------------------------------------ */
+
+static void write_frame(const struct ss_frame *frame,
+			const struct ss_format_options *options, FILE *out)
+{
+	if (options->raw)
+		ss_escape_write_owned(ss_label_new_raw(frame), NULL, out);
+	else
+		ss_text_write_symbol(ss_label_new(frame, false), options->verbose, out);
+	if (!options->raw)
+		ss_text_write_source(frame->file, frame->line, options->verbose, out);
+}
+
+/* If none of the frames that are shown is a function of a runtime, the next one that is. */
+static void write_runtime_function(const struct ss_snapshot *snapshot,
+				   const struct ss_task *task, size_t shown, size_t own,
+				   const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_frame *frame = NULL;
+	size_t at = 0;
+
+	for (; at < own && (!frame || frame->kind == SS_FRAME_NATIVE); at++)
+		frame = ss_snapshot_frame(snapshot, task, at);
+	if (at <= shown || frame->kind == SS_FRAME_NATIVE)
+		return;
+	(void)fputs_unlocked(", below ", out);
+	write_frame(frame, options, out);
+}
+
+/* The frames that only one side has, innermost first; at most some without -v. */
+static void write_own_frames(const struct ss_snapshot *snapshot,
+			     const struct ss_task *task, size_t common, const char *word,
+			     const struct ss_format_options *options, FILE *out)
+{
+	enum { SHOWN = 3 };
+	size_t own = task->frame_count - common;
+	size_t shown = options->verbose ? own : SS_MIN(own, (size_t)SHOWN);
+
+	(void)fprintf(out, "    %s ", word);
+	if (shown == 0) {
+		(void)fputs_unlocked(
+			task->frame_count ? "there itself\n" : "in no function\n", out);
+		return;
+	}
+	for (size_t i = 0; i < shown; i++) {
+		if (i > 0)
+			(void)fputs_unlocked(", called from ", out);
+		write_frame(ss_snapshot_frame(snapshot, task, i), options, out);
+	}
+	write_runtime_function(snapshot, task, shown, own, options, out);
+	(void)fputc_unlocked('\n', out);
+}
+
+void ss_text_write_move(const struct ss_diff_input *input,
+			const struct ss_task_change *change,
+			const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_snapshot *after = input->after.snapshot;
+	const size_t common = change->common;
+
+	write_own_frames(input->before.snapshot, change->before, common, "was in",
+			 options, out);
+	write_own_frames(after, change->after, common, "is in", options, out);
+	if (common == 0)
+		return;
+	(void)fputs_unlocked("    both below ", out);
+	write_frame(ss_snapshot_frame(after, change->after,
+				      change->after->frame_count - common),
+		    options, out);
+	(void)fputc_unlocked('\n', out);
+}
+
+/* By task the number of its group. */
+struct changes {
+	const struct ss_diff_input *input;
+	const size_t *before;
+	const size_t *after;
+};
+
+static uint64_t group_of(const size_t *groups, const struct ss_snapshot *snapshot,
+			 const struct ss_task *task)
+{
+	return task ? groups[task - ss_snapshot_task(snapshot, task->kind, 0)] + 1 : 0;
+}
+
+/* Tasks are one with equal stacks and states on both sides. */
+static struct ss_bundle_key key_of(const struct changes *changes,
+				   const struct ss_task_change *change)
+{
+	enum { GROUP_BITS = 24, STATE_BITS = 8 };
+	uint64_t before = group_of(changes->before, changes->input->before.snapshot,
+				   change->before);
+	uint64_t after =
+		group_of(changes->after, changes->input->after.snapshot, change->after);
+	uint64_t was = change->before ? (unsigned char)change->before->state : 0;
+	uint64_t is = change->after ? (unsigned char)change->after->state : 0;
+	uint64_t states = was | is << STATE_BITS;
+
+	return (struct ss_bundle_key){
+		.stack = before | after << GROUP_BITS | states << 2 * GROUP_BITS,
+		.lock = ss_bundle_lock(change->wait),
+	};
+}
+
+struct ss_text_item *
+ss_text_change_items(const struct ss_diff_input *input, const struct ss_diff *diff,
+		     unsigned (*find_part)(const struct ss_task_change *))
+{
+	_cleanup_free_ size_t *before =
+		ss_grouping_numbers(input->before.snapshot, diff->kind);
+	_cleanup_free_ size_t *after =
+		ss_grouping_numbers(input->after.snapshot, diff->kind);
+	struct ss_text_item *items =
+		before && after ? calloc(diff->count + 1, sizeof(*items)) : NULL;
+	const struct changes changes = { input, before, after };
+
+	for (size_t i = 0; items && i < diff->count; i++) {
+		const struct ss_task_change *change = &diff->items[i];
+		items[i] = (struct ss_text_item){
+			.part = find_part(change),
+			.key = key_of(&changes, change),
+			.task = ss_change_task(change),
+			.wait = change->after ? change->wait : NULL,
+		};
+	}
+	return items;
+}
+
+/* Threads ------------------------------------------------------------------------ */
+
 struct report {
 	const struct ss_diff_input *input;
 	const struct ss_diff *diff;
-	struct ss_text_changes changes;
 	const struct ss_format_options *options;
 	FILE *out;
 };
@@ -89,39 +217,10 @@ static void write_counts(const struct report *report)
 	(void)fputc_unlocked('\n', out);
 }
 
-/* ", has not run", ", ran 0.12 ms (3 times)" */
-static void write_progress(const struct ss_thread_progress *progress, FILE *out)
+static void write_place(const void *data, size_t item)
 {
-	if (!progress || progress->movement == SS_MOVEMENT_UNKNOWN)
-		return;
-	if (progress->movement == SS_MOVEMENT_NONE) {
-		(void)fputs_unlocked(", has not run", out);
-		return;
-	}
-	(void)fprintf(out, ", ran %s (%s)", ss_quantity_time(progress->run_ns).text,
-		      ss_quantity_things(progress->runs, "time").text);
-}
-
-static void write_wait(const struct report *report, const struct ss_task_change *change)
-{
-	if (!change->wait)
-		return;
-	(void)fputs_unlocked("    waits for ", report->out);
-	ss_wait_text_write(change->wait, report->options->color, report->out);
-	ss_wait_text_write_chain(change->wait, "\n    ", report->out);
-	(void)fputc_unlocked('\n', report->out);
-}
-
-static void write_was(const struct ss_task_change *change, FILE *out)
-{
-	const struct ss_task *thread = ss_change_task(change);
-
-	if (change->before && change->before->state != thread->state)
-		(void)fprintf(out, ", was %s", ss_state_name(change->before->state));
-}
-
-static void write_place(const struct report *report, const struct ss_task_change *change)
-{
+	const struct report *report = data;
+	const struct ss_task_change *change = &report->diff->items[item];
 	const struct ss_task *thread = ss_change_task(change);
 	const struct ss_diff_side *side = change->after ? &report->input->after :
 							  &report->input->before;
@@ -135,134 +234,68 @@ static void write_place(const struct report *report, const struct ss_task_change
 		ss_text_write_where(side->snapshot, thread, report->options, report->out);
 }
 
-static void write_thread(const struct report *report, const struct ss_task_change *change)
+/* ", has not run", ", ran 0.12 ms (3 times)"; of several threads in all. */
+static void write_progress(const struct report *report, const struct ss_bundle *row)
 {
-	const struct ss_task *thread = ss_change_task(change);
-	FILE *out = report->out;
-
-	(void)fprintf(out, "  %d (", thread->tid);
-	ss_escape_write(thread->name, NULL, out);
-	(void)fprintf(out, "), %s", ss_state_name(thread->state));
-	if (change->before && change->after && change->before->tid != thread->tid)
-		(void)fprintf(out, ", was %d", change->before->tid);
-	write_was(change, out);
-	write_progress(change->progress, out);
-	(void)fputc_unlocked('\n', out);
-	if (change->after)
-		write_wait(report, change);
-	write_place(report, change);
-}
-
-/* ", have not run", ", ran 0.12 ms (3 times) in all" */
-static void write_sum(const struct report *report, const struct ss_bundle *bundle)
-{
+	const bool several = row->count > 1;
 	uint64_t run_ns = 0;
 	uint64_t runs = 0;
+	bool ran = false;
 
-	for (size_t i = 0; i < bundle->count; i++) {
+	for (size_t i = 0; i < row->count; i++) {
 		const struct ss_thread_progress *progress =
-			report->diff->items[bundle->items[i]].progress;
+			report->diff->items[row->items[i]].progress;
 		if (!progress || progress->movement == SS_MOVEMENT_UNKNOWN)
 			return;
+		ran |= progress->movement != SS_MOVEMENT_NONE;
 		run_ns += progress->run_ns;
 		runs += progress->runs;
 	}
-	if (!runs) {
-		(void)fputs_unlocked(", have not run", report->out);
+	if (!ran) {
+		(void)fputs_unlocked(several ? ", have not run" : ", has not run",
+				     report->out);
 		return;
 	}
-	(void)fprintf(report->out, ", ran %s (%s) in all", ss_quantity_time(run_ns).text,
-		      ss_quantity_things(runs, "time").text);
+	(void)fprintf(report->out, ", ran %s (%s)%s", ss_quantity_time(run_ns).text,
+		      ss_quantity_things(runs, "time").text, several ? " in all" : "");
 }
 
-/* "12 threads, sleeping, have not run: worker-* 4711-4722", their waits, and where. */
-static struct ss_error *write_bundle(const struct report *report,
-				     const struct ss_bundle *bundle)
+static void write_activity(const void *data, const struct ss_bundle *row)
 {
-	const struct ss_task_change *first = &report->diff->items[bundle->items[0]];
-	_cleanup_free_ const struct ss_task **threads =
-		calloc(bundle->count, sizeof(const struct ss_task *));
-	_cleanup_free_ const struct ss_wait **waits =
-		calloc(bundle->count, sizeof(const struct ss_wait *));
-	struct ss_error *error = NULL;
-	FILE *out = report->out;
+	const struct report *report = data;
+	const struct ss_task_change *first = &report->diff->items[*row->items];
+	const struct ss_task *thread = ss_change_task(first);
 
-	if (!threads || !waits)
-		return ss_error_no_memory();
-	for (size_t i = 0; i < bundle->count; i++) {
-		const struct ss_task_change *change =
-			&report->diff->items[bundle->items[i]];
-		threads[i] = ss_change_task(change);
-		waits[i] = change->wait;
-	}
-	(void)fprintf(out, "  %s, %s", ss_quantity_things(bundle->count, "thread").text,
-		      ss_state_name(threads[0]->state));
-	write_was(first, out);
-	write_sum(report, bundle);
-	ss_text_write_list(threads, bundle->count, report->options, out);
-	if (first->after)
-		error = ss_text_write_waits_of(waits, bundle->count, "    ",
-					       report->options, out);
-	if (!error)
-		write_place(report, first);
-	return error;
+	(void)fprintf(report->out, ", %s", ss_state_name(thread->state));
+	if (row->count == 1 && first->before && first->before->tid != thread->tid)
+		(void)fprintf(report->out, ", was %d", first->before->tid);
+	if (first->before && first->before->state != thread->state)
+		(void)fprintf(report->out, ", was %s",
+			      ss_state_name(first->before->state));
+	write_progress(report, row);
 }
 
-/* For ss_bundles_write(). */
-static void write_one(const void *data, size_t item)
+static void write_title(const void *data, unsigned part, size_t count, bool folded)
 {
 	const struct report *report = data;
 
-	write_thread(report, &report->diff->items[item]);
-}
-
-static struct ss_error *write_several(const void *data, const struct ss_bundle *bundle)
-{
-	return write_bundle(data, bundle);
-}
-
-static struct ss_error *write_part(const struct report *report, enum part part)
-{
-	const struct ss_format_options *options = report->options;
-	FILE *out = report->out;
-	size_t found = 0;
-	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
-		ss_text_bundle_changes(&report->changes, part_of, part, &found);
-
-	if (!bundles)
-		return ss_error_no_memory();
-	if (found == 0)
-		return NULL;
-	bool folded = part == IDLE && found > 1 && !options->all && !options->verbose;
-	(void)fputc_unlocked('\n', out);
-	ss_style_print(part == BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG, options->color,
-		       out, "%s: %s", titles[part],
-		       ss_quantity_things(found, "thread").text);
-	(void)fputs_unlocked(folded ? "; -a lists them\n" : "\n", out);
-	if (folded)
-		return NULL;
-	const struct ss_bundle_writer writer = {
-		.one = write_one,
-		.several = write_several,
-		.data = report,
-		.most = report->options->verbose ? SIZE_MAX : THREADS_MAX,
-		.out = report->out,
-	};
-	return ss_bundles_write(bundles, &writer);
+	(void)fputc_unlocked('\n', report->out);
+	ss_style_print(part == BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG,
+		       report->options->color, report->out, "%s: %s", titles[part],
+		       ss_quantity_things(count, "thread").text);
+	(void)fputs_unlocked(folded ? "; -a lists them\n" : "\n", report->out);
 }
 
 struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
 				    const struct ss_format_options *options, FILE *out)
 {
-	const enum ss_task_kind kind = SS_TASK_THREAD;
-	_cleanup_(ss_diff_cleanup) struct ss_diff *diff = ss_diff_new(input, kind, NULL);
-	_cleanup_free_ size_t *before = ss_grouping_numbers(input->before.snapshot, kind);
-	_cleanup_free_ size_t *after = ss_grouping_numbers(input->after.snapshot, kind);
-	const struct report report = { .input = input,
-				       .diff = diff,
-				       .changes = { input, diff, before, after },
-				       .options = options,
-				       .out = out };
+	_cleanup_(ss_diff_cleanup) struct ss_diff *diff =
+		ss_diff_new(input, SS_TASK_THREAD, NULL);
+	_cleanup_free_ struct ss_text_item *items =
+		diff ? ss_text_change_items(input, diff, part_of) : NULL;
+	const struct report report = {
+		.input = input, .diff = diff, .options = options, .out = out
+	};
 	const struct ss_snapshot *sides[] = { input->before.snapshot,
 					      input->after.snapshot };
 	const struct ss_snapshots both = { .items = sides,
@@ -272,8 +305,17 @@ struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
 		ss_merged_new(&both, SS_TASK_GOROUTINE, true);
 	struct ss_error *error = NULL;
 
-	if (!diff || !before || !after || !goroutines)
+	if (!items || !goroutines)
 		return ss_error_no_memory();
+	const struct ss_text_list list = { .items = items,
+					   .count = diff->count,
+					   .write_title = write_title,
+					   .write_activity = write_activity,
+					   .write_place = write_place,
+					   .data = &report,
+					   .most = THREADS_MAX,
+					   .options = options,
+					   .out = out };
 	write_side(&report, "before", &input->before);
 	write_side(&report, "after", &input->after);
 	write_counts(&report);
@@ -281,7 +323,7 @@ struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
 	ss_text_write_deadlocks(input->after.snapshot, true, options, out);
 	ss_text_write_task_cycles(input->after.snapshot, options, out);
 	for (enum part part = 0; part < PART_COUNT && !error; part++)
-		error = write_part(&report, part);
+		error = ss_text_write_part(&list, part, part == IDLE ? SIZE_MAX : 0);
 	if (!error)
 		error = ss_text_write_groups(&both, goroutines, NULL, true, options, out);
 	if (!error)

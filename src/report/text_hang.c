@@ -10,8 +10,7 @@
 #include "report/quantity.h"
 #include "report/style.h"
 #include "report/text.h"
-#include "report/text_frames.h"
-#include "report/wait_text.h"
+#include "report/text_list.h"
 #include "diagnose/progress.h"
 
 enum {
@@ -61,8 +60,8 @@ static void write_share(const struct hang_report *report, uint64_t run_ns)
 			      run_ns * 100 / elapsed_ns);
 }
 
-static void write_activity(const struct hang_report *report,
-			   const struct ss_thread_progress *thread)
+static void write_one_activity(const struct hang_report *report,
+			       const struct ss_thread_progress *thread)
 {
 	FILE *out = report->out;
 
@@ -83,37 +82,32 @@ static void write_activity(const struct hang_report *report,
 	}
 }
 
-/* The same of several threads. */
-static void write_activities(const struct hang_report *report,
-			     const struct ss_bundle *bundle)
+static void write_activity(const void *data, const struct ss_bundle *row)
 {
-	FILE *out = report->out;
+	const struct hang_report *report = data;
 	uint64_t run_ns = 0;
 	uint64_t switches = 0;
 
-	for (size_t i = 0; i < bundle->count; i++) {
+	if (row->count == 1) {
+		write_one_activity(report,
+				   ss_progress_thread(report->progress, *row->items));
+		return;
+	}
+	for (size_t i = 0; i < row->count; i++) {
 		const struct ss_thread_progress *thread =
-			ss_progress_thread(report->progress, bundle->items[i]);
+			ss_progress_thread(report->progress, row->items[i]);
 		run_ns += thread->run_ns;
 		switches += thread->voluntary + thread->forced;
 	}
-	if (!switches)
-		return;
-	(void)fprintf(out, ", ran %s in all, %s", ss_quantity_time(run_ns).text,
-		      ss_quantity_things(switches, "context switch").text);
+	if (switches)
+		(void)fprintf(report->out, ", ran %s in all, %s",
+			      ss_quantity_time(run_ns).text,
+			      ss_quantity_things(switches, "context switch").text);
 }
 
-static void write_wait(const struct hang_report *report, const struct ss_task *thread)
+static void write_place(const void *data, size_t index)
 {
-	if (!thread->wait)
-		return;
-	(void)fputs_unlocked("\n    waits for ", report->out);
-	ss_wait_text_write(thread->wait, report->options->color, report->out);
-	ss_wait_text_write_chain(thread->wait, "\n    ", report->out);
-}
-
-static void write_place(const struct hang_report *report, size_t index)
-{
+	const struct hang_report *report = data;
 	const struct ss_task *thread =
 		ss_snapshot_task(report->snapshot, SS_TASK_THREAD, index);
 	const struct ss_thread_progress *progress =
@@ -125,43 +119,6 @@ static void write_place(const struct hang_report *report, size_t index)
 	    ss_text_find_call(report->snapshot, thread, &program) < thread->frame_count)
 		ss_text_write_where(report->snapshot, thread, report->options,
 				    report->out);
-}
-
-static void write_thread(const struct hang_report *report, size_t index)
-{
-	const struct ss_task *thread =
-		ss_snapshot_task(report->snapshot, SS_TASK_THREAD, index);
-
-	(void)fprintf(report->out, "  %d (", thread->tid);
-	ss_escape_write(thread->name, NULL, report->out);
-	(void)fputc_unlocked(')', report->out);
-	write_activity(report, ss_progress_thread(report->progress, index));
-	write_wait(report, thread);
-	(void)fputc_unlocked('\n', report->out);
-	write_place(report, index);
-}
-
-/* "12 threads: worker-* 4711-4722", what they wait for, and where. */
-static struct ss_error *write_bundle(const struct hang_report *report,
-				     const struct ss_bundle *bundle)
-{
-	_cleanup_free_ const struct ss_task **threads =
-		calloc(bundle->count, sizeof(const struct ss_task *));
-
-	if (!threads)
-		return ss_error_no_memory();
-	for (size_t i = 0; i < bundle->count; i++)
-		threads[i] = ss_snapshot_task(report->snapshot, SS_TASK_THREAD,
-					      bundle->items[i]);
-	(void)fprintf(report->out, "  %s",
-		      ss_quantity_things(bundle->count, "thread").text);
-	write_activities(report, bundle);
-	ss_text_write_list(threads, bundle->count, report->options, report->out);
-	struct ss_error *error = ss_text_write_waits(threads, bundle->count, "    ",
-						     report->options, report->out);
-	if (!error)
-		write_place(report, bundle->items[0]);
-	return error;
 }
 
 /* Threads that do not go on, with equal stacks, are one. */
@@ -178,14 +135,6 @@ static struct ss_bundle_key key_of(const struct hang_report *report, enum class 
 		.lock = ss_bundle_lock(
 			ss_snapshot_task(snapshot, SS_TASK_THREAD, index)->wait),
 	};
-}
-
-/* Threads that did nothing are listed if all did nothing. */
-static bool is_folded(const struct hang_report *report, enum class class, size_t members)
-{
-	return class == IDLE && members > 1 && !report->options->all &&
-	       !report->options->verbose &&
-	       members < ss_snapshot_task_count(report->snapshot, SS_TASK_THREAD);
 }
 
 /* A function that waits for a lock as well as for work; where a runtime executes the
@@ -265,60 +214,46 @@ static void write_events(const struct hang_report *report)
 	}
 }
 
-/* For ss_bundles_write(). */
-static void write_one(const void *data, size_t item)
+static void write_title(const void *data, unsigned class, size_t count, bool folded)
 {
-	write_thread(data, item);
-}
+	const struct hang_report *report = data;
 
-static struct ss_error *write_several(const void *data, const struct ss_bundle *bundle)
-{
-	return write_bundle(data, bundle);
-}
-
-static void write_title(const struct hang_report *report, enum class class,
-			size_t members)
-{
-	(void)fprintf(report->out, "\n%zu thread%s ", members, members == 1 ? "" : "s");
+	(void)fprintf(report->out, "\n%zu thread%s ", count, count == 1 ? "" : "s");
 	ss_style_print(class <= BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG,
 		       report->options->color, report->out, "%s", class_names[class]);
-	if (is_folded(report, class, members))
-		(void)fputs_unlocked("; -a lists them", report->out);
-	(void)fputc_unlocked('\n', report->out);
+	(void)fputs_unlocked(folded ? "; -a lists them\n" : "\n", report->out);
 	if (class == IDLE)
 		write_events(report);
 }
 
-static struct ss_error *write_class(const struct hang_report *report, enum class class)
+static struct ss_error *write_classes(const struct hang_report *report)
 {
-	size_t count = ss_snapshot_task_count(report->snapshot, SS_TASK_THREAD);
-	_cleanup_free_ size_t *members = calloc(count + 1, sizeof(*members));
-	_cleanup_free_ struct ss_bundle_key *keys = calloc(count + 1, sizeof(*keys));
-	size_t found = 0;
+	const size_t count = ss_snapshot_task_count(report->snapshot, SS_TASK_THREAD);
+	_cleanup_free_ struct ss_text_item *items = calloc(count + 1, sizeof(*items));
+	const struct ss_text_list list = { .items = items,
+					   .count = count,
+					   .write_title = write_title,
+					   .write_activity = write_activity,
+					   .write_place = write_place,
+					   .data = report,
+					   .most = THREADS_MAX,
+					   .options = report->options,
+					   .out = report->out };
+	struct ss_error *error = items ? NULL : ss_error_no_memory();
 
-	if (!members || !keys)
-		return ss_error_no_memory();
-	for (size_t i = 0; i < count; i++) {
-		if (class_of(ss_progress_thread(report->progress, i)) != class)
-			continue;
-		keys[found] = key_of(report, class, i);
-		members[found++] = i;
+	for (size_t i = 0; items && i < count; i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(report->snapshot, SS_TASK_THREAD, i);
+		enum class class = class_of(ss_progress_thread(report->progress, i));
+		items[i] = (struct ss_text_item){ .part = class,
+						  .key = key_of(report, class, i),
+						  .task = thread,
+						  .wait = thread->wait };
 	}
-	if (found == 0)
-		return NULL;
-	write_title(report, class, found);
-	if (is_folded(report, class, found))
-		return NULL;
-	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
-		ss_bundles_new(members, keys, found);
-	const struct ss_bundle_writer writer = {
-		.one = write_one,
-		.several = write_several,
-		.data = report,
-		.most = report->options->verbose ? SIZE_MAX : THREADS_MAX,
-		.out = report->out,
-	};
-	return bundles ? ss_bundles_write(bundles, &writer) : ss_error_no_memory();
+	/* Threads that did nothing are listed if all did nothing. */
+	for (enum class class = 0; class < CLASS_COUNT && !error; class ++)
+		error = ss_text_write_part(&list, class, class == IDLE ? count : 0);
+	return error;
 }
 
 static void write_sums(const struct hang_report *report)
@@ -383,8 +318,8 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				options, out);
 	ss_text_write_task_cycles(snapshot, options, out);
 	struct ss_error *error = ss_text_write_blocked_tasks(snapshot, options, out);
-	for (enum class class = 0; class < CLASS_COUNT && !error; class ++)
-		error = write_class(&report, class);
+	if (!error)
+		error = write_classes(&report);
 	if (!error)
 		ss_text_write_advice(options, out);
 	return error;

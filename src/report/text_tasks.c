@@ -14,163 +14,7 @@
 #include "report/quantity.h"
 #include "report/style.h"
 #include "report/text.h"
-#include "report/text_frames.h"
-
-/*
- * The list of the threads or goroutines of a group. Names that differ only in a trailing number are
- * merged; consecutive ids become a range.
- */
-
-enum { ITEMS_MAX = 12 }; /* ids and ranges of a group without -v */
-
-struct listing {
-	const struct ss_task *const *tasks; /* sorted by stem of their name, then by id */
-	size_t count;
-	size_t items; /* written so far */
-	size_t max_items;
-	FILE *out;
-};
-
-static size_t stem_size(const char *name)
-{
-	size_t size = strlen(name);
-
-	while (size > 0 && name[size - 1] >= '0' && name[size - 1] <= '9')
-		size--;
-	return size;
-}
-
-static int compare_stems(const struct ss_task *a, const struct ss_task *b)
-{
-	size_t size = stem_size(a->name);
-	size_t other = stem_size(b->name);
-	int order = memcmp(a->name, b->name, SS_MIN(size, other));
-
-	return order ? order : (size > other) - (size < other);
-}
-
-static int compare_threads(const void *a, const void *b)
-{
-	const struct ss_task *t = *(const struct ss_task *const *)a;
-	const struct ss_task *u = *(const struct ss_task *const *)b;
-	int order = compare_stems(t, u);
-
-	return order ? order : (t->id > u->id) - (t->id < u->id);
-}
-
-/* Returns the number of threads, from first on, whose names have the same stem. */
-static size_t stem_run(const struct listing *list, size_t first)
-{
-	size_t end = first + 1;
-
-	while (end < list->count &&
-	       compare_stems(list->tasks[first], list->tasks[end]) == 0)
-		end++;
-	return end - first;
-}
-
-static void write_stem(const struct listing *list, size_t first, size_t count)
-{
-	const char *name = list->tasks[first]->name;
-	bool same = true;
-
-	for (size_t i = 1; i < count; i++)
-		same &= strcmp(name, list->tasks[first + i]->name) == 0;
-	if (same) {
-		ss_escape_write(name, NULL, list->out);
-		return;
-	}
-	_cleanup_free_ char *stem = strndup(name, stem_size(name));
-	ss_escape_write(stem ? stem : name, NULL, list->out);
-	(void)fputc_unlocked('*', list->out);
-}
-
-/* The id in the thread's own pid namespace, if it is known. */
-static uint64_t inner_id(const struct ss_task *task)
-{
-	return task->inner_tid ? (uint64_t)task->inner_tid : task->id;
-}
-
-static bool follows(const struct ss_task *task, const struct ss_task *before)
-{
-	return task->id == before->id + 1 && inner_id(task) == inner_id(before) + 1;
-}
-
-/* "9-12", or "9-12[1-4]" if they have other ids in their own pid namespace. */
-static void write_range(uint64_t first, size_t length, FILE *out)
-{
-	(void)fprintf(out, "%" PRIu64, first);
-	if (length > 1)
-		(void)fprintf(out, "%c%" PRIu64, length > 2 ? '-' : ',',
-			      first + length - 1);
-}
-
-static void write_run(const struct ss_task *first, size_t length, FILE *out)
-{
-	write_range(first->id, length, out);
-	if (inner_id(first) == first->id)
-		return;
-	(void)fputc_unlocked('[', out);
-	write_range(inner_id(first), length, out);
-	(void)fputc_unlocked(']', out);
-}
-
-/* Writes ids and ranges of threads with one stem until the list is full. Returns the
-   number of threads written. */
-static size_t write_ids(struct listing *list, size_t first, size_t count)
-{
-	size_t written = 0;
-
-	while (written < count && list->items < list->max_items) {
-		const struct ss_task *const *run = &list->tasks[first + written];
-		size_t length = 1;
-		while (written + length < count && follows(run[length], run[length - 1]))
-			length++;
-		(void)fputc_unlocked(written ? ',' : ' ', list->out);
-		write_run(run[0], length, list->out);
-		written += length;
-		list->items++;
-	}
-	return written;
-}
-
-static void write_list(struct listing *list)
-{
-	size_t written = 0;
-
-	for (size_t i = 0, run; i < list->count && written == i; i += run) {
-		run = stem_run(list, i);
-		if (list->items >= list->max_items)
-			break;
-		if (*list->tasks[i]->name) {
-			(void)fputs_unlocked(i ? "; " : " ", list->out);
-			write_stem(list, i, run);
-		}
-		written += write_ids(list, i, run);
-	}
-	if (written < list->count)
-		(void)fprintf(list->out, " and %s more (-v lists them)",
-			      ss_quantity_count(list->count - written).text);
-}
-
-void ss_text_write_list(const struct ss_task *const *tasks, size_t count,
-			const struct ss_format_options *options, FILE *out)
-{
-	_cleanup_free_ const struct ss_task **sorted =
-		calloc(count, sizeof(const struct ss_task *));
-	struct listing list = { .tasks = sorted ? sorted : tasks,
-				.count = count,
-				.max_items = options->verbose ? SIZE_MAX : ITEMS_MAX,
-				.out = out };
-
-	if (sorted) {
-		memcpy(sorted, tasks, count * sizeof(const struct ss_task *));
-		qsort(sorted, count, sizeof(const struct ss_task *), compare_threads);
-	}
-	(void)fputc_unlocked(':', out);
-	write_list(&list);
-	(void)fputc_unlocked('\n', out);
-}
+#include "report/text_list.h"
 
 /* Groups --------------------------------------------------------------------- */
 
@@ -868,7 +712,9 @@ struct ss_error *ss_text_write_blocked_tasks(const struct ss_snapshot *snapshot,
 /* Two snapshots -------------------------------------------------------------- */
 
 struct comparison {
-	struct ss_text_changes changes;
+	const struct ss_diff_input *input;
+	const struct ss_diff *diff;
+	const struct ss_text_item *items;
 	struct text text;
 };
 
@@ -878,11 +724,11 @@ static void write_counts(const struct comparison *comparison)
 	const struct text *text = &comparison->text;
 
 	(void)fputc_unlocked('\n', text->out);
-	write_count(text, ss_snapshot_task_count(
-				  comparison->changes.input->after.snapshot, text->kind));
+	write_count(text, ss_snapshot_task_count(comparison->input->after.snapshot,
+						 text->kind));
 	for (size_t i = 0; i < SS_CHANGE_COUNT; i++)
 		(void)fprintf(text->out, "%s%s %s", i ? ", " : ": ",
-			      ss_quantity_count(comparison->changes.diff->counts[i]).text,
+			      ss_quantity_count(comparison->diff->counts[i]).text,
 			      ss_change_name((enum ss_change)i));
 	(void)fputc_unlocked('\n', text->out);
 }
@@ -910,9 +756,8 @@ static unsigned part_of(const struct ss_task_change *change)
 static struct ss_error *write_bundle(const struct comparison *comparison,
 				     const struct ss_bundle *bundle)
 {
-	const struct ss_task_change *first =
-		&comparison->changes.diff->items[bundle->items[0]];
-	const struct ss_diff_input *input = comparison->changes.input;
+	const struct ss_task_change *first = &comparison->diff->items[bundle->items[0]];
+	const struct ss_diff_input *input = comparison->input;
 	const struct ss_snapshot *snapshot = first->after ? input->after.snapshot :
 							    input->before.snapshot;
 	const struct text *text = &comparison->text;
@@ -922,8 +767,7 @@ static struct ss_error *write_bundle(const struct comparison *comparison,
 	if (!members)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < bundle->count; i++)
-		members[i] = ss_change_task(
-			&comparison->changes.diff->items[bundle->items[i]]);
+		members[i] = comparison->items[bundle->items[i]].task;
 	const struct ss_group group = { .members = members, .count = bundle->count };
 	begin_group(text);
 	(void)fprintf(text->out, "%s: ", ss_change_name(first->change));
@@ -943,9 +787,8 @@ static struct ss_error *write_bundle(const struct comparison *comparison,
 static struct ss_error *write_changes(const struct comparison *comparison,
 				      enum ss_change change)
 {
-	size_t found = 0;
 	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
-		ss_text_bundle_changes(&comparison->changes, part_of, change, &found);
+		ss_bundles_new(comparison->items, comparison->diff->count, change);
 	const size_t most = groups_to_show(&comparison->text);
 	struct ss_error *error = bundles ? NULL : ss_error_no_memory();
 	struct left_out left = {};
@@ -974,13 +817,15 @@ struct ss_error *ss_text_write_task_diff(const struct ss_diff_input *input,
 	const struct ss_snapshot *second = input->after.snapshot;
 	_cleanup_(ss_diff_cleanup) struct ss_diff *diff =
 		ss_diff_new(input, kind, threads);
-	_cleanup_free_ size_t *before = ss_grouping_numbers(first, kind);
-	_cleanup_free_ size_t *after = ss_grouping_numbers(second, kind);
+	_cleanup_free_ struct ss_text_item *items =
+		diff ? ss_text_change_items(input, diff, part_of) : NULL;
 	const struct comparison comparison = {
-		.changes = { input, diff, before, after },
+		.input = input,
+		.diff = diff,
+		.items = items,
 		.text = { .kind = kind, .options = options, .out = out },
 	};
-	struct ss_error *error = diff && before && after ? NULL : ss_error_no_memory();
+	struct ss_error *error = items ? NULL : ss_error_no_memory();
 
 	if (error || options->groups[kind] == 0)
 		return error;

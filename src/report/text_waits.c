@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+#include "base/vector.h"
 #include "report/escape.h"
 #include "report/quantity.h"
 #include "report/style.h"
@@ -13,45 +15,48 @@
 
 enum { LINES_MAX = 4 }; /* of one group, without -v */
 
-/* Threads with the same wait, apart from the remaining time. */
-struct wait_line {
-	struct ss_wait wait;
-	char *text; /* of the wait without it; owned */
-	size_t count;
-};
-
-struct list {
-	struct wait_line *items;
-	size_t count;
-};
-
-static void list_deinit(struct list *list)
+void ss_wait_lines_deinit(struct ss_wait_lines *lines)
 {
-	for (size_t i = 0; i < list->count; i++)
-		free(list->items[i].text);
-	free(list->items);
+	for (size_t i = 0; i < lines->count; i++)
+		free(lines->items[i].text);
+	ss_vector_free(lines);
 }
 
-static int compare_waits(const void *a, const void *b)
+bool ss_wait_lines_add(struct ss_wait_lines *lines, unsigned class,
+		       const struct ss_wait *wait, const struct ss_task *thread)
 {
-	const struct wait_line *x = a;
-	const struct wait_line *y = b;
-	int order = strcmp(x->text, y->text);
+	_cleanup_free_ char *text = ss_wait_text_new_merged(wait);
+	struct ss_wait_line *line = text ? ss_vector_push(lines) : NULL;
 
-	if (order)
-		return order;
-	return strcmp(x->wait.syscall ? x->wait.syscall : "",
-		      y->wait.syscall ? y->wait.syscall : "");
+	if (line)
+		*line = (struct ss_wait_line){ class, *wait, take_ptr(text), thread, 1 };
+	return line;
+}
+
+static int compare_waits(const struct ss_wait_line *x, const struct ss_wait_line *y)
+{
+	return SS_COMPARE(x->class, y->class)	?:
+		       strcmp(x->text, y->text) ?:
+		       strcmp(x->wait.syscall ? x->wait.syscall : "",
+			      y->wait.syscall ? y->wait.syscall : "");
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	const struct ss_wait_line *x = a;
+	const struct ss_wait_line *y = b;
+
+	return compare_waits(x, y) ?: SS_COMPARE(x->thread, y->thread);
 }
 
 static int compare_counts(const void *a, const void *b)
 {
-	const struct wait_line *x = a;
-	const struct wait_line *y = b;
+	const struct ss_wait_line *x = a;
+	const struct ss_wait_line *y = b;
 
-	if (x->count != y->count)
-		return x->count > y->count ? -1 : 1;
-	return compare_waits(a, b);
+	return SS_COMPARE(x->class, y->class)	      ?:
+		       SS_COMPARE(y->count, x->count) ?:
+							compare_waits(x, y);
 }
 
 static void omit_address(struct ss_wait *wait)
@@ -60,34 +65,34 @@ static void omit_address(struct ss_wait *wait)
 	wait->symbol = NULL;
 }
 
-/* Merges equal waits and sorts them, the most frequent first. */
-static void merge(struct list *list)
+void ss_wait_lines_merge(struct ss_wait_lines *lines)
 {
 	size_t merged = 0;
 
-	if (list->count > 1)
-		qsort(list->items, list->count, sizeof(*list->items), compare_waits);
-	for (size_t i = 0; i < list->count; i++) {
-		struct wait_line *item = &list->items[i];
-		if (merged && compare_waits(&list->items[merged - 1], item) == 0) {
-			struct wait_line *same = &list->items[merged - 1];
-			if (same->wait.left_ns != item->wait.left_ns)
-				same->wait.left_ns = -1;
-			if (same->wait.address != item->wait.address)
-				omit_address(&same->wait);
-			same->count += item->count;
-			free(item->text);
-		} else {
-			list->items[merged++] = *item;
+	if (lines->count > 1)
+		qsort(lines->items, lines->count, sizeof(*lines->items), compare_lines);
+	for (size_t i = 0; i < lines->count; i++) {
+		struct ss_wait_line *item = &lines->items[i];
+		struct ss_wait_line *same = merged ? &lines->items[merged - 1] : NULL;
+		if (!same || compare_waits(same, item) != 0) {
+			lines->items[merged++] = *item;
+			continue;
 		}
+		if (same->wait.left_ns != item->wait.left_ns)
+			same->wait.left_ns = -1;
+		if (same->wait.address != item->wait.address)
+			omit_address(&same->wait);
+		same->count += item->count;
+		free(item->text);
 	}
-	list->count = merged;
+	lines->count = merged;
 	if (merged > 1)
-		qsort(list->items, merged, sizeof(*list->items), compare_counts);
+		qsort(lines->items, merged, sizeof(*lines->items), compare_counts);
 }
 
-static void write_line(const struct wait_line *line, size_t members, const char *indent,
-		       const struct ss_format_options *options, FILE *out)
+static void write_line(const struct ss_wait_line *line, size_t members,
+		       const char *indent, const struct ss_format_options *options,
+		       FILE *out)
 {
 	(void)fputs_unlocked(indent, out);
 	if (line->count < members)
@@ -100,7 +105,7 @@ static void write_line(const struct wait_line *line, size_t members, const char 
 	(void)fputc_unlocked('\n', out);
 }
 
-static void write_rest(const struct wait_line *items, size_t count, const char *indent,
+static void write_rest(const struct ss_wait_line *items, size_t count, const char *indent,
 		       FILE *out)
 {
 	size_t threads = 0;
@@ -116,23 +121,13 @@ struct ss_error *ss_text_write_waits_of(const struct ss_wait *const *waits, size
 					const struct ss_format_options *options,
 					FILE *out)
 {
-	__attribute__((cleanup(list_deinit))) struct list list = {
-		.items = calloc(count + 1, sizeof(struct wait_line))
-	};
+	__attribute__((cleanup(ss_wait_lines_deinit))) struct ss_wait_lines list = {};
 
-	if (!list.items)
-		return ss_error_no_memory();
 	for (size_t i = 0; i < count; i++) {
-		const struct ss_wait *wait = waits[i];
-		struct wait_line *line = &list.items[list.count];
-		if (!wait)
-			continue;
-		*line = (struct wait_line){ *wait, ss_wait_text_new_merged(wait), 1 };
-		if (!line->text)
+		if (waits[i] && !ss_wait_lines_add(&list, 0, waits[i], NULL))
 			return ss_error_no_memory();
-		list.count++;
 	}
-	merge(&list);
+	ss_wait_lines_merge(&list);
 	size_t shown = options->verbose || list.count <= LINES_MAX ? list.count :
 								     LINES_MAX - 1;
 	for (size_t i = 0; i < shown; i++)

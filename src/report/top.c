@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/search.h"
 #include "report/escape.h"
 #include "report/group.h"
 #include "report/quantity.h"
@@ -101,9 +102,7 @@ static int compare_tids(const void *a, const void *b)
 	const struct thread *x = a;
 	const struct thread *y = b;
 
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	return (x->last_ns > y->last_ns) - (x->last_ns < y->last_ns);
+	return SS_COMPARE(x->tid, y->tid) ?: SS_COMPARE(x->last_ns, y->last_ns);
 }
 
 static bool add_thread(struct top *top, const struct ss_profile_thread *from)
@@ -276,11 +275,6 @@ static void select_rows(struct top *top)
 	top->threads.count = kept;
 }
 
-static int descending(uint64_t a, uint64_t b)
-{
-	return a == b ? 0 : a > b ? -1 : 1;
-}
-
 static int compare_functions(const void *a, const void *b, void *data)
 {
 	const struct function *x = a;
@@ -293,12 +287,11 @@ static int compare_functions(const void *a, const void *b, void *data)
 		order = strcmp(function_name(top, x->index),
 			       function_name(top, y->index));
 	else if (sort == SS_TOP_TOTAL)
-		order = descending(x->total, y->total);
-	if (!order)
-		order = descending(x->self, y->self);
-	if (!order)
-		order = descending(x->total, y->total);
-	return order ? order : (x->index > y->index) - (x->index < y->index);
+		order = SS_COMPARE(y->total, x->total);
+	return order				      ?:
+		       SS_COMPARE(y->self, x->self)   ?:
+		       SS_COMPARE(y->total, x->total) ?:
+							SS_COMPARE(x->index, y->index);
 }
 
 /* Threads that run come first. */
@@ -321,11 +314,10 @@ static int compare_threads(const void *a, const void *b, void *data)
 		order = strcmp(x->name, y->name);
 	else if (top->view->sort == SS_TOP_STATE)
 		order = state_rank(x->state) - state_rank(y->state);
-	if (!order)
-		order = descending(x->cpu_ns, y->cpu_ns);
-	if (!order)
-		order = state_rank(x->state) - state_rank(y->state);
-	return order ? order : (x->tid > y->tid) - (x->tid < y->tid);
+	return order						   ?:
+		       SS_COMPARE(y->cpu_ns, x->cpu_ns)		   ?:
+		       state_rank(x->state) - state_rank(y->state) ?:
+		       SS_COMPARE(x->tid, y->tid);
 }
 
 /* Writing ----------------------------------------------------------------- */
@@ -605,78 +597,13 @@ struct ss_error *ss_top_write(struct ss_profile *profile, const struct ss_top_vi
  * What the threads of a snapshot wait for, one line for each wait.
  */
 
-/* Threads with the same wait. */
-struct line {
-	enum ss_group_class class;
-	char *text; /* of the wait, owned */
-	const struct ss_task *thread;
-	size_t count;
-};
-
-struct lines {
-	struct line *items;
-	size_t count;
-};
-
-static void lines_deinit(struct lines *lines)
-{
-	for (size_t i = 0; i < lines->count; i++)
-		free(lines->items[i].text);
-	free(lines->items);
-}
-
-static int compare_texts(const void *a, const void *b)
-{
-	const struct line *x = a;
-	const struct line *y = b;
-
-	if (x->class != y->class)
-		return x->class < y->class ? -1 : 1;
-	int order = strcmp(x->text, y->text);
-	if (order)
-		return order;
-	return (x->thread->tid > y->thread->tid) - (x->thread->tid < y->thread->tid);
-}
-
-static int compare_counts(const void *a, const void *b)
-{
-	const struct line *x = a;
-	const struct line *y = b;
-
-	if (x->class == y->class && x->count != y->count)
-		return x->count > y->count ? -1 : 1;
-	return compare_texts(a, b);
-}
-
-static void merge(struct lines *lines)
-{
-	size_t merged = 0;
-
-	qsort(lines->items, lines->count, sizeof(*lines->items), compare_texts);
-	for (size_t i = 0; i < lines->count; i++) {
-		struct line *item = &lines->items[i];
-		struct line *last = merged ? &lines->items[merged - 1] : NULL;
-		if (last && last->class == item->class &&
-		    strcmp(last->text, item->text) == 0) {
-			last->count += item->count;
-			free(item->text);
-		} else {
-			lines->items[merged++] = *item;
-		}
-	}
-	lines->count = merged;
-	qsort(lines->items, lines->count, sizeof(*lines->items), compare_counts);
-}
-
 static struct ss_error *collect(const struct ss_snapshot *snapshot, bool all,
-				struct lines *ret)
+				struct ss_wait_lines *ret)
 {
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		ss_grouping_new(snapshot, SS_TASK_THREAD, false);
 
-	ret->items = calloc(ss_snapshot_task_count(snapshot, SS_TASK_THREAD) + 1,
-			    sizeof(*ret->items));
-	if (!grouping || !ret->items)
+	if (!grouping)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < grouping->count; i++) {
 		const struct ss_group *group = &grouping->groups[i];
@@ -684,19 +611,15 @@ static struct ss_error *collect(const struct ss_snapshot *snapshot, bool all,
 		if (!thread->wait || thread->state == 'R' ||
 		    (group->class == SS_GROUP_IDLE && !all))
 			continue;
-		struct line *line = &ret->items[ret->count];
-		*line = (struct line){ .class = group->class,
-				       .text = ss_wait_text_new_merged(thread->wait),
-				       .thread = thread,
-				       .count = 1 };
-		if (!line->text)
+		struct ss_wait wait = *thread->wait;
+		wait.syscall = NULL; /* it is not shown */
+		if (!ss_wait_lines_add(ret, group->class, &wait, thread))
 			return ss_error_no_memory();
-		ret->count++;
 	}
 	return NULL;
 }
 
-static void write_line(const struct line *line, FILE *out)
+static void write_line(const struct ss_wait_line *line, FILE *out)
 {
 	(void)fprintf(out, "%5zu  %-9s ", line->count,
 		      line->class == SS_GROUP_DEADLOCK ? "deadlock" :
@@ -716,12 +639,12 @@ static void write_line(const struct line *line, FILE *out)
 static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 				       const struct ss_format_options *options, FILE *out)
 {
-	__attribute__((cleanup(lines_deinit))) struct lines lines = {};
+	__attribute__((cleanup(ss_wait_lines_deinit))) struct ss_wait_lines lines = {};
 	struct ss_error *error = collect(snapshot, options->all, &lines);
 
 	if (error)
 		return error;
-	merge(&lines);
+	ss_wait_lines_merge(&lines);
 	for (size_t i = 0; i < lines.count; i++)
 		write_line(&lines.items[i], out);
 	return NULL;

@@ -41,4 +41,29 @@ char *ss_wait_text_new_chain(const struct ss_wait *wait);
 char *ss_wait_text_new_owner_unknown(const struct ss_wait *wait);
 char *ss_wait_text_new_descriptor(const struct ss_descriptor *descriptor);
 
+/*
+ * The waits of several threads: equal ones are one line.
+ */
+
+struct ss_wait_line {
+	unsigned class; /* of the caller; lines of the first one come first */
+	struct ss_wait wait;
+	char *text;		      /* of the wait without the remaining time; owned */
+	const struct ss_task *thread; /* the first one; or NULL */
+	size_t count;
+};
+
+struct ss_wait_lines {
+	struct ss_wait_line *items;
+	size_t count;
+	size_t capacity;
+};
+
+/* thread may be NULL. False without memory. */
+bool ss_wait_lines_add(struct ss_wait_lines *lines, unsigned class,
+		       const struct ss_wait *wait, const struct ss_task *thread);
+/* Merges equal waits, and sorts them: by class, the most frequent first. */
+void ss_wait_lines_merge(struct ss_wait_lines *lines);
+void ss_wait_lines_deinit(struct ss_wait_lines *lines);
+
 #endif

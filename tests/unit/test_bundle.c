@@ -6,17 +6,19 @@
 
 #include <cmocka.h>
 
-#include "report/text_frames.h"
+#include "report/text_list.h"
 
 /* The largest first, then by the first item. */
 static void test_order(void **state)
 {
-	static const size_t numbers[] = { 2, 3, 5, 7, 9, 11 };
-	static const struct ss_bundle_key keys[] = { { 4, 0 }, { 1, 0 }, { 1, 8 },
-						     { 4, 0 }, { 1, 8 }, { 4, 0 } };
-	static const size_t expected[][4] = { { 3, 2, 7, 11 }, { 2, 5, 9 }, { 1, 3 } };
+	static const struct ss_text_item items[] = {
+		{ .key = { 4, 0 } }, { .key = { 1, 0 } }, { .key = { 1, 8 } },
+		{ .key = { 4, 0 } }, { .part = 1 },	  { .key = { 1, 8 } },
+		{ .key = { 4, 0 } },
+	};
+	static const size_t expected[][4] = { { 3, 0, 3, 6 }, { 2, 2, 5 }, { 1, 1 } };
 	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
-		ss_bundles_new(numbers, keys, SS_ARRAY_SIZE(numbers));
+		ss_bundles_new(items, SS_ARRAY_SIZE(items), 0);
 
 	(void)state;
 	assert_non_null(bundles);
@@ -31,7 +33,7 @@ static void test_order(void **state)
 static void test_none(void **state)
 {
 	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
-		ss_bundles_new(NULL, NULL, 0);
+		ss_bundles_new(NULL, 0, 0);
 
 	(void)state;
 	assert_non_null(bundles);
