@@ -104,26 +104,49 @@ void ss_text_writer_add_signals(const struct ss_text_writer *writer, uint64_t si
 	}
 }
 
+enum { ENDPOINT_SIZE = INET6_ADDRSTRLEN + 16 };
+
+static const uint8_t mapped_prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+/* The four bytes of an IPv4 address, also of one that is mapped into IPv6; or NULL. */
+static const uint8_t *ipv4_of(const struct ss_socket_address *address)
+{
+	if (address->size == 4)
+		return address->bytes;
+	if (address->size == 16 &&
+	    memcmp(address->bytes, mapped_prefix, sizeof(mapped_prefix)) == 0)
+		return address->bytes + sizeof(mapped_prefix);
+	return NULL;
+}
+
+/* "10.0.0.1:5432" or "[::1]:5432". False if it is no such address. */
+static bool write_endpoint(const struct ss_socket_address *address,
+			   char text[static ENDPOINT_SIZE])
+{
+	const uint8_t *ipv4 = ipv4_of(address);
+	char host[INET6_ADDRSTRLEN];
+
+	if ((!ipv4 && address->size != 16) ||
+	    !inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? ipv4 : address->bytes, host,
+		       sizeof(host)))
+		return false;
+	(void)snprintf(text, ENDPOINT_SIZE, ipv4 ? "%s:%u" : "[%s]:%u", host,
+		       address->port); /* it fits */
+	return true;
+}
+
 /* Writes "127.0.0.1:80", "[::1]:80", "*:80". */
 static void descriptor_text_write_address(const struct ss_text_writer *w,
 					  const struct ss_socket_address *address)
 {
 	static const uint8_t zeros[16];
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-	char text[INET6_ADDRSTRLEN] = "";
-	const uint8_t *bytes = address->bytes;
-	bool v6 = address->size == 16;
+	const uint8_t *ipv4 = ipv4_of(address);
+	char text[ENDPOINT_SIZE];
 
-	if (v6 && memcmp(bytes, mapped, sizeof(mapped)) == 0) {
-		bytes += sizeof(mapped);
-		v6 = false;
-	}
-	if (memcmp(bytes, zeros, v6 ? 16 : 4) == 0)
-		(void)strcpy(text, "*");
-	else if (!inet_ntop(v6 ? AF_INET6 : AF_INET, bytes, text, sizeof(text)))
-		return;
-	ss_text_writer_add(w, v6 && text[0] != '*' ? "[%s]:%u" : "%s:%u", text,
-			   address->port);
+	if (memcmp(ipv4 ? ipv4 : address->bytes, zeros, ipv4 ? 4 : 16) == 0)
+		ss_text_writer_add(w, "*:%u", address->port);
+	else if (write_endpoint(address, text))
+		ss_text_writer_add(w, "%s", text);
 }
 
 static const char *tcp_state(unsigned state)
@@ -293,21 +316,6 @@ void ss_descriptor_text_write(const struct ss_text_writer *w,
 	}
 }
 
-enum { ENDPOINT_SIZE = INET6_ADDRSTRLEN + 16 };
-
-static const uint8_t mapped_prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-/* The four bytes of an IPv4 address, also of one that is mapped into IPv6; or NULL. */
-static const uint8_t *ipv4_of(const struct ss_socket_address *address)
-{
-	if (address->size == 4)
-		return address->bytes;
-	if (address->size == 16 &&
-	    memcmp(address->bytes, mapped_prefix, sizeof(mapped_prefix)) == 0)
-		return address->bytes + sizeof(mapped_prefix);
-	return NULL;
-}
-
 static bool is_loopback(const struct ss_socket_address *address)
 {
 	static const uint8_t loopback[16] = { [15] = 1 };
@@ -316,22 +324,6 @@ static bool is_loopback(const struct ss_socket_address *address)
 	return ipv4 ? ipv4[0] == 127 :
 		      address->size == 16 &&
 			       memcmp(address->bytes, loopback, sizeof(loopback)) == 0;
-}
-
-/* "10.0.0.1:5432" or "[::1]:5432". False if the address is not known. */
-static bool write_endpoint(const struct ss_socket_address *address,
-			   char text[static ENDPOINT_SIZE])
-{
-	const uint8_t *ipv4 = ipv4_of(address);
-	char host[INET6_ADDRSTRLEN];
-
-	if ((!ipv4 && address->size != 16) || address->port == 0 ||
-	    !inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? ipv4 : address->bytes, host,
-		       sizeof(host)))
-		return false;
-	(void)snprintf(text, ENDPOINT_SIZE, ipv4 ? "%s:%u" : "[%s]:%u", host,
-		       address->port); /* it fits */
-	return true;
 }
 
 static char *new_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -356,6 +348,7 @@ static char *new_connection(const struct ss_descriptor *d, const char *boot_id)
 	char ends[2][ENDPOINT_SIZE];
 
 	if (!d->protocol || (!udp && strncmp(d->protocol, "TCP", 3) != 0) ||
+	    d->local.port == 0 || d->remote.port == 0 ||
 	    !write_endpoint(&d->local, ends[0]) || !write_endpoint(&d->remote, ends[1]))
 		return NULL;
 	bool swap = strcmp(ends[0], ends[1]) > 0;

@@ -271,8 +271,7 @@ static void write_process(const struct ss_snapshots *snapshots, size_t index, bo
 static void write_processes(const struct ss_snapshots *snapshots,
 			    const struct ss_format_options *options, FILE *out)
 {
-	size_t shown = options->verbose ? snapshots->count :
-					  SS_MIN(snapshots->count, (size_t)PROCESSES_MAX);
+	size_t shown = SS_MIN(snapshots->count, ss_text_most(options, PROCESSES_MAX));
 
 	for (size_t i = 0; i < shown; i++)
 		write_process(snapshots, i, options->color, out);

@@ -9,6 +9,12 @@
 #include "report/group.h"
 #include "report/merged.h"
 
+/* How many lines of a kind to write. */
+static inline size_t ss_text_most(const struct ss_format_options *options, size_t most)
+{
+	return options->verbose ? SIZE_MAX : most;
+}
+
 /* The other documents. */
 ss_format_write_hang ss_text_write_hang;
 ss_format_write_profile ss_text_write_profile;
@@ -112,6 +118,10 @@ void ss_text_write_symbol(char *symbol, bool verbose, FILE *out);
 /* Writes " at FILE:LINE", unless verbose with only the last components of a long path.
    Nothing if file is NULL. */
 void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *out);
+
+/* Writes a function, or with raw its module and offset, and the source; file may be NULL. */
+void ss_text_write_function(const struct ss_frame *frame, const char *file, uint32_t line,
+			    const struct ss_format_options *options, FILE *out);
 
 /* Writes the frames of a thread, and why they end if they are incomplete. */
 void ss_text_write_frames(const struct ss_snapshot *snapshot,

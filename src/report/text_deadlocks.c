@@ -86,9 +86,7 @@ static void write_function(const char *words, const struct ss_frame *frame,
 			   const struct ss_format_options *options, FILE *out)
 {
 	(void)fputs_unlocked(words, out);
-	ss_escape_write_owned(ss_label_new(frame, options->raw), NULL, out);
-	if (line && !options->raw)
-		ss_text_write_source(file, line, options->verbose, out);
+	ss_text_write_function(frame, line ? file : NULL, line, options, out);
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -211,8 +209,7 @@ static void write_deadlock(const struct ss_snapshot *snapshot,
 			   const struct ss_deadlock *deadlock, bool lasting,
 			   const struct ss_format_options *options, FILE *out)
 {
-	size_t shown = options->verbose ? deadlock->count :
-					  SS_MIN(deadlock->count, (size_t)MEMBERS_MAX);
+	size_t shown = SS_MIN(deadlock->count, ss_text_most(options, MEMBERS_MAX));
 
 	(void)fputc_unlocked('\n', out);
 	write_heading(snapshot, deadlock, lasting, options, out);
@@ -297,7 +294,7 @@ static void write_list(const struct ss_snapshot *snapshot, const size_t *threads
 		       size_t count, size_t total,
 		       const struct ss_format_options *options, FILE *out)
 {
-	size_t shown = options->verbose ? count : SS_MIN(count, (size_t)SUSPECTS_MAX);
+	size_t shown = SS_MIN(count, ss_text_most(options, SUSPECTS_MAX));
 
 	for (size_t i = 0; i < shown; i++) {
 		(void)fputs_unlocked(i ? ", " : ": ", out);
@@ -370,7 +367,7 @@ static void write_application_locks(const struct ss_snapshot *snapshot,
 				    const struct ss_format_options *options, FILE *out)
 {
 	size_t count = ss_snapshot_application_lock_count(snapshot);
-	size_t shown = options->verbose ? count : SS_MIN(count, (size_t)LOCKS_MAX);
+	size_t shown = SS_MIN(count, ss_text_most(options, LOCKS_MAX));
 
 	if (count)
 		(void)fputc_unlocked('\n', out);
@@ -385,7 +382,7 @@ void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 {
 	size_t deadlocks = ss_snapshot_deadlock_count(snapshot);
 	size_t blockers = ss_snapshot_blocker_count(snapshot);
-	size_t most = options->verbose ? SIZE_MAX : DEADLOCKS_MAX;
+	size_t most = ss_text_most(options, DEADLOCKS_MAX);
 
 	for (size_t i = 0; i < ss_snapshot_cycle_count(snapshot); i++)
 		write_cycle(ss_snapshot_cycle(snapshot, i), options, out);
@@ -394,7 +391,7 @@ void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 			       options, out);
 	if (deadlocks > most)
 		write_more(deadlocks - most, "deadlock", out);
-	most = options->verbose ? SIZE_MAX : BLOCKERS_MAX;
+	most = ss_text_most(options, BLOCKERS_MAX);
 	if (blockers)
 		(void)fputc_unlocked('\n', out);
 	for (size_t i = 0; i < SS_MIN(blockers, most); i++)

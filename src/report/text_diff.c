@@ -23,12 +23,7 @@ enum { THREADS_MAX = 20 }; /* of each part, without -v */
 static void write_frame(const struct ss_frame *frame,
 			const struct ss_format_options *options, FILE *out)
 {
-	if (options->raw)
-		ss_escape_write_owned(ss_label_new_raw(frame), NULL, out);
-	else
-		ss_text_write_symbol(ss_label_new(frame, false), options->verbose, out);
-	if (!options->raw)
-		ss_text_write_source(frame->file, frame->line, options->verbose, out);
+	ss_text_write_function(frame, frame->file, frame->line, options, out);
 }
 
 /* If none of the frames that are shown is a function of a runtime, the next one that is. */
@@ -54,7 +49,7 @@ static void write_own_frames(const struct ss_snapshot *snapshot,
 {
 	enum { SHOWN = 3 };
 	size_t own = task->frame_count - common;
-	size_t shown = options->verbose ? own : SS_MIN(own, (size_t)SHOWN);
+	size_t shown = SS_MIN(own, ss_text_most(options, SHOWN));
 
 	(void)fprintf(out, "    %s ", word);
 	if (shown == 0) {
@@ -509,7 +504,7 @@ struct ss_error *ss_text_write_profile_diff(const struct ss_profile *profile,
 {
 	_cleanup_(ss_profile_diff_cleanup) struct ss_profile_diff *diff =
 		ss_profile_diff_new(profile);
-	size_t rows = options->verbose ? SIZE_MAX : options->rows;
+	size_t rows = ss_text_most(options, options->rows);
 
 	if (!diff)
 		return ss_error_no_memory();

@@ -134,6 +134,14 @@ void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *o
 		(void)fprintf(out, ":%" PRIu32, line);
 }
 
+void ss_text_write_function(const struct ss_frame *frame, const char *file, uint32_t line,
+			    const struct ss_format_options *options, FILE *out)
+{
+	ss_text_write_symbol(ss_label_new(frame, options->raw), options->verbose, out);
+	if (!options->raw)
+		ss_text_write_source(file, line, options->verbose, out);
+}
+
 static void write_module(const struct ss_frame *frame,
 			 const struct ss_format_options *options, FILE *out)
 {

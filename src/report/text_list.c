@@ -153,7 +153,7 @@ void ss_text_write_list(const struct ss_task *const *tasks, size_t count,
 		calloc(count, sizeof(const struct ss_task *));
 	struct listing list = { .tasks = sorted ? sorted : tasks,
 				.count = count,
-				.max_items = options->verbose ? SIZE_MAX : ITEMS_MAX,
+				.max_items = ss_text_most(options, ITEMS_MAX),
 				.out = out };
 
 	if (sorted) {
@@ -296,7 +296,7 @@ struct ss_error *ss_text_write_part(const struct ss_text_list *list, unsigned pa
 	list->write_title(list->data, part, rows->item_count, folded);
 	for (size_t i = 0; i < rows->count && !folded && !error; i++) {
 		const struct ss_bundle *row = &rows->items[i];
-		if (i >= list->most && !options->verbose) {
+		if (i >= ss_text_most(options, list->most)) {
 			rest += row->count;
 			continue;
 		}

@@ -30,9 +30,10 @@ static void write_left_out(size_t count, FILE *out)
 	(void)fprintf(out, " and %s more (-v lists them)", ss_quantity_count(count).text);
 }
 
-static void write_names(const struct ss_group *group, bool verbose, FILE *out)
+static void write_names(const struct ss_group *group,
+			const struct ss_format_options *options, FILE *out)
 {
-	size_t shown = verbose ? group->count : SS_MIN(group->count, (size_t)NAMES_MAX);
+	size_t shown = SS_MIN(group->count, ss_text_most(options, NAMES_MAX));
 
 	for (size_t i = 0; i < shown; i++) {
 		(void)fputs_unlocked(i ? ", " : ": ", out);
@@ -74,11 +75,12 @@ static void write_runtime(const struct ss_task *task, bool several, FILE *out)
 
 /* "waiting for Future", "waiting for tasks Task-2, Task-3", "waiting for other tasks" */
 static void write_awaited(const struct ss_snapshot *snapshot,
-			  const struct ss_group *group, bool verbose, FILE *out)
+			  const struct ss_group *group,
+			  const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_task *task = *group->members;
-	const size_t shown = verbose ? task->awaited_count :
-				       SS_MIN(task->awaited_count, (size_t)NAMES_MAX);
+	const size_t shown =
+		SS_MIN(task->awaited_count, ss_text_most(options, NAMES_MAX));
 
 	if (task->awaited_count == 0) {
 		(void)fputs_unlocked("waiting for ", out);
@@ -109,7 +111,7 @@ static void write_state(const struct ss_snapshot *snapshot, const struct ss_grou
 	const bool waits = first->status == SS_STATUS_WAITING;
 
 	if (first->kind == SS_TASK_ASYNCIO && waits)
-		write_awaited(snapshot, group, options->verbose, out);
+		write_awaited(snapshot, group, options, out);
 	else
 		ss_escape_write(ss_task_words(first), NULL, out);
 	if (first->lock_function) {
@@ -156,7 +158,7 @@ struct text {
 
 static size_t groups_to_show(const struct text *text)
 {
-	return text->options->verbose ? SIZE_MAX : text->options->groups[text->kind];
+	return ss_text_most(text->options, text->options->groups[text->kind]);
 }
 
 /* "main thread and 3 more threads", "12 goroutines" */
@@ -229,7 +231,7 @@ static void write_activity(const struct text *text, const struct ss_snapshot *sn
 static void write_members(const struct text *text, const struct ss_group *group)
 {
 	if (text->kind == SS_TASK_ASYNCIO)
-		write_names(group, text->options->verbose, text->out);
+		write_names(group, text->options, text->out);
 	else
 		ss_text_write_list(group->members, group->count, text->options,
 				   text->out);
