@@ -11,6 +11,8 @@
 #include "data/module.h"
 #include "process/perf_ring.h"
 
+struct ss_capture;
+
 /*
  * What processes map to execute it: records of perf_event_open(2) (PERF_RECORD_MMAP2), dated by the
  * kernel. There is one event for each CPU, not for each thread. It needs CAP_PERFMON (or
