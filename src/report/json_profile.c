@@ -102,11 +102,11 @@ void ss_json_threads(struct ss_json *json, const struct ss_profile *profile)
 void ss_json_modules(struct ss_json *json, const struct ss_profile *profile)
 {
 	for (size_t i = 0; i < profile->modules.count; i++) {
-		const struct ss_profile_module *m = &profile->modules.items[i];
+		const struct ss_module *m = &profile->modules.items[i];
 		begin_row(json);
 		ss_json_text(json, "path", m->path);
 		ss_json_text(json, "build_id", m->build_id);
-		ss_json_text(json, "file_hash", m->hash);
+		ss_json_text(json, "file_hash", m->file.hash);
 		ss_json_bool(json, "by_file", m->by_file);
 		ss_json_text(json, "problem", m->problem);
 		ss_json_close(json, '}');
