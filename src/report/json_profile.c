@@ -239,15 +239,17 @@ static void write_wait_details(struct ss_json *json, const struct ss_profile *pr
 
 static void write_waits(struct ss_json *json, const struct ss_profile *profile)
 {
-	for (size_t i = 0; i < profile->edges.count; i++) {
-		const struct ss_profile_edge *edge = &profile->edges.items[i];
+	for (size_t i = 0; i < profile->threads.count; i++) {
+		const struct ss_profile_thread *t = &profile->threads.items[i];
+		if (!t->in_wait_graph)
+			continue;
 		begin_row(json);
-		ss_json_unsigned(json, "thread", edge->thread);
-		write_index(json, "owner", edge->owner);
-		ss_json_text(json, "kind", ss_wait_kind_name(edge->wait->kind));
-		ss_json_wait_text(json, "text", edge->wait);
-		ss_json_bool(json, "deadlock", edge->in_cycle);
-		ss_json_wait(json, "data", edge->wait);
+		ss_json_unsigned(json, "thread", i);
+		ss_json_signed_if(json, "owner", t->owner, (int64_t)t->owner - 1);
+		ss_json_text(json, "kind", ss_wait_kind_name(t->wait->kind));
+		ss_json_wait_text(json, "text", t->wait);
+		ss_json_bool(json, "deadlock", t->in_cycle);
+		ss_json_wait(json, "data", t->wait);
 		ss_json_close(json, '}');
 	}
 }

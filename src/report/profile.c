@@ -136,10 +136,6 @@ void ss_profile_free(struct ss_profile *profile)
 	ss_vector_free(&profile->lifetimes);
 	ss_vector_free(&profile->waits);
 	ss_vector_free(&profile->locks);
-	ss_vector_free(&profile->edges);
-	for (size_t i = 0; i < profile->more_waits.count; i++)
-		free(profile->more_waits.items[i]);
-	ss_vector_free(&profile->more_waits);
 	for (size_t i = 0; i < profile->details.count; i++)
 		free(profile->details.items[i]);
 	ss_vector_free(&profile->details);

@@ -144,8 +144,11 @@ struct ss_profile_thread {
 	enum ss_task_kind kind;
 	uint64_t id;
 	const char *task; /* ASYNCIO: what it is called; or NULL */
-	/* Of a snapshot: what it waits for, of the last one; owned, or NULL */
+	/* Of a snapshot, of the last one: what it waits for; owned, or NULL */
 	struct ss_wait *wait;
+	uint32_t owner;	    /* the thread that it waits for: index + 1; 0: none */
+	bool in_cycle;	    /* it is part of a deadlock */
+	bool in_wait_graph; /* it waits for a thread, or is one that others wait for */
 	SS_VECTOR(struct ss_profile_run) runs;
 };
 
@@ -153,15 +156,6 @@ static inline bool ss_profile_is_thread(const struct ss_profile_thread *thread)
 {
 	return thread->kind == SS_TASK_THREAD;
 }
-
-/* What a thread of a snapshot waits for: an edge of the wait-for graph, from
-   struct ss_recorded_wait. */
-struct ss_profile_edge {
-	uint32_t thread;
-	uint32_t owner;		    /* or SS_ID_NONE */
-	const struct ss_wait *wait; /* that of the thread */
-	bool in_cycle;
-};
 
 struct ss_profile_lifetime {
 	uint32_t module;
@@ -217,11 +211,9 @@ struct ss_profile {
 	SS_VECTOR(struct ss_profile_lifetime) lifetimes;
 	SS_VECTOR(struct ss_profile_wait) waits;
 	SS_VECTOR(struct ss_profile_lock) locks;
-	SS_VECTOR(struct ss_profile_edge) edges;
-	SS_VECTOR(struct ss_wait *) more_waits; /* owned; of threads with several */
-	SS_VECTOR(struct ss_wait *) details;	/* owned; of samples */
-	size_t detail_bytes;			/* of memory that they take */
-	struct ss_idtable probes;		/* of struct ss_profile_probe */
+	SS_VECTOR(struct ss_wait *) details; /* owned; of samples */
+	size_t detail_bytes;		     /* of memory that they take */
+	struct ss_idtable probes;	     /* of struct ss_profile_probe */
 	SS_VECTOR(struct ss_profile_event) events;
 	SS_VECTOR(uint64_t) event_args;
 	SS_VECTOR(struct ss_profile_trace) traces;

@@ -619,8 +619,8 @@ static bool *find_owners(const struct ss_recording *recording)
 	return owns;
 }
 
-/* Sets the waits of threads that have samples, and adds the wait-for graph: threads that others
-   wait for, and what these wait for. Those of the last snapshot of a series remain. */
+/* Sets the waits of threads that have samples: of each the first one, since a recording may claim
+   several. Those of the last snapshot of a series remain. */
 static bool add_waits(struct load *load)
 {
 	_cleanup_free_ bool *owns = find_owners(load->recording);
@@ -631,33 +631,19 @@ static bool add_waits(struct load *load)
 		const struct ss_recorded_wait *wait =
 			ss_recording_wait(load->recording, i);
 		bool owned = wait->owner != UINT32_MAX;
-		uint32_t owner = owned ? load->threads[wait->owner] : 0;
-		if (!load->threads[wait->thread])
-			continue;
 		struct ss_profile_thread *thread =
-			&load->profile->threads.items[load->threads[wait->thread] - 1];
-		struct ss_wait *copy = copy_wait(load->profile, &wait->wait, NULL);
-		if (!copy)
-			return false;
-		struct ss_wait **slot = &thread->wait;
-		if (thread->wait) /* a recording may claim anything */
-			slot = ss_vector_push(&load->profile->more_waits);
-		if (!slot) {
-			free(copy);
-			return false;
-		}
-		*slot = copy;
-		if (!owned && !owns[wait->thread])
+			load->threads[wait->thread] ?
+				&load->profile->threads
+					 .items[load->threads[wait->thread] - 1] :
+				NULL;
+		if (!thread || thread->wait)
 			continue;
-		struct ss_profile_edge *edge = ss_vector_push(&load->profile->edges);
-		if (!edge)
+		thread->wait = copy_wait(load->profile, &wait->wait, NULL);
+		if (!thread->wait)
 			return false;
-		*edge = (struct ss_profile_edge){
-			.thread = load->threads[wait->thread] - 1,
-			.owner = owner ? owner - 1 : SS_ID_NONE,
-			.wait = copy,
-			.in_cycle = wait->in_cycle,
-		};
+		thread->owner = owned ? load->threads[wait->owner] : 0;
+		thread->in_wait_graph = owned || owns[wait->thread];
+		thread->in_cycle = thread->in_wait_graph && wait->in_cycle;
 	}
 	return owns != NULL;
 }

@@ -235,37 +235,16 @@ uint32_t ss_waiting_function_name(const struct ss_profile *profile, uint32_t cal
 	return found;
 }
 
-/* The first edge of a thread counts. */
-static void set_edges(const struct ss_profile *profile, struct ss_chain *chains,
-		      size_t *next)
-{
-	for (size_t i = 0; i < profile->threads.count; i++) {
-		chains[i] = (struct ss_chain){ .edge = SS_ID_NONE,
-					       .next = SS_ID_NONE,
-					       .cycle = SS_ID_NONE };
-		next[i] = SS_GRAPH_NONE;
-	}
-	for (uint32_t i = 0; i < profile->edges.count; i++) {
-		const struct ss_profile_edge *edge = &profile->edges.items[i];
-		struct ss_chain *chain = &chains[edge->thread];
-		if (chain->edge != SS_ID_NONE)
-			continue;
-		chain->edge = i;
-		chain->next = edge->owner;
-		if (edge->owner != SS_ID_NONE)
-			next[edge->thread] = edge->owner;
-	}
-}
-
 static void set_cycles(const struct ss_profile *profile, struct ss_chain *chains,
 		       const struct ss_graph *graph)
 {
 	for (size_t i = 0; i < graph->count; i++) {
-		if (graph->cyclic[i] && !profile->edges.items[chains[i].edge].in_cycle)
+		if (graph->cyclic[i] && !profile->threads.items[i].in_cycle)
 			chains[graph->end[i]].unproven = true;
 	}
 	for (size_t i = 0; i < graph->count; i++) {
 		struct ss_chain *first = &chains[graph->end[i]];
+		chains[i].cycle = SS_ID_NONE;
 		if (!ss_graph_ends_in_cycle(graph, i) || first->unproven)
 			continue;
 		chains[i].cycle = (uint32_t)graph->end[i];
@@ -284,7 +263,10 @@ struct ss_chain *ss_chains_new(const struct ss_profile *profile)
 
 	if (!chains || !next)
 		return NULL;
-	set_edges(profile, chains, next);
+	for (size_t i = 0; i < count; i++) {
+		uint32_t owner = profile->threads.items[i].owner;
+		next[i] = owner ? owner - 1 : SS_GRAPH_NONE;
+	}
 	if (!ss_graph_init(&graph, next, count))
 		return NULL;
 	set_cycles(profile, chains, &graph);

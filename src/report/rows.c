@@ -409,15 +409,10 @@ struct row_wait {
 	uint32_t detail;
 };
 
-struct thread_order {
-	uint32_t *numbers; /* those of a process together */
-	bool *in_cycle;	   /* by thread */
-};
-
 struct thread_rows {
 	struct rows rows;
 	const struct ss_profile *profile;
-	const struct thread_order *order;
+	const uint32_t *order;	 /* numbers of threads: those of a process together */
 	struct ss_idtable table; /* of struct thread_row */
 	SS_VECTOR(struct thread_count {
 		uint64_t samples;
@@ -536,8 +531,7 @@ static void write_recorded_thread(struct thread_rows *t, const struct thread_row
 	const struct thread_values values = {
 		.stack = row->stack,
 		.samples = count->samples,
-		.deadlock = wait && wait == recorded->wait &&
-			    t->order->in_cycle[row->thread],
+		.deadlock = wait && wait == recorded->wait && recorded->in_cycle,
 	};
 
 	write_thread(&t->rows, &thread, &values);
@@ -548,7 +542,7 @@ static void write_process(struct thread_rows *t, uint32_t process, uint32_t *at)
 	const struct ss_profile *profile = t->profile;
 
 	for (; *at < profile->threads.count; (*at)++) {
-		uint32_t number = t->order->numbers[*at];
+		uint32_t number = t->order[*at];
 		const struct ss_profile_thread *thread = &profile->threads.items[number];
 		if (thread->process != process)
 			break;
@@ -568,11 +562,11 @@ static void write_process(struct thread_rows *t, uint32_t process, uint32_t *at)
 
 /* The threads from *at on: each process of a recording has a row of its own. */
 static struct ss_error *write_recorded_process(const struct ss_profile *profile,
-					       const struct thread_order *order,
+					       const uint32_t *order,
 					       const struct ss_format_options *options,
 					       FILE *out, uint32_t *at)
 {
-	uint32_t index = profile->threads.items[order->numbers[*at]].process;
+	uint32_t index = profile->threads.items[order[*at]].process;
 	const struct ss_profile_process *recorded = &profile->processes.items[index];
 	const struct ss_profile_recording *recording =
 		&profile->recordings.items[recorded->recording];
@@ -630,21 +624,16 @@ static struct ss_error *write_profile(const struct ss_profile *profile,
 {
 	uint32_t count = (uint32_t)profile->threads.count;
 	_cleanup_free_ uint32_t *numbers = calloc(count + 1, sizeof(*numbers));
-	_cleanup_free_ bool *in_cycle = calloc(count + 1, sizeof(*in_cycle));
-	const struct thread_order order = { numbers, in_cycle };
 	struct ss_error *error = NULL;
 
-	if (!numbers || !in_cycle)
+	if (!numbers)
 		return ss_error_no_memory();
 	for (uint32_t i = 0; i < count; i++)
 		numbers[i] = i;
 	qsort_r(numbers, count, sizeof(*numbers), compare_processes,
 		ss_drop_const(profile));
-	for (size_t i = 0; i < profile->edges.count; i++)
-		in_cycle[profile->edges.items[i].thread] |=
-			profile->edges.items[i].in_cycle;
 	for (uint32_t at = 0; at < count && !error;)
-		error = write_recorded_process(profile, &order, options, out, &at);
+		error = write_recorded_process(profile, numbers, options, out, &at);
 	return error;
 }
 

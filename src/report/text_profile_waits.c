@@ -495,8 +495,8 @@ static struct ss_snapshot *new_deadlock(const struct ss_profile *profile,
 	*deadlock = (struct ss_deadlock){ .threads = members,
 					  .count = count,
 					  .behind = chains[first].behind };
-	for (size_t i = 0; i < count; i++, at = chains[at].next) {
-		const struct ss_wait *wait = profile->edges.items[chains[at].edge].wait;
+	for (size_t i = 0; i < count; i++, at = profile->threads.items[at].owner - 1) {
+		const struct ss_wait *wait = profile->threads.items[at].wait;
 		members[i] = i;
 		deadlock->timed |= wait->timed;
 		if (!add_thread(snapshot, profile, at, wait))
@@ -547,7 +547,7 @@ bool ss_text_profile_deadlocks(const struct ss_profile *profile,
 
 /* A wait that is not part of a deadlock, and its text. */
 struct item {
-	const struct ss_profile_edge *edge;
+	uint32_t thread;
 	char *text; /* owned */
 };
 
@@ -565,27 +565,35 @@ static void order_deinit(struct order *order)
 	free(order->items);
 }
 
+static const struct ss_profile_thread *thread_of(const struct order *order,
+						 const struct item *item)
+{
+	return &order->profile->threads.items[item->thread];
+}
+
 /* Threads of one process with the same wait. */
 struct wait_row {
 	const struct item *items;
 	size_t count;
 };
 
-static bool is_marked(const struct ss_profile_edge *edge, const struct ss_chain *chains)
+/* Whether it is part of a deadlock with threads that were not selected. */
+static bool is_marked(const struct order *order, const struct item *item)
 {
-	return edge->in_cycle && chains[edge->thread].cycle == SS_ID_NONE;
+	return thread_of(order, item)->in_cycle &&
+	       order->chains[item->thread].cycle == SS_ID_NONE;
 }
 
 static int compare_waits(const struct item *x, const struct item *y,
 			 const struct order *order)
 {
-	uint32_t a = order->profile->threads.items[x->edge->thread].process;
-	uint32_t b = order->profile->threads.items[y->edge->thread].process;
+	uint32_t a = thread_of(order, x)->process;
+	uint32_t b = thread_of(order, y)->process;
 
 	if (a != b)
 		return a < b ? -1 : 1;
-	if (is_marked(x->edge, order->chains) != is_marked(y->edge, order->chains))
-		return is_marked(x->edge, order->chains) ? -1 : 1;
+	if (is_marked(order, x) != is_marked(order, y))
+		return is_marked(order, x) ? -1 : 1;
 	return strcmp(x->text, y->text);
 }
 
@@ -597,7 +605,7 @@ static int compare_items(const void *a, const void *b, void *data)
 
 	if (order)
 		return order;
-	return x->edge->thread < y->edge->thread ? -1 : x->edge->thread > y->edge->thread;
+	return x->thread < y->thread ? -1 : x->thread > y->thread;
 }
 
 static int compare_wait_rows(const void *a, const void *b)
@@ -607,19 +615,18 @@ static int compare_wait_rows(const void *a, const void *b)
 
 	if (x->count != y->count)
 		return x->count < y->count ? 1 : -1;
-	return x->items->edge->thread < y->items->edge->thread ? -1 : 1;
+	return x->items->thread < y->items->thread ? -1 : 1;
 }
 
 static bool list_items(struct order *order)
 {
 	const struct ss_profile *profile = order->profile;
 
-	for (uint32_t i = 0; i < profile->edges.count; i++) {
-		const struct ss_profile_edge *edge = &profile->edges.items[i];
-		const struct ss_chain *chain = &order->chains[edge->thread];
-		if (chain->member && chain->edge == i)
+	for (uint32_t i = 0; i < profile->threads.count; i++) {
+		const struct ss_profile_thread *thread = &profile->threads.items[i];
+		if (!thread->in_wait_graph || order->chains[i].member)
 			continue;
-		struct item item = { edge, ss_wait_text_new(edge->wait) };
+		struct item item = { i, ss_wait_text_new(thread->wait) };
 		if (!item.text)
 			return false;
 		order->items[order->count++] = item;
@@ -648,22 +655,21 @@ static size_t make_rows(struct order *order, struct wait_row *rows)
 static void write_wait_row(const struct order *order, const struct wait_row *row,
 			   const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_profile *profile = order->profile;
+	const struct ss_profile_thread *first = thread_of(order, row->items);
 	size_t shown = options->verbose || row->count <= NAMES_SHOWN ? row->count :
 								       NAMES_SHOWN;
 
 	for (size_t i = 0; i < shown; i++) {
-		const struct ss_profile_thread *thread =
-			&profile->threads.items[row->items[i].edge->thread];
+		const struct ss_profile_thread *thread = thread_of(order, &row->items[i]);
 		(void)fputs(i ? ", " : "  ", out);
 		ss_text_write_thread(thread->tid, thread->name, options, out);
 	}
 	if (shown < row->count)
 		(void)fprintf(out, " and %zu more", row->count - shown);
-	write_process(profile, &profile->threads.items[row->items->edge->thread], out);
+	write_process(order->profile, first, out);
 	(void)fputs(row->count > 1 ? " wait for " : " waits for ", out);
-	ss_wait_text_write(row->items->edge->wait, options->color, out);
-	if (is_marked(row->items->edge, order->chains))
+	ss_wait_text_write(first->wait, options->color, out);
+	if (is_marked(order, row->items))
 		(void)fputs("; a DEADLOCK with threads that are not shown", out);
 	(void)fputc('\n', out);
 }
@@ -672,7 +678,7 @@ bool ss_text_profile_other_waits(const struct ss_profile *profile,
 				 const struct ss_chain *chains,
 				 const struct ss_format_options *options, FILE *out)
 {
-	size_t most = profile->edges.count + 1;
+	size_t most = profile->threads.count + 1;
 	__attribute__((cleanup(order_deinit))) struct order order = {
 		.profile = profile,
 		.chains = chains,

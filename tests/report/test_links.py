@@ -189,8 +189,7 @@ class ArbitraryGraphs(Links):
         self.assertEqual([names for _, names in self.cycles(text)], [["t1", "t2"], ["t4"]])
         self.assertIn("in a cycle; 2 more wait for them:", text)
         lines = self.waits(text)
-        self.assertEqual(len(lines), 7)
-        self.assertIn("  101 (t1) waits for mutex lock5 (0x10)", lines)  # its other wait
+        self.assertEqual(len(lines), 6)  # without the second wait of a thread
 
     def test_many(self):
         count = 20_000
