@@ -1,5 +1,5 @@
 /*
- * The stacks of a recorded process: their frames are checked against the memory map, and written.
+ * The stacks of a recorded process, and the names of code that a JIT compiler made.
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -11,101 +11,6 @@
 
 static const char changed_text[] = "modules were loaded or unloaded during the capture";
 static const char unverified_text[] = "the thread ran before its mappings were verified";
-
-/* The frames of one thread after the other. */
-struct frame_check {
-	struct ss_sampler *sampler;
-	struct ss_sampled_thread *thread;   /* the current one, or NULL */
-	uint64_t starts[SS_AREA_CHECK_MAX]; /* of the areas of its frames */
-	size_t count;
-	enum ss_mapping_check result;
-	bool verified;
-	bool current;
-};
-
-static void begin_thread(struct frame_check *check, pid_t tid)
-{
-	check->thread = ss_thread_list_find(&check->sampler->threads, tid);
-	check->count = 0;
-}
-
-static void verify(struct frame_check *check, uint64_t pc)
-{
-	check->result =
-		SS_MIN(check->result, ss_address_space_check(&check->sampler->space, pc));
-}
-
-static bool is_known(const struct frame_check *check, uint64_t start)
-{
-	for (size_t i = 0; i < check->count; i++) {
-		if (check->starts[i] == start)
-			return true;
-	}
-	return false;
-}
-
-static void add_frame(struct frame_check *check, uint64_t pc)
-{
-	const struct ss_area *area =
-		ss_capture_find_area(check->sampler->space.capture, pc);
-
-	if (!check->thread || check->result == SS_MAPPING_DIFFERS)
-		return;
-	if (!area) {
-		verify(check, pc);
-		return;
-	}
-	if (is_known(check, area->start))
-		return;
-	bool fits = check->count < SS_AREA_CHECK_MAX;
-	if (fits)
-		check->starts[check->count++] = area->start;
-	if (ss_area_check_contains(&check->thread->areas, area->start) || check->current)
-		return;
-	verify(check, pc);
-	/* More areas than fit are never verified, and a sample of the kernel cannot be:
-	   another attempt would not help. */
-	check->thread->areas.incomplete |= fits && !check->thread->by_kernel &&
-					   check->result != SS_MAPPING_UNKNOWN;
-}
-
-static void end_thread(struct frame_check *check)
-{
-	struct ss_sampled_thread *thread = check->thread;
-
-	if (!thread)
-		return;
-	ss_area_check_remember(&thread->areas, check->starts, check->count);
-	/* If the thread has not run, the current mappings are those of the capture. */
-	if (thread->areas.incomplete &&
-	    ss_thread_list_is_unchanged(&check->sampler->threads, thread))
-		thread->areas.incomplete = false;
-	check->verified &= !thread->areas.incomplete;
-}
-
-enum ss_mapping_check ss_recorder_check_frames(struct ss_recorder_process *process,
-					       const struct ss_capture *capture,
-					       const struct ss_unwound *unwound,
-					       bool current, bool *verified)
-{
-	struct frame_check check = { .sampler = &process->sampler,
-				     .result = SS_MAPPING_SAME,
-				     .verified = true,
-				     .current = current };
-
-	for (size_t i = 0; i < capture->threads.count; i++) {
-		const struct ss_unwound_stack *stack =
-			&unwound->stacks.items[unwound->threads.items[i].stack];
-		begin_thread(&check, capture->threads.items[i].tid);
-		for (size_t f = 0; f < stack->count; f++) {
-			if (!stack->frames[f].call)
-				add_frame(&check, stack->frames[f].pc);
-		}
-		end_thread(&check);
-	}
-	*verified = check.verified;
-	return check.result;
-}
 
 /* Names of code that a JIT compiler made --------------------------------- */
 
@@ -209,8 +114,8 @@ static bool place_frame(struct ss_recorder_process *process,
 		ss_module_set_find(&process->modules, module);
 	if (!tracked)
 		return false;
-	ret->module = process->handles.items[tracked->id];
-	ret->value -= process->unwinder->modules.items[tracked->id].bias;
+	ret->module = process->recorded_modules.items[tracked->id].handle;
+	ret->value -= process->options->unwinder->modules.items[tracked->id].bias;
 	return ret->module != SS_ID_NONE;
 }
 
@@ -225,10 +130,10 @@ static uint32_t write_stack(struct ss_recorder_process *process,
 		if (!frame)
 			return SS_ID_NONE;
 		if (!place_frame(process, capture, unwound, &stack->frames[i], frame))
-			return ss_writer_stack(process->writer, NULL, 0,
+			return ss_writer_stack(process->options->writer, NULL, 0,
 					       SS_END_UNREADABLE, changed_text);
 	}
-	return ss_writer_stack(process->writer, process->frames.items,
+	return ss_writer_stack(process->options->writer, process->frames.items,
 			       process->frames.count, stack->end, reason);
 }
 
@@ -251,7 +156,7 @@ uint32_t ss_recorder_stack_of(struct ss_recorder_process *process,
 
 uint32_t ss_recorder_no_stack(struct ss_recorder_process *process, bool stale)
 {
-	return ss_writer_stack(process->writer, NULL, 0, SS_END_UNREADABLE,
+	return ss_writer_stack(process->options->writer, NULL, 0, SS_END_UNREADABLE,
 			       stale ? changed_text : unverified_text);
 }
 

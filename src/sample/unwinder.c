@@ -698,7 +698,10 @@ static bool check_thread(void *data, pid_t tid)
 {
 	const struct ss_unwinder_runtimes *runtimes = data;
 
-	return runtimes->check && runtimes->check(runtimes->data, tid);
+	const struct ss_sampled_thread *thread =
+		runtimes->threads ? ss_thread_list_find(runtimes->threads, tid) : NULL;
+
+	return thread && ss_thread_list_is_unchanged(runtimes->threads, thread);
 }
 
 static enum ss_unwinder_result request_stacks(struct ss_unwinder *unwinder,

@@ -17,6 +17,7 @@
 #include "sample/address_space.h"
 #include "sample/gathers.h"
 #include "sample/module_set.h"
+#include "sample/thread_list.h"
 #include "data/gather_plan.h"
 
 /* A module, by its id. */
@@ -87,9 +88,8 @@ struct ss_unwound {
 struct ss_unwinder_runtimes {
 	const struct ss_gathers *gathers;	/* copied with the stacks */
 	const struct ss_process_memory *memory; /* of the process, as it is now */
-	/* Whether a thread has been blocked since the capture; NULL: it may have run */
-	bool (*check)(void *data, pid_t tid);
-	void *data;
+	/* Tells whether a thread has been blocked since the capture; NULL: it may have run */
+	const struct ss_thread_list *threads;
 };
 
 enum { SS_UNWINDER_SENTENCE = 384 };

@@ -58,14 +58,20 @@ struct fixture {
 	struct ss_target *target;
 };
 
-static void track(void *data, struct ss_module_entry *module, bool loaded)
+static void track(struct fixture *fixture, const struct ss_capture *capture)
 {
-	struct fixture *fixture = data;
+	struct ss_module_set *set = &fixture->tracked;
 
-	if (loaded)
-		module->id = ss_unwinder_add_module(&fixture->unwinder, module->module);
-	else
-		ss_unwinder_remove_module(&fixture->unwinder, module->id);
+	assert_true(ss_module_set_update(set, capture));
+	for (size_t i = 0; i < set->items.count; i++) {
+		struct ss_module_entry *entry = &set->items.items[i];
+		if (entry->state == SS_MODULE_LOADED)
+			entry->id =
+				ss_unwinder_add_module(&fixture->unwinder, entry->module);
+		if (entry->state == SS_MODULE_UNLOADED)
+			ss_unwinder_remove_module(&fixture->unwinder, entry->id);
+	}
+	ss_module_set_settle(set);
 }
 
 /* Two threads of a module, which is our own program; both stand in its first page. */
@@ -113,13 +119,12 @@ static void set_up(struct fixture *fixture)
 				     MAX_FRAMES, NULL, NULL));
 	assert_true(ss_unwinder_add_space(&fixture->unwinder, &fixture->space));
 	make_capture(fixture);
-	assert_true(ss_module_set_update(&fixture->tracked, fixture->from.capture, track,
-					 fixture));
+	track(fixture, fixture->from.capture);
 }
 
 static void tear_down(struct fixture *fixture)
 {
-	assert_true(ss_module_set_update(&fixture->tracked, NULL, track, fixture));
+	track(fixture, NULL);
 	ss_module_set_deinit(&fixture->tracked);
 	ss_unwinder_remove_space(&fixture->unwinder, &fixture->space);
 	ss_unwinder_deinit(&fixture->unwinder);
@@ -198,7 +203,7 @@ static void test_modules_change(void **state)
 	*slot = ss_module_new("/other", 0x400000, 0x401000);
 	assert_non_null(*slot);
 	fixture.from.version++;
-	assert_true(ss_module_set_update(&fixture.tracked, capture, track, &fixture));
+	track(&fixture, capture);
 	assert_int_equal(ss_unwinder_sync(&fixture.unwinder, &fixture.space,
 					  &fixture.from, &fixture.tracked),
 			 SS_UNWINDER_OK);
@@ -206,7 +211,7 @@ static void test_modules_change(void **state)
 	ss_module_unref(capture->modules.items[1]);
 	capture->modules.count--;
 	fixture.from.version++;
-	assert_true(ss_module_set_update(&fixture.tracked, capture, track, &fixture));
+	track(&fixture, capture);
 	assert_int_equal(unwind(&fixture, &unwound), SS_UNWINDER_OK);
 	assert_int_equal(fixture.space.modules.count, 1);
 	tear_down(&fixture);
