@@ -374,11 +374,11 @@ static void plan_samples(struct ss_recorder_process *process,
 bool ss_recorder_process_take_plan(struct ss_recorder_process *process,
 				   const struct ss_unwound *unwound)
 {
-	if (unwound->has_plan && !process->plan)
+	if (unwound->plans.count && !process->plan)
 		process->plan = malloc(sizeof(*process->plan));
-	if (unwound->has_plan && process->plan)
-		*process->plan = unwound->plan;
-	return process->plan && (unwound->has_plan || process->sampler.has_new_ids);
+	if (unwound->plans.count && process->plan)
+		*process->plan = unwound->plans.items[0];
+	return process->plan && (unwound->plans.count || process->sampler.has_new_ids);
 }
 
 /* The plan has the ids of threads in their pid namespace. Of those that were not seen yet, they are not known:

@@ -70,14 +70,15 @@ static bool is_jit(const struct ss_module_impl *module, const struct ss_area *ar
 			area != NULL;
 }
 
-static struct ss_frame_record record_of_call(const struct ss_unwound_call *call)
+static struct ss_frame_record record_of_call(const struct ss_unwound *unwound,
+					     const struct ss_unwound_call *call)
 {
 	return (struct ss_frame_record){
 		.module = SS_ID_NONE,
 		.flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT,
-		.kind = call->kind,
-		.function = call->function,
-		.file = call->file,
+		.kind = (enum ss_frame_kind)call->kind,
+		.function = ss_unwound_text(unwound, call->function),
+		.file = ss_unwound_text(unwound, call->file),
 		.line = call->line,
 	};
 }
@@ -92,8 +93,8 @@ static bool place_frame(struct ss_recorder_process *process,
 	const struct ss_module_impl *module = NULL;
 	const struct ss_area *area = NULL;
 
-	if (frame->call) {
-		*ret = record_of_call(&unwound->calls.items[frame->call - 1]);
+	if (ss_frame_flags_source(frame->flags) == SS_FROM_RUNTIME) {
+		*ret = record_of_call(unwound, &unwound->calls.items[frame->pc]);
 		return true;
 	}
 	if (frame->module >= 0)
@@ -124,17 +125,19 @@ static uint32_t write_stack(struct ss_recorder_process *process,
 			    const struct ss_unwound *unwound,
 			    const struct ss_unwound_stack *stack, const char *reason)
 {
+	const struct ss_unwound_frame *frames = ss_unwound_frames(unwound, stack);
+
 	process->frames.count = 0;
 	for (size_t i = 0; i < stack->count; i++) {
 		struct ss_frame_record *frame = ss_vector_push(&process->frames);
 		if (!frame)
 			return SS_ID_NONE;
-		if (!place_frame(process, capture, unwound, &stack->frames[i], frame))
+		if (!place_frame(process, capture, unwound, &frames[i], frame))
 			return ss_writer_stack(process->options->writer, NULL, 0,
 					       SS_END_UNREADABLE, changed_text);
 	}
 	return ss_writer_stack(process->options->writer, process->frames.items,
-			       process->frames.count, stack->end, reason);
+			       process->frames.count, (enum ss_end)stack->end, reason);
 }
 
 uint32_t ss_recorder_stack_of(struct ss_recorder_process *process,
@@ -146,7 +149,7 @@ uint32_t ss_recorder_stack_of(struct ss_recorder_process *process,
 	const char *reason = capture->threads.items[index].reason;
 	uint32_t *slot = &process->stacks.items[thread->stack];
 
-	reason = reason ? reason : thread->reason;
+	reason = reason ? reason : ss_unwound_text(unwound, thread->reason);
 	if (reason)
 		return write_stack(process, capture, unwound, stack, reason);
 	if (*slot == SS_ID_NONE)

@@ -48,17 +48,21 @@ struct item {
 	const struct ss_capture_thread *captured;
 	const struct ss_unwound_thread *unwound;
 	const struct ss_unwound_stack *stack;
+	const struct ss_unwound_frame *frames; /* of the stack */
 };
 
 static struct item item_at(const struct tick *tick, size_t index)
 {
 	const struct ss_unwound_thread *unwound = &tick->unwound->threads.items[index];
+	const struct ss_unwound_stack *stack =
+		&tick->unwound->stacks.items[unwound->stack];
 
 	return (struct item){
 		.thread = tick->process->sampler.captured.items[index],
 		.captured = &tick->found.capture->threads.items[index],
 		.unwound = unwound,
-		.stack = &tick->unwound->stacks.items[unwound->stack],
+		.stack = stack,
+		.frames = ss_unwound_frames(tick->unwound, stack),
 	};
 }
 
@@ -125,7 +129,7 @@ static bool unwind(struct tick *tick, struct ss_error **error)
 			  error))
 		return false;
 	tick->set_plan |= ss_recorder_process_take_plan(process, tick->unwound);
-	tick->first_plan = tick->unwound->has_plan && !planned;
+	tick->first_plan = tick->unwound->plans.count && !planned;
 	return true;
 }
 
@@ -154,12 +158,12 @@ static enum ss_mapping_check check_frames(struct ss_sampler *sampler,
 	size_t count = 0;
 
 	for (size_t i = 0; i < item->stack->count && worst != SS_MAPPING_DIFFERS; i++) {
-		const struct ss_unwound_frame *frame = &item->stack->frames[i];
+		const struct ss_unwound_frame *frame = &item->frames[i];
+		const bool call = ss_frame_flags_source(frame->flags) == SS_FROM_RUNTIME;
 		const struct ss_area *area =
-			frame->call ?
-				NULL :
-				ss_capture_find_area(sampler->space.capture, frame->pc);
-		if (frame->call || (area && is_among(starts, count, area->start)))
+			call ? NULL :
+			       ss_capture_find_area(sampler->space.capture, frame->pc);
+		if (call || (area && is_among(starts, count, area->start)))
 			continue;
 		const bool fits = area && count < SS_AREA_CHECK_MAX;
 		if (fits)
@@ -271,7 +275,7 @@ static void check_only_sample(const struct tick *tick, const struct item *item)
 	const bool loaded = process->feed && process->loads.last_ns >= thread->sampled_ns;
 
 	for (size_t i = 0; i < item->stack->count; i++) {
-		const uint64_t pc = item->stack->frames[i].pc;
+		const uint64_t pc = item->frames[i].pc;
 		thread->areas.incomplete |=
 			(tick->changed && ss_sampler_was_other(&process->sampler, pc)) ||
 			(loaded && ss_module_loads_covered(&process->loads, pc,
@@ -296,9 +300,9 @@ static bool check(struct tick *tick)
 
 /* Record ----------------------------------------------------------------- */
 
-static bool is_musl(const struct tick *tick, const struct ss_unwound_stack *stack)
+static bool is_musl(const struct tick *tick, const struct item *item)
 {
-	int32_t module = stack->count ? stack->frames[0].module : -1;
+	int32_t module = item->stack->count ? item->frames[0].module : -1;
 
 	return module >= 0 &&
 	       strstr(tick->found.capture->modules.items[module]->pub.path, "musl");
@@ -359,7 +363,7 @@ static uint32_t accept(struct tick *tick, const struct item *item, size_t index)
 	if (is_unread(tick->process, item))
 		ss_thread_reject(item->thread, false);
 	/* With the new plan, the next capture finds its calls. */
-	if (tick->unwound->has_plan && item->unwound->lacks_calls)
+	if (tick->unwound->plans.count && item->unwound->lacks_calls)
 		ss_thread_reject(item->thread, tick->first_plan && !tick->last);
 	return stack;
 }
@@ -419,9 +423,10 @@ static bool record_thread(struct tick *tick, size_t index)
 						captured->syscall.args[0], NULL);
 	const bool may_wait = !unusable && !process->sampler.on_cpu;
 	if (recorded->stack == SS_ID_NONE ||
-	    !ss_recorder_waits_note(&process->waits, &recorded->wait,
-				    may_wait ? captured : NULL, item.unwound->function,
-				    may_wait && is_musl(tick, item.stack)))
+	    !ss_recorder_waits_note(
+		    &process->waits, &recorded->wait, may_wait ? captured : NULL,
+		    ss_unwound_text(tick->unwound, item.unwound->function),
+		    may_wait && is_musl(tick, &item)))
 		return false;
 	struct ss_sample_record *sample =
 		only_samples ? ss_vector_push(&tick->samples->items) : NULL;

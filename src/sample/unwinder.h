@@ -18,7 +18,7 @@
 #include "sample/gathers.h"
 #include "sample/module_set.h"
 #include "sample/thread_list.h"
-#include "data/gather_plan.h"
+#include "sample/unwound.h"
 
 /* A module, by its id. */
 struct ss_unwinder_module {
@@ -41,46 +41,6 @@ struct ss_unwinder_space {
 	uint32_t sent;		     /* the child that has it; 0: none */
 	uint64_t sent_version;	     /* of the address space */
 	SS_VECTOR(uint32_t) modules; /* ids, in the order of the capture */
-};
-
-struct ss_unwound_frame {
-	uint64_t pc;	/* 0: the call of a runtime */
-	int32_t module; /* index into the capture's modules, or -1 */
-	uint32_t flags; /* SS_FRAME_... of data/recording_format.h */
-	uint32_t call;	/* of a runtime: index in calls + 1; 0: a native frame */
-};
-
-/* The call of a runtime. */
-struct ss_unwound_call {
-	enum ss_frame_kind kind;
-	uint32_t line;
-	const char *function;
-	const char *file; /* or NULL */
-};
-
-struct ss_unwound_stack {
-	const struct ss_unwound_frame *frames;
-	size_t count;
-	enum ss_end end;
-};
-
-struct ss_unwound_thread {
-	uint32_t stack;
-	const char *reason;   /* why it ended there, or NULL */
-	const char *function; /* that waits on a futex, or NULL */
-	bool lacks_calls;     /* what runtimes need was not copied with its stack */
-};
-
-/* The stacks of a capture, whose threads are in the same order. */
-struct ss_unwound {
-	SS_VECTOR(struct ss_unwound_stack) stacks;
-	SS_VECTOR(struct ss_unwound_thread) threads;
-	SS_VECTOR(struct ss_unwound_frame) frames; /* of all stacks */
-	struct ss_buffer reasons;		   /* each with a NUL */
-	SS_VECTOR(struct ss_unwound_call) calls;   /* of runtimes */
-	struct ss_buffer texts;			   /* of calls; each with a NUL */
-	bool has_plan;		    /* plan is for the next captures of the process */
-	struct ss_gather_plan plan; /* as it came: not checked */
 };
 
 /* What the child needs to find the calls of runtimes. NULL in either: it does not find

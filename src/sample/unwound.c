@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+
 /* A table, whatever its elements are. */
 typedef SS_VECTOR(void) any_vector;
 
@@ -20,9 +22,9 @@ static const struct table {
 	TABLE(calls),	TABLE(texts),  TABLE(plans),
 };
 
-static any_vector *vector_of(const struct ss_unwound *unwound, const struct table *table)
+static any_vector *vector_of(struct ss_unwound *unwound, const struct table *table)
 {
-	return (any_vector *)((char *)ss_drop_const(unwound) + table->offset);
+	return (any_vector *)(void *)((char *)unwound + table->offset);
 }
 
 void ss_unwound_clear(struct ss_unwound *unwound)
@@ -38,7 +40,7 @@ void ss_unwound_deinit(struct ss_unwound *unwound)
 		ss_vector_free(vector_of(unwound, &tables[i]));
 }
 
-void ss_unwound_encode(const struct ss_unwound *unwound, struct ss_buffer *out)
+void ss_unwound_encode(struct ss_unwound *unwound, struct ss_buffer *out)
 {
 	for (size_t i = 0; i < SS_ARRAY_SIZE(tables); i++) {
 		const any_vector *vector = vector_of(unwound, &tables[i]);

@@ -40,8 +40,8 @@ struct ss_unwound_frame {
 
 struct ss_unwound_thread {
 	uint32_t stack;
-	uint32_t reason;      /* why it ended there, or has native frames instead of calls */
-	uint32_t function;    /* that waits on a futex */
+	uint32_t reason;   /* why it ended there, or has native frames instead of calls */
+	uint32_t function; /* that waits on a futex */
 	uint32_t lacks_calls; /* 1: what runtimes need was not copied with its stack */
 };
 
@@ -69,7 +69,7 @@ void ss_unwound_clear(struct ss_unwound *unwound);
 void ss_unwound_deinit(struct ss_unwound *unwound);
 
 /* Appends all tables. */
-void ss_unwound_encode(const struct ss_unwound *unwound, struct ss_buffer *out);
+void ss_unwound_encode(struct ss_unwound *unwound, struct ss_buffer *out);
 
 /* False: invalid, or no memory. */
 bool ss_unwound_decode(struct ss_unwound *unwound, struct ss_cursor *cursor);
