@@ -6,7 +6,7 @@
 
 #include "elf/elffile.h"
 
-struct ss_error *ss_build_ids_read(void *data, struct ss_job_page *page, int output)
+struct ss_error *ss_build_ids_read(void *data, struct ss_worker_page *page, int output)
 {
 	const struct ss_build_id_batch *batch = data;
 

@@ -123,7 +123,7 @@ static bool run(const modules *batch, const struct ss_job *job)
 	if (error)
 		return false;
 	take_answers(batch, outcome.output);
-	int32_t fatal = outcome.page.module;
+	int32_t fatal = outcome.failure.module;
 	bool again = outcome.failed && fatal >= 0 && (size_t)fatal < batch->count;
 	if (again)
 		give_up(batch->items[fatal]);
@@ -134,7 +134,8 @@ static bool run(const modules *batch, const struct ss_job *job)
 static struct ss_error *find_all(const modules *batch, const struct ss_target *target)
 {
 	struct ss_build_id_batch data = { batch->items, batch->count };
-	_cleanup_(ss_job_page_cleanup) struct ss_job_page *page = ss_job_page_new();
+	_cleanup_(ss_worker_page_cleanup) struct ss_worker_page *page =
+		ss_worker_page_new();
 	struct ss_job job = {
 		.work = ss_build_ids_read,
 		.data = &data,

@@ -70,6 +70,6 @@ struct ss_build_id_answer {
 };
 
 /* An ss_job_work; data is a struct ss_build_id_batch. */
-struct ss_error *ss_build_ids_read(void *data, struct ss_job_page *page, int output);
+struct ss_error *ss_build_ids_read(void *data, struct ss_worker_page *page, int output);
 
 #endif

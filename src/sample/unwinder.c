@@ -17,6 +17,9 @@ enum {
 	FILES_MAX = 1 << 16, /* limit of the child's open files */
 	TEXT_MAX = 2048,     /* adds no sentence to a longer text */
 	HOW_MAX = 128,
+	/* What is read for the child in one request, at most; a check is a read. */
+	READS_MAX = 1 << 14,
+	READ_BYTES = 64 << 20,
 };
 
 /* Limits on the memory of the child: unwind tables, and images of modules without a
@@ -598,6 +601,8 @@ static enum ss_unwinder_result request_stacks(struct ss_unwinder *unwinder,
 		.read_ranges = read_ranges,
 		.check = check_thread,
 		.data = ss_drop_const(runtimes),
+		.max_reads = READS_MAX,
+		.max_bytes = READ_BYTES,
 	};
 	const struct ss_worker_request request = {
 		.bytes = (const uint8_t *)unwinder->request.bytes,

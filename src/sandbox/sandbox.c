@@ -38,7 +38,7 @@ enum {
 /* What work gets, and the page behind it. */
 struct attempt {
 	struct ss_sandbox_attempt pub;
-	struct ss_job_page *page;
+	struct ss_worker_page *page;
 };
 
 struct result {
@@ -51,7 +51,7 @@ struct sandbox {
 	struct ss_session_options session;
 	ss_sandbox_work *work;
 	void *data;
-	struct ss_job_page *page;
+	struct ss_worker_page *page;
 	struct attempt attempt;
 	struct result *result;
 	int32_t skips[SKIPS_MAX];
@@ -140,14 +140,14 @@ void ss_sandbox_failure_describe(const struct ss_sandbox_failure *failure, char 
 /* What work calls --------------------------------------------------------- */
 
 /* The attempt that work has is the first member of ours. */
-static struct ss_job_page *page_of(const struct ss_sandbox_attempt *attempt)
+static struct ss_worker_page *page_of(const struct ss_sandbox_attempt *attempt)
 {
 	return ((const struct attempt *)attempt)->page;
 }
 
 void ss_sandbox_enter(const struct ss_sandbox_attempt *attempt, enum ss_sandbox_step step)
 {
-	struct ss_job_page *page = page_of(attempt);
+	struct ss_worker_page *page = page_of(attempt);
 
 	page->module = -1;
 	page->step = step;
@@ -172,20 +172,20 @@ size_t ss_sandbox_read(void *attempt, uint64_t address, void *bytes, size_t size
 {
 	const struct ss_sandbox_attempt *pub = attempt;
 
-	return pub->level < SS_SANDBOX_PLACES ? ss_job_read(address, bytes, size) : 0;
+	return pub->level < SS_SANDBOX_PLACES ? ss_worker_read(address, bytes, size) : 0;
 }
 
 bool ss_sandbox_check(void *attempt, pid_t tid)
 {
 	const struct ss_sandbox_attempt *pub = attempt;
 
-	return pub->level < SS_SANDBOX_PLACES && ss_job_check(tid);
+	return pub->level < SS_SANDBOX_PLACES && ss_worker_check(tid);
 }
 
 size_t ss_sandbox_ask(const struct ss_sandbox_attempt *attempt, const void *bytes,
 		      size_t size, void *ret, size_t max)
 {
-	return attempt->may_request ? ss_job_ask(bytes, size, ret, max) : 0;
+	return attempt->may_request ? ss_worker_ask(bytes, size, ret, max) : 0;
 }
 
 /* Attempts ---------------------------------------------------------------- */
@@ -202,7 +202,7 @@ void ss_sandbox_result_free(struct ss_sandbox_result *result)
 static void sandbox_deinit(struct sandbox *sandbox)
 {
 	ss_session_free(sandbox->attempt.pub.session);
-	ss_job_page_free(sandbox->page);
+	ss_worker_page_free(sandbox->page);
 	if (sandbox->result)
 		ss_sandbox_result_free(&sandbox->result->pub);
 }
@@ -222,7 +222,7 @@ static struct ss_error *sandbox_init(struct sandbox *sandbox,
 	sandbox->requests = sandbox->options.answer ? sandbox->options.max_requests : 0;
 	sandbox->left_ms = sandbox->options.timeout_ms ? sandbox->options.timeout_ms :
 							 TIMEOUT_MS;
-	sandbox->page = ss_job_page_new();
+	sandbox->page = ss_worker_page_new();
 	sandbox->result = calloc(1, sizeof(*sandbox->result));
 	if (!sandbox->page || !sandbox->result)
 		return ss_error_no_memory();
@@ -259,7 +259,7 @@ static uint64_t memory_limit(const struct ss_sandbox_options *options)
 	return options->more_memory + MEMORY_IMAGES + share;
 }
 
-static struct ss_error *work_in_child(void *data, struct ss_job_page *page, int output)
+static struct ss_error *work_in_child(void *data, struct ss_worker_page *page, int output)
 {
 	struct sandbox *sandbox = data;
 
@@ -332,13 +332,13 @@ static struct ss_error *run_child(struct sandbox *sandbox, unsigned share_ms,
 		.timeout_ms = share_ms,
 		.blocked_ms = has_timed_out(sandbox) ? BLOCKED_AGAIN_MS : BLOCKED_MS,
 		.slow = options->slow ? report_slow : NULL,
-		.slow_data = sandbox,
 		.stop = options->stop ? is_stopped : NULL,
-		.stop_data = sandbox,
-		.read = options->read ? read_memory : NULL,
-		.check = options->check ? check_thread : NULL,
-		.ask = options->ask ? ask : NULL,
-		.read_data = sandbox,
+		.memory = {
+			.read = options->read ? read_memory : NULL,
+			.check = options->check ? check_thread : NULL,
+			.ask = options->ask ? ask : NULL,
+			.data = sandbox,
+		},
 		.confinement = {
 			.change_ids = options->change_ids,
 			.uid = options->uid,
@@ -359,7 +359,7 @@ static struct ss_error *work_here(struct sandbox *sandbox)
 {
 	struct ss_sandbox_result *result = &sandbox->result->pub;
 
-	*sandbox->page = (struct ss_job_page){ .module = -1 };
+	*sandbox->page = (struct ss_worker_page){ .module = -1 };
 	result->output = ss_io_create_unnamed();
 	int errnum = errno;
 	if (result->output < 0)
@@ -396,12 +396,11 @@ static void reduce_effort(struct sandbox *sandbox, const struct ss_job_outcome *
 {
 	struct ss_sandbox_attempt *attempt = &sandbox->attempt.pub;
 	struct ss_sandbox_failure *failure = add_failure(sandbox);
-	int32_t module = sandbox->options.keep_modules ? -1 : outcome->page.module;
+	const int32_t module = sandbox->options.keep_modules ? -1 :
+							       outcome->failure.module;
 
-	failure->cause = outcome->cause;
-	failure->code = outcome->cause == SS_SANDBOX_TIMEOUT ? 0 : outcome->code;
-	failure->step = (enum ss_sandbox_step)SS_MIN(outcome->page.step,
-						     (uint32_t)SS_SANDBOX_OUTPUT);
+	*failure = outcome->failure;
+	failure->module = -1;
 	if (failure->cause == SS_SANDBOX_REFUSED)
 		attempt->level = SS_SANDBOX_PLACES;
 	else if (module >= 0 && sandbox->skip_count < SKIPS_MAX &&
@@ -445,8 +444,8 @@ static bool is_final(const struct ss_job_outcome *outcome)
 #if defined(__SANITIZE_ADDRESS__)
 	enum { SANITIZER_STATUS = 99 };
 
-	return outcome->failed && outcome->cause == SS_SANDBOX_EXIT &&
-	       outcome->code == SANITIZER_STATUS;
+	return outcome->failed && outcome->failure.cause == SS_SANDBOX_EXIT &&
+	       outcome->failure.code == SANITIZER_STATUS;
 #else
 	(void)outcome;
 	return false;
@@ -459,8 +458,8 @@ static struct ss_error *check_output(const struct sandbox *sandbox,
 {
 	uint64_t max = sandbox->options.max_output;
 
-	if (!max || !outcome->failed || outcome->cause != SS_SANDBOX_SIGNAL ||
-	    outcome->code != SIGXFSZ)
+	if (!max || !outcome->failed || outcome->failure.cause != SS_SANDBOX_SIGNAL ||
+	    outcome->failure.code != SIGXFSZ)
 		return NULL;
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_SYSTEM, "the result is larger than %" PRIu64 " MiB",
@@ -491,7 +490,7 @@ static struct ss_error *try_in_child(struct sandbox *sandbox, unsigned share_ms,
 		return take_ptr(error);
 	if (!outcome.failed && outcome.page.requests && sandbox->requests == 0) {
 		outcome.failed = true; /* it was told, or has asked before */
-		outcome.cause = SS_SANDBOX_INVALID;
+		outcome.failure.cause = SS_SANDBOX_INVALID;
 	}
 	if (outcome.failed)
 		reduce_effort(sandbox, &outcome);

@@ -1,15 +1,13 @@
 #include "sandbox/worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -20,16 +18,12 @@ enum {
 	BUFFER_MIN = 256 << 10,
 	RETRY_NS = 1000000, /* after ETOOMANYREFS: too many files are in flight */
 	MEANWHILE_MS = 1,
+	LOOK_MS = 100,
+	SLOW_MS = 1000,
 };
 
 /* A longer answer is invalid. */
 static const uint64_t answer_max = (uint64_t)256 << 20;
-
-/* Shared by owner and worker. */
-struct board {
-	volatile int32_t module;
-	volatile uint32_t refused;
-};
 
 struct bytes {
 	SS_VECTOR(uint8_t) items;
@@ -37,11 +31,27 @@ struct bytes {
 
 struct ss_worker {
 	struct ss_worker_options options;
-	struct board *board;
+	struct ss_worker_page *page;
+	bool owns_page;
 	struct ss_child child;
-	struct bytes answer;
-	struct bytes supplied; /* to the worker */
+	bool is_mute; /* the channel is a pipe: what the worker requests is ignored */
+	struct bytes received; /* from the worker */
+	struct bytes supplied; /* to it */
 };
+
+struct ss_worker_page *ss_worker_page_new(void)
+{
+	void *page = mmap(NULL, sizeof(struct ss_worker_page), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
+void ss_worker_page_free(struct ss_worker_page *page)
+{
+	if (page)
+		(void)munmap(page, sizeof(*page)); /* it is mapped */
+}
 
 struct ss_error *ss_worker_new(const struct ss_worker_options *options,
 			       struct ss_worker **ret)
@@ -52,9 +62,9 @@ struct ss_error *ss_worker_new(const struct ss_worker_options *options,
 		return ss_error_no_memory();
 	worker->options = *options;
 	worker->child = (struct ss_child)SS_NO_CHILD;
-	worker->board = mmap(NULL, sizeof(*worker->board), PROT_READ | PROT_WRITE,
-			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (worker->board == MAP_FAILED) {
+	worker->owns_page = !options->page;
+	worker->page = options->page ? options->page : ss_worker_page_new();
+	if (!worker->page) {
 		free(worker);
 		return ss_error_no_memory();
 	}
@@ -66,204 +76,221 @@ void ss_worker_free(struct ss_worker *worker)
 {
 	if (!worker)
 		return;
-	(void)ss_child_end(&worker->child);		     /* or it is abandoned */
-	(void)munmap(worker->board, sizeof(*worker->board)); /* it is mapped */
-	ss_vector_free(&worker->answer.items);
+	(void)ss_child_end(&worker->child); /* or it is abandoned */
+	if (worker->owns_page)
+		ss_worker_page_free(worker->page);
+	ss_vector_free(&worker->received.items);
 	ss_vector_free(&worker->supplied.items);
 	free(worker);
 }
 
 /* The worker ------------------------------------------------------------ */
 
+/* What it has received of a request. */
 struct inbox {
 	struct bytes bytes;
 	SS_VECTOR(int) files;
 };
 
-/* Receives until so many bytes are there. False: the owner has ended, or no memory. */
-static bool receive(struct inbox *inbox, size_t expected)
+static ssize_t receive_some(const struct ss_worker *worker, struct inbox *inbox)
 {
+	struct bytes *bytes = &inbox->bytes;
+	uint8_t *end = bytes->items.items + bytes->items.count;
+	const size_t room = bytes->items.capacity - bytes->items.count;
 	struct ss_child_files files;
 
+	/* A filter may allow nothing else. */
+	if (worker->options.confinement.receives == 0)
+		return read(STDIN_FILENO, end, room);
+	ssize_t n = ss_child_receive(STDIN_FILENO, end, room, 0, &files);
+	if (files.truncated) /* files are taken in order: none may be missing */
+		return -1;
+	for (size_t i = 0; i < files.count; i++) {
+		int *slot = ss_vector_push(&inbox->files);
+		if (!slot)
+			return -1;
+		*slot = files.items[i];
+	}
+	return n;
+}
+
+/* Receives until so many bytes are there. False: the owner has ended, or no memory. */
+static bool receive(const struct ss_worker *worker, struct inbox *inbox, size_t expected)
+{
 	if (!ss_vector_reserve(&inbox->bytes.items, SS_MAX(expected, (size_t)BUFFER_MIN)))
 		return false;
 	while (inbox->bytes.items.count < expected) {
-		ssize_t n = ss_child_receive(
-			STDIN_FILENO, inbox->bytes.items.items + inbox->bytes.items.count,
-			inbox->bytes.items.capacity - inbox->bytes.items.count, 0,
-			&files);
-		/* Files are taken in order: none may be missing. */
-		if (n <= 0 || files.truncated)
-			return false;
-		inbox->bytes.items.count += (size_t)n;
-		for (size_t i = 0; i < files.count; i++) {
-			int *slot = ss_vector_push(&inbox->files);
-			if (!slot)
-				return false;
-			*slot = files.items[i];
-		}
-	}
-	return true;
-}
-
-static bool write_all(const void *bytes, size_t size)
-{
-	return ss_io_write_all(STDIN_FILENO, bytes, size) == 0;
-}
-
-/* The length of what is no answer, but asks for memory: a struct read_request follows. */
-static const uint64_t read_length = UINT64_MAX - 1;
-
-struct read_request {
-	uint64_t length;
-	uint64_t address;
-	uint64_t size;
-	uint64_t ranges; /* if not 0, so many follow */
-	int64_t tid;	 /* if not 0, it asks for a check of that thread */
-};
-
-struct read_range {
-	uint64_t address;
-	uint64_t size;
-};
-
-static bool read_parts(struct iovec *parts, size_t count)
-{
-	while (count > 0) {
-		if (parts->iov_len == 0) {
-			parts++;
-			count--;
-			continue;
-		}
-		ssize_t n = readv(STDIN_FILENO, parts, (int)count);
+		ssize_t n = receive_some(worker, inbox);
 		if (n <= 0)
 			return false;
-		while (n > 0) {
-			size_t taken = SS_MIN((size_t)n, parts->iov_len);
-			parts->iov_base = (char *)parts->iov_base + taken;
-			parts->iov_len -= taken;
-			n -= (ssize_t)taken;
-			if (parts->iov_len == 0) {
-				parts++;
-				count--;
-			}
+		inbox->bytes.items.count += (size_t)n;
+	}
+	return true;
+}
+
+/* Reads or writes all parts. False: there is no owner, or no socket. */
+static bool transfer(ssize_t (*call)(int, const struct iovec *, int), struct iovec *parts,
+		     size_t count)
+{
+	while (count > 0) {
+		ssize_t n = parts->iov_len ? call(STDIN_FILENO, parts, (int)count) : 0;
+		if (parts->iov_len && n <= 0)
+			return false;
+		while (count > 0 && (size_t)n >= parts->iov_len) {
+			n -= (ssize_t)parts->iov_len;
+			parts++;
+			count--;
+		}
+		if (count > 0) {
+			parts->iov_base = (char *)parts->iov_base + n;
+			parts->iov_len -= (size_t)n;
 		}
 	}
 	return true;
 }
 
-static bool read_all(void *bytes, size_t size)
+static bool send_message(const struct ss_worker_message *message, const void *bytes,
+			 size_t size)
 {
-	struct iovec part = { bytes, size };
+	struct iovec parts[] = { { ss_drop_const(message), sizeof(*message) },
+				 { ss_drop_const(bytes), size } };
 
-	return read_parts(&part, 1);
+	return transfer(writev, parts, 2);
+}
+
+/* Sends a request, with size bytes; those of the reply go to ret, which has room for what was
+   wanted. False: there are none. */
+static bool exchange(struct ss_worker_message *message, const void *bytes, void *ret)
+{
+	const uint64_t wanted = message->wanted;
+	struct iovec parts[] = { { message, sizeof(*message) }, { ret, wanted } };
+
+	if (!send_message(message, bytes, message->size))
+		return false;
+	/* The bytes mostly come together with the message. */
+	ssize_t n = readv(STDIN_FILENO, parts, wanted ? 2 : 1);
+	if (n < (ssize_t)sizeof(*message) || message->size > wanted)
+		return false;
+	const size_t done = (size_t)n - sizeof(*message);
+	parts[1].iov_base = (char *)ret + done;
+	parts[1].iov_len = message->size - done;
+	return transfer(readv, &parts[1], 1);
 }
 
 size_t ss_worker_read(uint64_t address, void *bytes, size_t size)
 {
-	const struct read_request request = {
-		.length = read_length,
-		.address = address,
-		.size = SS_MIN(size, (size_t)SS_WORKER_READ_MAX),
+	struct ss_worker_message message = {
+		.kind = SS_WORKER_READ,
+		.value = address,
+		.wanted = SS_MIN(size, (size_t)SS_WORKER_READ_MAX),
 	};
-	uint64_t done = 0;
 
-	/* Without its owner there is nothing left to do. */
-	if (!write_all(&request, sizeof(request)) || !read_all(&done, sizeof(done)) ||
-	    done > request.size || !read_all(bytes, done))
-		_exit(EXIT_SUCCESS);
-	return done;
+	return exchange(&message, NULL, bytes) ? message.size : 0;
 }
 
 bool ss_worker_check(pid_t tid)
 {
-	const struct read_request request = { .length = read_length, .tid = tid };
-	uint64_t unmoved = 0;
+	struct ss_worker_message message = { .kind = SS_WORKER_CHECK,
+					     .value = (uint64_t)tid };
 
-	if (!write_all(&request, sizeof(request)) || !read_all(&unmoved, sizeof(unmoved)))
-		_exit(EXIT_SUCCESS);
-	return unmoved != 0;
+	return exchange(&message, NULL, NULL) && message.value == 1;
+}
+
+size_t ss_worker_ask(const void *bytes, size_t size, void *ret, size_t max)
+{
+	struct ss_worker_message message = {
+		.kind = SS_WORKER_ASK,
+		.size = size,
+		.wanted = SS_MIN(max, (size_t)SS_SANDBOX_ASK_MAX),
+	};
+
+	return size <= SS_SANDBOX_ASK_MAX && exchange(&message, bytes, ret) ?
+		       message.size :
+		       0;
 }
 
 void ss_worker_read_ranges(struct ss_memory_range *ranges, size_t count)
 {
-	struct {
-		struct read_request request;
-		struct read_range ranges[SS_MEMORY_RANGES_MAX];
-	} out = { .request = { .length = read_length, .ranges = count } };
+	struct ss_worker_range out[SS_MEMORY_RANGES_MAX];
 	uint32_t sizes[SS_MEMORY_RANGES_MAX];
 	struct iovec parts[SS_MEMORY_RANGES_MAX];
-	const size_t head = offsetof(typeof(out), ranges);
+	struct ss_worker_message message = { .kind = SS_WORKER_RANGES,
+					     .size = count * sizeof(*out) };
+	struct iovec head[] = { { &message, sizeof(message) },
+				{ sizes, count * sizeof(*sizes) } };
 
-	if (count == 0)
+	for (size_t i = 0; i < count; i++) {
+		out[i] = (struct ss_worker_range){ ranges[i].address, ranges[i].size };
+		ranges[i].done = 0;
+	}
+	if (count == 0 || !send_message(&message, out, message.size) ||
+	    !transfer(readv, head, 2))
 		return;
 	for (size_t i = 0; i < count; i++)
-		out.ranges[i] = (struct read_range){ ranges[i].address, ranges[i].size };
-	if (!write_all(&out, head + count * sizeof(*out.ranges)) ||
-	    !read_all(sizes, count * sizeof(*sizes)))
-		_exit(EXIT_SUCCESS);
-	for (size_t i = 0; i < count; i++) {
-		if (sizes[i] > ranges[i].size)
-			_exit(EXIT_SUCCESS);
-		ranges[i].done = sizes[i];
-		parts[i] = (struct iovec){ ranges[i].bytes, sizes[i] };
-	}
-	if (!read_parts(parts, count))
-		_exit(EXIT_SUCCESS);
+		parts[i] = (struct iovec){ ranges[i].bytes,
+					   SS_MIN(sizes[i], ranges[i].size) };
+	if (!transfer(readv, parts, count))
+		return;
+	for (size_t i = 0; i < count; i++)
+		ranges[i].done = SS_MIN(sizes[i], ranges[i].size);
 }
 
 /* False: the worker must end. */
-static bool serve_one(const struct ss_worker *worker, struct inbox *inbox)
+static bool serve(struct ss_worker *worker, const struct ss_worker_request *request)
 {
-	struct bytes out = {};
+	struct ss_worker_message message = { .kind = SS_WORKER_ANSWER };
 	const uint8_t *answer = NULL;
 	size_t size = 0;
-	uint64_t length;
+
+	if (!worker->options.serve(worker->options.data, request, &worker->page->module,
+				   &answer, &size))
+		return false;
+	worker->page->module = -1;
+	message.size = size;
+	return send_message(&message, answer, size);
+}
+
+static bool serve_next(struct ss_worker *worker, struct inbox *inbox)
+{
+	struct ss_worker_message message;
 
 	inbox->bytes.items.count = 0;
 	inbox->files.count = 0;
-	if (!receive(inbox, sizeof(length)))
+	if (!receive(worker, inbox, sizeof(message)))
 		return false;
-	memcpy(&length, inbox->bytes.items.items, sizeof(length));
-	if (!receive(inbox, sizeof(length) + length))
+	memcpy(&message, inbox->bytes.items.items, sizeof(message));
+	if (!receive(worker, inbox, sizeof(message) + message.size))
 		return false;
 	const struct ss_worker_request request = {
-		.bytes = inbox->bytes.items.items + sizeof(length),
-		.size = length,
+		.bytes = inbox->bytes.items.items + sizeof(message),
+		.size = message.size,
 		.files = inbox->files.items,
 		.file_count = inbox->files.count,
 	};
-	if (!worker->options.serve(worker->options.data, &request, &worker->board->module,
-				   &answer, &size))
-		return false;
-	worker->board->module = -1;
-	length = size;
-	if (!ss_vector_reserve(&out.items, sizeof(length) + size))
-		return false;
-	memcpy(out.items.items, &length, sizeof(length));
-	if (size)
-		memcpy(out.items.items + sizeof(length), answer, size);
-	bool sent = write_all(out.items.items, sizeof(length) + size);
-	ss_vector_free(&out.items);
-	return sent;
+	return serve(worker, &request);
 }
 
-static int run(void *data, int socket)
+static int run(void *data, int channel)
 {
 	struct ss_worker *worker = data;
+	const struct ss_worker_request empty = {};
 	struct inbox inbox = {};
 	unsigned refused = 0;
 
-	(void)socket; /* it is standard input, too */
+	(void)channel; /* it is standard input, too */
 	ss_confine_files(&worker->options.confinement);
 	bool is_confined = ss_confine(&worker->options.confinement, &refused);
-	worker->board->refused = refused;
+	worker->page->refused = refused;
 	if (!is_confined)
 		return EXIT_FAILURE;
-	while (serve_one(worker, &inbox))
+	if (worker->options.at_once && !serve(worker, &empty))
+		return EXIT_SUCCESS;
+	while (serve_next(worker, &inbox))
 		;
 	return EXIT_SUCCESS;
 }
+
+/* The owner ------------------------------------------------------------- */
 
 /* The sanitizers write their findings to stderr. */
 #if defined(__SANITIZE_ADDRESS__)
@@ -272,32 +299,29 @@ enum { MESSAGES = 0 };
 enum { MESSAGES = SS_CHILD_NOWHERE };
 #endif
 
-/* The owner ------------------------------------------------------------- */
-
-static void set_timeouts(int socket, unsigned ms)
-{
-	const struct timeval limit = { .tv_sec = ms / 1000,
-				       .tv_usec = (suseconds_t)(ms % 1000) * 1000 };
-
-	/* Neither can fail: it is a socket. */
-	(void)setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	(void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-}
-
 struct ss_error *ss_worker_start(struct ss_worker *worker)
 {
-	const struct ss_child_options options = {
+	const struct ss_worker_options *options = &worker->options;
+	struct ss_child_options child = {
 		.channel = SS_CHILD_STREAM,
-		.streams = { SS_CHILD_CHANNEL, SS_CHILD_NOWHERE, MESSAGES },
+		.streams = { SS_CHILD_CHANNEL,
+			     options->output ? options->output : SS_CHILD_NOWHERE,
+			     options->messages ? options->messages : MESSAGES },
 		.death_signal = SIGKILL,
 		.block_signals = true,
 		.on_this_cpu = true,
 	};
 
-	worker->board->module = -1;
-	struct ss_error *error = ss_child_start(&options, run, worker, &worker->child);
+	*worker->page = (struct ss_worker_page){ .module = -1 };
+	struct ss_error *error = ss_child_start(&child, run, worker, &worker->child);
+	worker->is_mute = error && options->at_once;
+	if (worker->is_mute) {
+		ss_error_free(error);
+		child.channel = SS_CHILD_WRITES;
+		error = ss_child_start(&child, run, worker, &worker->child);
+	}
 	if (!error)
-		set_timeouts(worker->child.channel, worker->options.timeout_ms);
+		(void)fcntl(worker->child.channel, F_SETFL, O_NONBLOCK); /* cannot fail */
 	return error;
 }
 
@@ -313,167 +337,234 @@ pid_t ss_worker_pid(const struct ss_worker *worker)
 
 unsigned ss_worker_refused(const struct ss_worker *worker)
 {
-	return worker->board->refused;
+	return worker->page->refused;
 }
 
-/* Waits until the socket is ready, or briefly. */
-static void wait_for_socket(const struct ss_worker *worker, short events,
-			    uint64_t deadline_ns)
+bool ss_worker_end(struct ss_worker *worker)
 {
-	struct pollfd pollfd = { .fd = worker->child.channel, .events = events };
-	int ready = 0;
-
-	while (ready == 0 && ss_now_ns() < deadline_ns) {
-		if (worker->options.meanwhile)
-			(void)worker->options.meanwhile(worker->options.owner);
-		ready = poll(&pollfd, 1, MEANWHILE_MS);
-	}
-	if (ready < 0)
-		ss_sleep_ns(RETRY_NS); /* a filter refuses poll(2) */
+	return ss_child_end(&worker->child);
 }
 
-/* Until there is an answer, or nothing else to do. */
-static void work_meanwhile(const struct ss_worker *worker, uint64_t deadline_ns)
-{
-	struct pollfd pollfd = { .fd = worker->child.channel, .events = POLLIN };
-
-	while (worker->options.meanwhile &&
-	       worker->options.meanwhile(worker->options.owner) &&
-	       ss_now_ns() < deadline_ns && poll(&pollfd, 1, MEANWHILE_MS) == 0)
-		;
-}
-
-/* False: the worker has ended, or does not read in time. */
-static bool send_request(const struct ss_worker *worker,
-			 const struct ss_worker_request *request, uint64_t deadline_ns)
-{
-	uint64_t length = request->size;
-	size_t done = 0; /* bytes, with the length */
-	size_t files = 0;
-
-	while (done < sizeof(length) + request->size) {
-		struct ss_child_files sent = {
-			.count = SS_MIN(request->file_count - files,
-					SS_ARRAY_SIZE(sent.items)),
-		};
-		struct iovec iov[2];
-		size_t count = 0;
-		if (done < sizeof(length))
-			iov[count++] = (struct iovec){ (char *)&length + done,
-						       sizeof(length) - done };
-		size_t at = done > sizeof(length) ? done - sizeof(length) : 0;
-		iov[count++] = (struct iovec){ ss_drop_const(request->bytes + at),
-					       request->size - at };
-		/* A message needs at least one byte to carry files. */
-		if (request->file_count - files > sent.count) {
-			iov[0].iov_len = 1;
-			count = 1;
-		}
-		if (sent.count)
-			memcpy(sent.items, request->files + files,
-			       sent.count * sizeof(int));
-		ssize_t n = ss_child_send(worker->child.channel, iov, count, &sent,
-					  MSG_DONTWAIT);
-		int errnum = errno;
-		if (n <= 0 && errnum != EINTR && errnum != ETOOMANYREFS &&
-		    errnum != EAGAIN)
-			return false;
-		if (n <= 0 && ss_now_ns() >= deadline_ns)
-			return false;
-		if (n <= 0 && errnum == ETOOMANYREFS)
-			ss_sleep_ns(RETRY_NS);
-		if (n <= 0 && errnum == EAGAIN)
-			wait_for_socket(worker, POLLOUT, deadline_ns);
-		if (n <= 0)
-			continue;
-		done += (size_t)n;
-		files += sent.count;
-	}
-	return true;
-}
-
-enum result { ANSWERED, ENDED, LATE, INVALID };
-
-/* Reads memory for the worker, and the limits of that. */
-struct supply {
-	const struct ss_worker_memory *memory; /* or NULL */
-	size_t calls;
-	uint64_t bytes;
+/* One call. */
+struct call {
+	struct ss_worker *worker;
+	const struct ss_worker_memory *memory;
+	uint64_t begin_ns;
+	uint64_t asked_ns; /* in the ask function; does not count */
+	uint64_t looked_ns;
+	bool is_slow;
+	size_t reads;
+	uint64_t bytes; /* that were read */
 };
 
-static enum result send_all(const struct ss_worker *worker, const void *bytes,
-			    size_t size, uint64_t deadline_ns)
-{
-	struct iovec iov = { .iov_base = ss_drop_const(bytes), .iov_len = size };
+enum result { ANSWERED, ENDED, LATE, INVALID, STOPPED };
 
-	while (iov.iov_len > 0) {
-		ssize_t n =
-			ss_child_send(worker->child.channel, &iov, 1, NULL, MSG_DONTWAIT);
-		int errnum = errno;
-		if (n <= 0 && errnum != EINTR && errnum != EAGAIN)
-			return ENDED;
-		if (n <= 0 && ss_now_ns() >= deadline_ns)
-			return LATE;
-		if (n <= 0 && errnum == EAGAIN)
-			wait_for_socket(worker, POLLOUT, deadline_ns);
-		if (n <= 0)
-			continue;
-		iov.iov_base = (char *)iov.iov_base + n;
-		iov.iov_len -= (size_t)n;
+/* Whether the worker may go on. Not all of it each time: a look takes longer than most requests. */
+static enum result look(struct call *call)
+{
+	const struct ss_worker_options *options = &call->worker->options;
+	const uint64_t now_ns = ss_now_ns();
+	const uint64_t spent_ns = now_ns - call->begin_ns - call->asked_ns;
+
+	if (spent_ns >= options->timeout_ms * SS_NS_PER_MS)
+		return LATE;
+	if (now_ns - call->looked_ns < LOOK_MS * SS_NS_PER_MS)
+		return ANSWERED;
+	call->looked_ns = now_ns;
+	if (options->stop && options->stop(options->owner))
+		return STOPPED;
+	/* It reads a file whose server does not respond. */
+	if (options->blocked_ms && ss_child_blocked_ns(&call->worker->child) >=
+					   options->blocked_ms * SS_NS_PER_MS)
+		return LATE;
+	if (!call->is_slow && spent_ns >= SLOW_MS * SS_NS_PER_MS) {
+		call->is_slow = true;
+		if (options->slow)
+			options->slow(options->owner, call->worker->page->step);
 	}
 	return ANSWERED;
 }
 
-static bool may_read(const struct supply *supply)
+/* Waits until the channel is ready, or a while. */
+static enum result wait_for_channel(struct call *call, short events)
 {
-	return supply->memory && supply->calls < SS_WORKER_READS_MAX &&
-	       supply->bytes < SS_WORKER_READ_BYTES;
+	const struct ss_worker_options *options = &call->worker->options;
+	struct pollfd pollfd = { .fd = call->worker->child.channel, .events = events };
+	const bool is_busy = options->meanwhile && options->meanwhile(options->owner);
+
+	if (poll(&pollfd, 1,
+		 is_busy ? MEANWHILE_MS : (int)SS_MIN(options->timeout_ms, LOOK_MS)) <
+		    0 &&
+	    errno != EINTR)
+		ss_sleep_ns(SS_NS_PER_MS); /* a filter refuses it */
+	return look(call);
 }
 
-static size_t read_for_worker(struct supply *supply, uint64_t address, void *bytes,
+/* files: of a request, or NULL. */
+static enum result send_all(struct call *call, const struct ss_worker_message *message,
+			    const void *bytes, const struct ss_worker_request *files)
+{
+	const size_t all = sizeof(*message) + message->size;
+	const size_t file_count = files ? files->file_count : 0;
+	size_t sent_files = 0;
+
+	for (size_t done = 0; done < all;) {
+		const size_t at = done > sizeof(*message) ? done - sizeof(*message) : 0;
+		struct iovec parts[2] = {
+			{ (char *)ss_drop_const(message) + done,
+			  sizeof(*message) - done },
+			{ (char *)ss_drop_const(bytes) + at, message->size - at },
+		};
+		const size_t first = done >= sizeof(*message);
+		size_t count = 2 - first;
+		struct ss_child_files more;
+		more.count = SS_MIN(file_count - sent_files, SS_ARRAY_SIZE(more.items));
+		/* Files need a byte that carries them. */
+		if (file_count - sent_files > more.count)
+			parts[first].iov_len = count = 1;
+		if (more.count)
+			memcpy(more.items, files->files + sent_files,
+			       more.count * sizeof(int));
+		ssize_t n = ss_child_send(call->worker->child.channel, &parts[first],
+					  count, more.count ? &more : NULL, 0);
+		if (n > 0) {
+			done += (size_t)n;
+			sent_files += more.count;
+			continue;
+		}
+		if (errno != EINTR && errno != EAGAIN && errno != ETOOMANYREFS)
+			return ENDED;
+		if (errno == ETOOMANYREFS)
+			ss_sleep_ns(RETRY_NS);
+		enum result result = wait_for_channel(call, POLLOUT);
+		if (result != ANSWERED)
+			return result;
+	}
+	return ANSWERED;
+}
+
+/* Whether a message of the worker is one that it may send. */
+static bool is_valid(const struct ss_worker_message *message)
+{
+	switch (message->kind) {
+	case SS_WORKER_ANSWER:
+		return message->size <= answer_max;
+	case SS_WORKER_READ:
+		return message->size == 0 && message->wanted <= SS_WORKER_READ_MAX;
+	case SS_WORKER_RANGES:
+		return message->size > 0 &&
+		       message->size % sizeof(struct ss_worker_range) == 0 &&
+		       message->size / sizeof(struct ss_worker_range) <=
+			       SS_MEMORY_RANGES_MAX;
+	case SS_WORKER_CHECK:
+		return message->size == 0;
+	case SS_WORKER_ASK:
+		return message->size <= SS_SANDBOX_ASK_MAX &&
+		       message->wanted <= SS_SANDBOX_ASK_MAX;
+	default:
+		return false;
+	}
+}
+
+/* Receives one message; what follows it is in received, behind it. */
+static enum result receive_message(struct call *call, struct ss_worker_message *ret)
+{
+	struct bytes *bytes = &call->worker->received;
+	uint64_t expected = sizeof(*ret);
+	bool is_ready = false;
+
+	bytes->items.count = 0;
+	while (bytes->items.count < expected) {
+		enum result result = is_ready ? ANSWERED : wait_for_channel(call, POLLIN);
+		if (result != ANSWERED)
+			return result;
+		if (!ss_vector_reserve(&bytes->items,
+				       SS_MAX(expected, (uint64_t)BUFFER_MIN)))
+			return INVALID;
+		ssize_t n = read(call->worker->child.channel,
+				 bytes->items.items + bytes->items.count,
+				 bytes->items.capacity - bytes->items.count);
+		is_ready = n > 0;
+		if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+			return ENDED;
+		bytes->items.count += n > 0 ? (size_t)n : 0;
+		if (expected == sizeof(*ret) && bytes->items.count >= expected) {
+			memcpy(ret, bytes->items.items, sizeof(*ret));
+			if (!is_valid(ret))
+				return INVALID;
+			expected += ret->size;
+		}
+	}
+	/* It sends nothing else until it has a reply, or a request. */
+	return bytes->items.count == expected ? ANSWERED : INVALID;
+}
+
+/* What the worker requests ---------------------------------------------- */
+
+static bool may_read(const struct call *call)
+{
+	const struct ss_worker_memory *memory = call->memory;
+
+	return memory && (!memory->max_reads || call->reads < memory->max_reads) &&
+	       (!memory->max_bytes || call->bytes < memory->max_bytes);
+}
+
+static size_t read_for_worker(struct call *call, uint64_t address, void *bytes,
 			      size_t size)
 {
-	if (!may_read(supply))
+	if (!may_read(call) || !call->memory->read)
 		return 0;
-	supply->calls++;
-	supply->bytes += size;
-	return supply->memory->read(supply->memory->data, address, bytes, size);
+	call->reads++;
+	call->bytes += size;
+	const size_t done = call->memory->read(call->memory->data, address, bytes, size);
+	return SS_MIN(done, size);
 }
 
-static bool check_for_worker(struct supply *supply, int64_t tid)
+static bool check_for_worker(struct call *call, uint64_t tid)
 {
-	if (!may_read(supply) || !supply->memory->check || tid < 1 || tid > INT32_MAX)
+	if (!may_read(call) || !call->memory->check || tid < 1 || tid > INT32_MAX)
 		return false;
-	supply->calls++;
-	return supply->memory->check(supply->memory->data, (pid_t)tid);
+	call->reads++;
+	return call->memory->check(call->memory->data, (pid_t)tid);
 }
 
-static void read_ranges_for_worker(struct supply *supply, struct ss_memory_range *ranges,
+/* Stopping threads takes time, for which the worker is not to blame. */
+static size_t ask_for_worker(struct call *call, const void *bytes, size_t size, void *ret,
+			     size_t max)
+{
+	const uint64_t begin_ns = ss_now_ns();
+
+	if (!call->memory || !call->memory->ask)
+		return 0;
+	size_t answered = call->memory->ask(call->memory->data, bytes, size, ret, max);
+	call->asked_ns += ss_now_ns() - begin_ns;
+	return SS_MIN(answered, max);
+}
+
+static void read_ranges_for_worker(struct call *call, struct ss_memory_range *ranges,
 				   size_t count)
 {
-	const struct ss_worker_memory *memory = supply->memory;
+	const struct ss_worker_memory *memory = call->memory;
 
-	if (memory && memory->read_ranges && may_read(supply)) {
-		supply->calls += count;
+	if (memory && memory->read_ranges && may_read(call)) {
+		call->reads += count;
 		for (size_t i = 0; i < count; i++)
-			supply->bytes += ranges[i].size;
+			call->bytes += ranges[i].size;
 		memory->read_ranges(memory->data, ranges, count);
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
-		ranges[i].done = read_for_worker(supply, ranges[i].address,
-						 ranges[i].bytes, ranges[i].size);
+		ranges[i].done = read_for_worker(call, ranges[i].address, ranges[i].bytes,
+						 ranges[i].size);
 }
 
-/* Reads the ranges that follow a request, and returns their size; 0: there are too many bytes. */
-static size_t take_ranges(const struct ss_worker *worker, size_t count,
-			  struct ss_memory_range *ret)
+/* Returns how many bytes the ranges have; 0: too many, or none. */
+static size_t take_ranges(const uint8_t *at, size_t count, struct ss_memory_range *ret)
 {
-	const uint8_t *at = worker->answer.items.items + sizeof(struct read_request);
 	size_t total = 0;
 
-	for (size_t i = 0; i < count; i++, at += sizeof(struct read_range)) {
-		struct read_range range;
+	for (size_t i = 0; i < count; i++, at += sizeof(struct ss_worker_range)) {
+		struct ss_worker_range range;
 		memcpy(&range, at, sizeof(range));
 		if (range.size > SS_MEMORY_RANGES_BYTES - total)
 			return 0;
@@ -484,122 +575,85 @@ static size_t take_ranges(const struct ss_worker *worker, size_t count,
 	return total;
 }
 
-/* Answers a request for several pieces: their sizes, then their bytes. */
-static enum result supply_ranges(struct ss_worker *worker, struct supply *supply,
-				 size_t count, uint64_t deadline_ns)
+/* Makes the reply in supplied: the sizes, then the bytes. False: it is invalid. */
+static bool supply_ranges(struct call *call, const uint8_t *more, size_t count,
+			  struct ss_worker_message *reply)
 {
-	const size_t head = count * sizeof(uint32_t);
+	struct bytes *out = &call->worker->supplied;
 	struct ss_memory_range ranges[SS_MEMORY_RANGES_MAX];
-	struct bytes *out = &worker->supplied;
-	size_t total = take_ranges(worker, count, ranges);
+	const size_t head = count * sizeof(uint32_t);
+	const size_t total = take_ranges(more, count, ranges);
 
 	if (total == 0 || !ss_vector_reserve(&out->items, head + total))
-		return INVALID;
+		return false;
 	uint8_t *bytes = out->items.items + head;
 	for (size_t i = 0; i < count; bytes += ranges[i].size, i++)
 		ranges[i].bytes = bytes;
-	read_ranges_for_worker(supply, ranges, count);
-	out->items.count = head;
+	read_ranges_for_worker(call, ranges, count);
+	reply->size = head;
 	for (size_t i = 0; i < count; i++) {
-		const uint32_t size = (uint32_t)ranges[i].done;
+		const uint32_t size = (uint32_t)SS_MIN(ranges[i].done, ranges[i].size);
 		memcpy(out->items.items + i * sizeof(size), &size, sizeof(size));
-		memmove(out->items.items + out->items.count, ranges[i].bytes, size);
-		out->items.count += size;
+		memmove(out->items.items + reply->size, ranges[i].bytes, size);
+		reply->size += size;
 	}
-	worker->answer.items.count = 0;
-	return send_all(worker, out->items.items, out->items.count, deadline_ns);
+	return true;
 }
 
-/* Answers a request for memory, and drops it. */
-static enum result supply(struct ss_worker *worker, struct supply *supply,
-			  uint64_t deadline_ns)
+static enum result supply(struct call *call, const struct ss_worker_message *request)
 {
-	struct {
-		uint64_t done;
-		uint8_t bytes[SS_WORKER_READ_MAX];
-	} out; /* setting all of it to 0 would take longer than most reads */
-	struct read_request request;
+	struct ss_worker_message reply = { .kind = SS_WORKER_REPLY };
+	const uint8_t *more = call->worker->received.items.items + sizeof(*request);
+	struct bytes *out = &call->worker->supplied;
 
-	memcpy(&request, worker->answer.items.items, sizeof(request));
-	if (request.ranges)
-		return supply_ranges(worker, supply, request.ranges, deadline_ns);
-	worker->answer.items.count = 0;
-	if (request.tid) {
-		uint64_t unmoved = check_for_worker(supply, request.tid);
-		return send_all(worker, &unmoved, sizeof(unmoved), deadline_ns);
-	}
-	if (request.size > sizeof(out.bytes))
+	if (!ss_vector_reserve(&out->items, (size_t)SS_SANDBOX_ASK_MAX))
 		return INVALID;
-	out.done = read_for_worker(supply, request.address, out.bytes, request.size);
-	return send_all(worker, &out, sizeof(out.done) + out.done, deadline_ns);
+	switch (request->kind) {
+	case SS_WORKER_READ:
+		reply.size = read_for_worker(call, request->value, out->items.items,
+					     request->wanted);
+		break;
+	case SS_WORKER_CHECK:
+		reply.value = check_for_worker(call, request->value);
+		break;
+	case SS_WORKER_ASK:
+		reply.size = ask_for_worker(call, more, request->size, out->items.items,
+					    request->wanted);
+		break;
+	default:
+		if (!supply_ranges(call, more,
+				   request->size / sizeof(struct ss_worker_range),
+				   &reply))
+			return INVALID;
+	}
+	return send_all(call, &reply, out->items.items, NULL);
 }
 
-static enum result receive_answer(struct ss_worker *worker,
-				  const struct ss_worker_memory *memory,
-				  uint64_t deadline_ns)
+static enum result receive_answer(struct call *call)
 {
-	struct bytes *answer = &worker->answer;
-	struct supply state = { .memory = memory };
-	uint64_t expected = sizeof(uint64_t);
-	bool known = false; /* its length */
-	bool reads = false; /* it is a request for memory */
+	struct ss_worker_message message;
+	enum result result;
 
-	answer->items.count = 0;
-	while (answer->items.count < expected || !known) {
-		if (!ss_vector_reserve(&answer->items,
-				       SS_MAX(expected, (size_t)BUFFER_MIN)))
-			return INVALID;
-		work_meanwhile(worker, deadline_ns);
-		ssize_t n = recv(worker->child.channel,
-				 answer->items.items + answer->items.count,
-				 answer->items.capacity - answer->items.count, 0);
-		int errnum = errno;
-		if (n == 0 || (n < 0 && errnum != EINTR && errnum != EAGAIN))
-			return ENDED;
-		if (n > 0)
-			answer->items.count += (size_t)n;
-		if (!known && answer->items.count >= sizeof(expected)) {
-			known = true;
-			memcpy(&expected, answer->items.items, sizeof(expected));
-			if (expected > answer_max && expected != read_length)
-				return INVALID;
-			reads = expected == read_length;
-			expected = reads ? sizeof(struct read_request) :
-					   expected + sizeof(expected);
-		}
-		if (known && reads &&
-		    answer->items.count >= sizeof(struct read_request)) {
-			struct read_request request;
-			memcpy(&request, answer->items.items, sizeof(request));
-			if (request.ranges > SS_MEMORY_RANGES_MAX)
-				return INVALID;
-			expected = sizeof(request) +
-				   request.ranges * sizeof(struct read_range);
-		}
-		if (known && reads && answer->items.count >= expected) {
-			/* The worker sends nothing else until it has the bytes. */
-			if (answer->items.count != expected)
-				return INVALID;
-			enum result result = supply(worker, &state, deadline_ns);
-			if (result != ANSWERED)
-				return result;
-			known = reads = false;
-			expected = sizeof(uint64_t);
-		}
-		if ((answer->items.count < expected || !known) &&
-		    ss_now_ns() >= deadline_ns)
-			return LATE;
+	while ((result = receive_message(call, &message)) == ANSWERED) {
+		if (message.kind == SS_WORKER_ANSWER)
+			return ANSWERED;
+		if (!call->worker->is_mute)
+			result = supply(call, &message);
+		if (result != ANSWERED)
+			return result;
 	}
-	return answer->items.count == expected ? ANSWERED : INVALID;
+	return result;
 }
 
 /* Ends the worker and describes its failure. */
 static void take_failure(struct ss_worker *worker, enum result result,
 			 struct ss_sandbox_failure *ret)
 {
-	int32_t module = worker->board->module;
-	(void)ss_child_end(&worker->child); /* or it is abandoned */
-	*ret = ss_confine_failure(worker->child.status, worker->board->refused);
+	if (!ss_worker_end(worker) && result == ENDED)
+		result = LATE;
+	*ret = ss_confine_failure(worker->child.status, worker->page->refused);
+	ret->step = (enum ss_sandbox_step)SS_MIN(worker->page->step,
+						 (uint32_t)SS_SANDBOX_OUTPUT);
 	if (result == LATE)
 		ret->cause = SS_SANDBOX_TIMEOUT;
 	else if (result == INVALID)
@@ -609,32 +663,37 @@ static void take_failure(struct ss_worker *worker, enum result result,
 	if (ret->cause != SS_SANDBOX_SIGNAL && ret->cause != SS_SANDBOX_EXIT)
 		ret->code = 0;
 	if (!ss_confine_was_killed(ret))
-		ret->module = module;
+		ret->module = worker->page->module;
 }
 
 bool ss_worker_call(struct ss_worker *worker, const struct ss_worker_request *request,
 		    const struct ss_worker_memory *memory, const uint8_t **answer,
 		    size_t *answer_size, struct ss_sandbox_failure *failure)
 {
-	uint64_t deadline_ns =
-		ss_now_ns() + (uint64_t)worker->options.timeout_ms * SS_NS_PER_MS;
-	enum result result = ENDED;
+	const struct ss_worker_message message = { .kind = SS_WORKER_WORK,
+						   .size = request ? request->size : 0 };
+	const uint64_t now_ns = ss_now_ns();
+	struct call call = { .worker = worker,
+			     .memory = memory,
+			     .begin_ns = now_ns,
+			     .looked_ns = now_ns };
+	enum result result = ANSWERED;
 
 	*failure = (struct ss_sandbox_failure){ .cause = SS_SANDBOX_NO_CHILD,
 						.step = SS_SANDBOX_UNWIND,
 						.module = -1 };
 	if (!ss_worker_is_running(worker))
 		return false;
-	if (send_request(worker, request, deadline_ns))
-		result = receive_answer(worker, memory, deadline_ns);
-	else if (ss_now_ns() >= deadline_ns)
-		result = LATE;
+	if (request)
+		result = send_all(&call, &message, request->bytes, request);
+	if (result == ANSWERED)
+		result = receive_answer(&call);
 	if (result != ANSWERED) {
 		take_failure(worker, result, failure);
 		return false;
 	}
-	*answer = worker->answer.items.items + sizeof(uint64_t);
-	*answer_size = worker->answer.items.count - sizeof(uint64_t);
+	*answer = worker->received.items.items + sizeof(message);
+	*answer_size = worker->received.items.count - sizeof(message);
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /*
- * A child process without rights that answers requests until its owner ends it. It may
- * read hostile input: at worst an answer is missing or wrong. The owner must treat every
- * answer as untrusted input.
+ * A confined child process that serves requests of its owner until the owner ends it, and may
+ * meanwhile request things of its owner. It may read hostile input: at worst an answer is
+ * missing or wrong. The owner must treat every answer as untrusted input.
  *
  * A worker ends with the thread that started it (PR_SET_PDEATHSIG), so the thread that
  * calls ss_worker_start() must outlive it. Only one thread at a time may use it.
@@ -16,39 +16,62 @@
 #include "stacksnap.h"
 #include "sandbox/sandbox.h"
 
+/* Memory that a worker shares with its owner. */
+struct ss_worker_page {
+	/* Written by the worker: */
+	volatile uint32_t step; /* what it is doing */
+	volatile int32_t
+		module; /* whose bytes it is reading; -1: none, or it has answered */
+	volatile uint32_t
+		refused; /* enum ss_confine_refused; set before the first answer */
+	/* Of a job (sandbox/job.h): */
+	volatile uint32_t requests; /* output has requests in place of the result */
+	volatile uint64_t value;
+	uint32_t error_code;
+	char error_message[1024];
+	char error_remedy[1024];
+};
+
+/* NULL: no memory. */
+struct ss_worker_page *ss_worker_page_new(void);
+void ss_worker_page_free(struct ss_worker_page *page);
+
+SS_DEFINE_CLEANUP(struct ss_worker_page, ss_worker_page, ss_worker_page_free)
+
+/*
+ * What both send: this, and then so many bytes. A worker gets WORK, and sends ANSWER, after
+ * any number of other requests, each of which it gets a REPLY to.
+ */
+enum ss_worker_kind {
+	SS_WORKER_WORK,
+	SS_WORKER_ANSWER,
+	SS_WORKER_READ, /* wanted bytes at the address value */
+	SS_WORKER_RANGES, /* struct ss_worker_range follow; the reply: their sizes (uint32_t), then the bytes */
+	SS_WORKER_CHECK, /* of the thread value; value of the reply: 1: it has not run */
+	SS_WORKER_ASK,	 /* at most wanted bytes, by what follows */
+	SS_WORKER_REPLY,
+};
+
+struct ss_worker_message {
+	uint64_t size; /* of what follows */
+	uint64_t kind;
+	uint64_t value;
+	uint64_t wanted;
+};
+
+struct ss_worker_range {
+	uint64_t address;
+	uint64_t size;
+};
+
+/* The worker ------------------------------------------------------------ */
+
 /* Bytes, and files that the worker may read. */
 struct ss_worker_request {
 	const uint8_t *bytes;
 	size_t size;
 	const int *files; /* owned by the worker, where they arrive */
 	size_t file_count;
-};
-
-/* In the worker, while it serves a request: lets the owner read memory through the read
-   function of the request (ss_worker_call()). Returns how many bytes; at most
-   SS_WORKER_READ_MAX. */
-size_t ss_worker_read(uint64_t address, void *bytes, size_t size);
-
-enum { SS_WORKER_READ_MAX = 32 << 10 };
-
-/* The same for several pieces in one message: at most SS_MEMORY_RANGES_MAX, and
-   SS_MEMORY_RANGES_BYTES in all. */
-void ss_worker_read_ranges(struct ss_memory_range *ranges, size_t count);
-
-/* The same: whether a thread has been blocked since it was captured, by the check function of the
-   request. */
-bool ss_worker_check(pid_t tid);
-
-/* What the owner reads for the worker in one call of it, at most; a check is a read. */
-enum { SS_WORKER_READS_MAX = 1 << 14, SS_WORKER_READ_BYTES = 64 << 20 };
-
-/* Memory for the worker, or NULL. */
-struct ss_worker_memory {
-	size_t (*read)(void *data, uint64_t address, void *bytes, size_t size);
-	/* The same for many pieces at once; done of each is 0 before. NULL: one by one. */
-	ss_memory_read_ranges_function *read_ranges;
-	bool (*check)(void *data, pid_t tid); /* NULL: it may have run */
-	void *data;
 };
 
 /* Runs in the worker for each request. *answer must stay valid until the next request.
@@ -58,15 +81,62 @@ typedef bool ss_worker_serve(void *data, const struct ss_worker_request *request
 			     volatile int32_t *module_at, const uint8_t **answer,
 			     size_t *answer_size);
 
+/*
+ * In the worker, while it serves a request: what struct ss_worker_memory of the request
+ * offers. Nothing is read, and every thread may have run, if that or the channel is missing.
+ */
+enum { SS_WORKER_READ_MAX = 64 << 10 };
+/* Returns how many bytes; at most SS_WORKER_READ_MAX. */
+size_t ss_worker_read(uint64_t address, void *bytes, size_t size);
+/* Several pieces in one message: at most SS_MEMORY_RANGES_MAX, and SS_MEMORY_RANGES_BYTES in
+   all. */
+void ss_worker_read_ranges(struct ss_memory_range *ranges, size_t count);
+/* Whether a thread has been blocked since it was captured. */
+bool ss_worker_check(pid_t tid);
+/* The size of the answer, at most max and SS_SANDBOX_ASK_MAX; 0: there is none. */
+size_t ss_worker_ask(const void *bytes, size_t size, void *ret, size_t max);
+
+/* The owner ------------------------------------------------------------- */
+
 struct ss_worker_options {
 	ss_worker_serve *serve;
 	void *data;
-	unsigned timeout_ms; /* of one request, then the worker is killed */
+	/* From its start on, it serves an empty request: see ss_worker_call(). Then it works even
+	   where no sockets can be created, but can request nothing. */
+	bool at_once;
+	/* Of one request, without the time that its owner takes for ss_worker_ask(); then the
+	   worker is killed. */
+	unsigned timeout_ms;
+	/* Likewise if it is blocked in one call for so long; 0: any time. */
+	unsigned blocked_ms;
 	/* Work of the owner that cannot wait: called each millisecond until the answer is
 	   there, or until it returns false. NULL: none. */
 	bool (*meanwhile)(void *owner);
+	/* Called several times a second: true kills the worker. Or NULL. */
+	bool (*stop)(void *owner);
+	/* Called if a request takes longer than a second; or NULL. */
+	void (*slow)(void *owner, uint32_t step);
 	void *owner;
+	/* Files that its standard output and error are; 0: nobody reads what it writes. */
+	int output;
+	int messages;
+	struct ss_worker_page *page; /* NULL: it gets one of its own */
 	struct ss_confinement confinement;
+};
+
+/* What the owner does for the worker while it serves a request. Each may be NULL: nothing is
+   read, every thread may have run, there is no answer. */
+struct ss_worker_memory {
+	ss_memory_read_function *read;
+	/* The same for many pieces at once; done of each is 0 before. NULL: one by one. */
+	ss_memory_read_ranges_function *read_ranges;
+	ss_thread_check_function *check;
+	/* Writes the answer to ret, at most max bytes, and returns its size. */
+	size_t (*ask)(void *data, const void *bytes, size_t size, void *ret, size_t max);
+	void *data;
+	/* Limits of reads and checks, and of what is read, for one request; 0: none. */
+	size_t max_reads;
+	uint64_t max_bytes;
 };
 
 struct ss_worker;
@@ -88,12 +158,16 @@ pid_t ss_worker_pid(const struct ss_worker *worker);
 /* What the kernel refused (enum ss_confine_refused); set by the first answer. */
 unsigned ss_worker_refused(const struct ss_worker *worker);
 
-/* Sends a request, reads memory for the worker (NULL: none) and waits for the answer, which is valid until the next request. False:
-   the worker failed, timed out or was not running (NO_CHILD), and does not run any more.
-   failure->module is module_at, or -1 if the worker was killed from outside. */
+/* Sends a request (NULL: the one that it serves from its start on), does what the worker
+   requests (memory NULL: nothing) and waits for the answer, which is valid until the next
+   request. False: the worker failed, timed out, was stopped, or was not running (NO_CHILD), and
+   does not run any more. failure->module is that of its page, or -1 if the worker was killed from outside. */
 bool ss_worker_call(struct ss_worker *worker, const struct ss_worker_request *request,
 		    const struct ss_worker_memory *memory, const uint8_t **answer,
 		    size_t *answer_size, struct ss_sandbox_failure *failure);
+
+/* Kills the worker. False: it is blocked, and was abandoned. */
+bool ss_worker_end(struct ss_worker *worker);
 
 /* Kills a worker that gave an invalid answer. */
 void ss_worker_reject(struct ss_worker *worker, struct ss_sandbox_failure *failure);

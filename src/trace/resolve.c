@@ -178,12 +178,9 @@ static struct ss_error *run(const struct ss_capture *capture, size_t spec_count,
 	if (error)
 		return error;
 	if (outcome.failed) {
-		const struct ss_sandbox_failure failure = { .cause = outcome.cause,
-							    .code = outcome.code,
-							    .step = SS_SANDBOX_SYMBOLIZE,
-							    .module = -1 };
-		int32_t at = outcome.page.module;
-		ss_sandbox_failure_describe(&failure, cause, sizeof(cause));
+		const int32_t at = outcome.failure.module;
+		outcome.failure.step = SS_SANDBOX_SYMBOLIZE;
+		ss_sandbox_failure_describe(&outcome.failure, cause, sizeof(cause));
 		error = ss_error_new(SS_ERROR_SYSTEM,
 				     "the process that searches functions %s, in %s",
 				     cause,
@@ -212,7 +209,8 @@ struct ss_error *ss_resolve(const struct ss_capture *capture,
 		.scopes = scopes,
 		.debug_dir = debug_dir,
 	};
-	_cleanup_(ss_job_page_cleanup) struct ss_job_page *page = ss_job_page_new();
+	_cleanup_(ss_worker_page_cleanup) struct ss_worker_page *page =
+		ss_worker_page_new();
 	struct ss_job job = {
 		.work = ss_resolve_read,
 		.data = &request,

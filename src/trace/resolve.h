@@ -71,7 +71,7 @@ struct ss_resolve_record {
 };
 
 /* An ss_job_work; data is a struct ss_resolve_request. */
-struct ss_error *ss_resolve_read(void *data, struct ss_job_page *page, int output);
+struct ss_error *ss_resolve_read(void *data, struct ss_worker_page *page, int output);
 
 struct ss_resolved_probe {
 	uint32_t flags; /* enum ss_resolve_flags */

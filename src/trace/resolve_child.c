@@ -620,7 +620,7 @@ static void match_module(struct resolver *resolver)
 		match_spec(resolver, i, dwarf);
 }
 
-static struct ss_error *run(struct resolver *resolver, struct ss_job_page *page,
+static struct ss_error *run(struct resolver *resolver, struct ss_worker_page *page,
 			    int output)
 {
 	const struct ss_resolve_request *request = resolver->request;
@@ -644,7 +644,7 @@ static struct ss_error *run(struct resolver *resolver, struct ss_job_page *page,
 	return result ? ss_error_new_errno(-result, "too many functions match") : NULL;
 }
 
-struct ss_error *ss_resolve_read(void *data, struct ss_job_page *page, int output)
+struct ss_error *ss_resolve_read(void *data, struct ss_worker_page *page, int output)
 {
 	struct ss_resolve_request *request = data;
 	const struct ss_session_options options = { .size = sizeof(options),

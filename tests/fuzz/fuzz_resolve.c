@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	_cleanup_(ss_capture_cleanup) struct ss_capture *capture = ss_capture_new();
 	struct ss_module_impl *module = ss_module_new("/nonexistent/fuzz.so", 0, 0);
 	char spec[SPEC_MAX] = "";
-	struct ss_job_page page = {};
+	struct ss_worker_page page = {};
 
 	FUZZ_REQUIRE(capture && module);
 	struct ss_module_impl **slot = ss_vector_push(&capture->modules);

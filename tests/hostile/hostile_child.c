@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "sandbox/job.h"
+#include "sandbox/worker.h"
 #include "sandbox/confine.h"
 #include "stacksnap.h"
 #include "data/gather_plan.h"
@@ -34,7 +34,7 @@
 enum { MAPPINGS_MAX = 64, MESSAGE_MAX = 70000, FILES = 1024 };
 
 bool __real_ss_confine(const struct ss_confinement *confinement, unsigned *ret);
-struct ss_job_page *__real_ss_job_page_new(void);
+struct ss_worker_page *__real_ss_worker_page_new(void);
 void *__real_mmap(void *address, size_t size, int protection, int flags, int fd,
 		  off_t offset);
 int __real_munmap(void *address, size_t size);
@@ -52,11 +52,10 @@ static struct {
 	size_t size;
 } mappings[MAPPINGS_MAX];
 
-static struct ss_job_page *page; /* the last one */
-static atomic_uint *children;	   /* how many there have been, in all processes */
+static struct ss_worker_page *page; /* the last one */
+static atomic_uint *children;	    /* how many there have been, in all processes */
 static bool is_taken_over;
 static bool is_random;
-static bool is_worker;
 static unsigned changes; /* one write in so many is changed */
 static uint64_t state;
 static int nowhere = -1; /* for the reports of its sanitizers */
@@ -148,27 +147,47 @@ static size_t make_message(uint8_t *bytes)
 	return SS_MAX(size, (size_t)1);
 }
 
-/* See child.c and worker.c. */
+/* A message to the parent (sandbox/worker.h), right or wrong. */
 static void send_anything(void)
 {
 	static uint8_t bytes[MESSAGE_MAX * 2];
 	static uint8_t answer[MESSAGE_MAX * 2];
-	uint64_t words[5];
-	size_t size;
+	struct ss_worker_message message = {
+		.kind = pick(8) ?
+				SS_WORKER_READ + pick(SS_WORKER_REPLY - SS_WORKER_READ) :
+				pick_value(),
+		.value = pick_value(),
+		.wanted = pick(3) ? pick(1 << 16) : pick_value(),
+	};
+	size_t size = 0;
 
-	for (size_t i = 0; i < SS_ARRAY_SIZE(words); i++)
-		words[i] = pick_value();
-	if (is_worker)
-		words[0] = pick(3) ? UINT64_MAX - 1 : pick(1 << 20);
+	if (message.kind == SS_WORKER_ASK)
+		size = make_message(bytes + sizeof(message));
+	else if (message.kind == SS_WORKER_RANGES || pick(16) == 0)
+		size = pick(8) * sizeof(struct ss_worker_range);
+	for (size_t at = 0; message.kind == SS_WORKER_RANGES && at < size; at += 8) {
+		const uint64_t value = pick(2) ? pick(1 << 12) : pick_value();
+		memcpy(bytes + sizeof(message) + at, &value, sizeof(value));
+	}
+	const bool is_whole = pick(8);
+	message.size = is_whole ? size : pick_value();
+	memcpy(bytes, &message, sizeof(message));
+	if (pick(16) == 0)
+		size = pick(sizeof(message));
 	else
-		words[0] = pick(4) | (pick(2) ? pick_value() << 32 : 64ULL << 32);
-	memcpy(bytes, words, sizeof(words));
-	size = pick(4) ? (is_worker ? sizeof(words) : 24) : pick(sizeof(words));
-	if (!is_worker && (uint32_t)words[0] == 2 /* ASK */)
-		size = 24 + make_message(bytes + 24);
-	(void)__real_write(STDIN_FILENO, bytes, size);
-	if (pick(4))
-		(void)recv(STDIN_FILENO, answer, sizeof(answer), MSG_DONTWAIT);
+		size += sizeof(message);
+	ssize_t written = __real_write(STDIN_FILENO, bytes, size);
+	/* The parent replies, or ends this process. */
+	if (is_whole && size >= sizeof(message) && written == (ssize_t)size && pick(4))
+		(void)!read(STDIN_FILENO, answer, sizeof(answer));
+}
+
+/* As if the work were done. */
+static void send_end(void)
+{
+	const struct ss_worker_message message = { .kind = SS_WORKER_ANSWER };
+
+	(void)__real_write(STDIN_FILENO, &message, sizeof(message));
 }
 
 /* Instead of its work. */
@@ -181,12 +200,13 @@ static void be_hostile(void)
 	damage_shared_memory();
 	if (page) {
 		page->requests = (uint32_t)pick(2);
-		page->finished = (uint32_t)pick(2);
 		page->error_code = (uint32_t)(pick(2) ? 0 : pick_value());
 	}
 	for (uint64_t i = pick(4); i > 0; i--)
 		(void)__real_write(pick(8) ? STDOUT_FILENO : STDERR_FILENO, bytes,
 				   make_message(bytes));
+	if (pick(2))
+		send_end();
 }
 
 static void end_somehow(void)
@@ -218,7 +238,8 @@ static void request(const char *key, unsigned number)
 {
 	if (number == 0 && page) {
 		(void)__real_write(STDOUT_FILENO, key, strlen(key) + 1);
-		page->requests = page->finished = 1;
+		page->requests = 1;
+		send_end();
 		__real__exit(EXIT_SUCCESS);
 	}
 	for (int fd = STDERR_FILENO + 1; fd < FILES; fd++) {
@@ -259,11 +280,7 @@ static void start_random(const char *seed, unsigned number)
 bool __wrap_ss_confine(const struct ss_confinement *confinement, unsigned *ret)
 {
 	const char *mode = getenv("SS_HOSTILE");
-	socklen_t size = sizeof(int);
-	int type = 0;
 
-	is_worker = getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
-		    type == SOCK_STREAM;
 	nowhere = memfd_create("nowhere", MFD_CLOEXEC);
 	if (!__real_ss_confine(confinement, ret))
 		return false;
@@ -278,9 +295,9 @@ bool __wrap_ss_confine(const struct ss_confinement *confinement, unsigned *ret)
 	return true;
 }
 
-struct ss_job_page *__wrap_ss_job_page_new(void)
+struct ss_worker_page *__wrap_ss_worker_page_new(void)
 {
-	page = __real_ss_job_page_new();
+	page = __real_ss_worker_page_new();
 	return page;
 }
 

@@ -36,12 +36,13 @@ enum { SANITIZED = 0 };
 enum { GENEROUS_MS = 60000, MEMORY = 64 << 20, OUTPUT = 1 << 20 };
 
 static struct ss_job_outcome run_as(ss_job_work *work, void *data,
-				      const struct ss_confinement *confinement,
-				      unsigned timeout_ms, unsigned blocked_ms)
+				    const struct ss_confinement *confinement,
+				    unsigned timeout_ms, unsigned blocked_ms)
 {
-	_cleanup_(ss_job_page_cleanup) struct ss_job_page *page = ss_job_page_new();
+	_cleanup_(ss_worker_page_cleanup) struct ss_worker_page *page =
+		ss_worker_page_new();
 	struct ss_job_outcome outcome = SS_JOB_NO_OUTCOME;
-	const struct ss_job sandbox = {
+	const struct ss_job job = {
 		.work = work,
 		.data = data,
 		.page = page,
@@ -51,7 +52,7 @@ static struct ss_job_outcome run_as(ss_job_work *work, void *data,
 	};
 
 	assert_non_null(page);
-	assert_null(ss_job_run(&sandbox, &outcome));
+	assert_null(ss_job_run(&job, &outcome));
 	return outcome;
 }
 
@@ -76,8 +77,8 @@ static void assert_failed(const struct ss_job_outcome *outcome,
 			  enum ss_sandbox_cause cause, int code)
 {
 	assert_true(outcome->failed);
-	assert_int_equal(outcome->cause, cause);
-	assert_int_equal(outcome->code, code);
+	assert_int_equal(outcome->failure.cause, cause);
+	assert_int_equal(outcome->failure.code, code);
 }
 
 static void fails(ss_job_work *work, enum ss_sandbox_cause cause, int code)
@@ -99,7 +100,7 @@ static void is_harmless(ss_job_work *work, void *data)
 	ss_job_outcome_deinit(&outcome);
 }
 
-static struct ss_error *write_both(void *data, struct ss_job_page *page, int out)
+static struct ss_error *write_both(void *data, struct ss_worker_page *page, int out)
 {
 	(void)dprintf(out, "stacks of %s\n", (const char *)data);
 	(void)fputs("a remark\n", stderr);
@@ -122,7 +123,7 @@ static void hands_back_what_was_written(void **state)
 	ss_job_outcome_deinit(&outcome);
 }
 
-static struct ss_error *refuse(void *data, struct ss_job_page *page, int out)
+static struct ss_error *refuse(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)page;
@@ -145,7 +146,7 @@ static void hands_back_an_error(void **state)
 
 static int *volatile no_memory; /* NULL, which the compiler is not to know */
 
-static struct ss_error *fault(void *data, struct ss_job_page *page, int out)
+static struct ss_error *fault(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -170,7 +171,7 @@ static void reports_a_fault(void **state)
 	ss_job_outcome_deinit(&outcome);
 }
 
-static struct ss_error *give_up(void *data, struct ss_job_page *page, int out)
+static struct ss_error *give_up(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)page;
@@ -178,7 +179,7 @@ static struct ss_error *give_up(void *data, struct ss_job_page *page, int out)
 	_exit(3);
 }
 
-static struct ss_error *abort_it(void *data, struct ss_job_page *page, int out)
+static struct ss_error *abort_it(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)page;
@@ -186,7 +187,7 @@ static struct ss_error *abort_it(void *data, struct ss_job_page *page, int out)
 	abort();
 }
 
-static struct ss_error *lie(void *data, struct ss_job_page *page, int out)
+static struct ss_error *lie(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -212,7 +213,7 @@ static void reports_other_failures(void **state)
 	ss_job_outcome_deinit(&outcome);
 }
 
-static struct ss_error *loop_forever(void *data, struct ss_job_page *page, int out)
+static struct ss_error *loop_forever(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -229,7 +230,7 @@ static void kills_what_takes_too_long(void **state)
 		run_as(loop_forever, NULL, &an_hour, 50, GENEROUS_MS);
 
 	(void)state;
-	assert_failed(&outcome, SS_SANDBOX_TIMEOUT, SIGKILL);
+	assert_failed(&outcome, SS_SANDBOX_TIMEOUT, 0);
 	ss_job_outcome_deinit(&outcome);
 	outcome = run_as(loop_forever, NULL, &a_second, GENEROUS_MS, GENEROUS_MS);
 	assert_failed(&outcome, SS_SANDBOX_SIGNAL, SIGXCPU);
@@ -237,7 +238,7 @@ static void kills_what_takes_too_long(void **state)
 }
 
 /* Takes what it can get; each piece is touched. */
-static struct ss_error *allocate(void *data, struct ss_job_page *page, int out)
+static struct ss_error *allocate(void *data, struct ss_worker_page *page, int out)
 {
 	enum { PIECE = 1 << 20, PIECES = 1024 };
 	size_t count = 0;
@@ -269,7 +270,7 @@ static void limits_memory(void **state)
 	ss_job_outcome_deinit(&outcome);
 }
 
-static struct ss_error *flood(void *data, struct ss_job_page *page, int out)
+static struct ss_error *flood(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)page;
@@ -284,7 +285,7 @@ static void limits_output(void **state)
 	fails(flood, SS_SANDBOX_SIGNAL, SIGXFSZ);
 }
 
-static struct ss_error *start_program(void *data, struct ss_job_page *page, int out)
+static struct ss_error *start_program(void *data, struct ss_worker_page *page, int out)
 {
 	char *const argv[] = { (char *)"true", NULL };
 
@@ -295,7 +296,7 @@ static struct ss_error *start_program(void *data, struct ss_job_page *page, int 
 	return NULL;
 }
 
-static struct ss_error *open_socket(void *data, struct ss_job_page *page, int out)
+static struct ss_error *open_socket(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -303,7 +304,7 @@ static struct ss_error *open_socket(void *data, struct ss_job_page *page, int ou
 	return NULL;
 }
 
-static struct ss_error *trace_parent(void *data, struct ss_job_page *page, int out)
+static struct ss_error *trace_parent(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -311,7 +312,7 @@ static struct ss_error *trace_parent(void *data, struct ss_job_page *page, int o
 	return NULL;
 }
 
-static struct ss_error *kill_parent(void *data, struct ss_job_page *page, int out)
+static struct ss_error *kill_parent(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -328,7 +329,7 @@ static void kills_after_forbidden_calls(void **state)
 	fails(kill_parent, SS_SANDBOX_SIGNAL, SIGSYS);
 }
 
-static struct ss_error *make_process(void *data, struct ss_job_page *page, int out)
+static struct ss_error *make_process(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -338,7 +339,7 @@ static struct ss_error *make_process(void *data, struct ss_job_page *page, int o
 	return NULL;
 }
 
-static struct ss_error *make_code(void *data, struct ss_job_page *page, int out)
+static struct ss_error *make_code(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)out;
@@ -353,7 +354,7 @@ static bool can_map(int flags, int fd)
 }
 
 /* What the limit of memory does not count. */
-static struct ss_error *map_uncounted(void *data, struct ss_job_page *page, int out)
+static struct ss_error *map_uncounted(void *data, struct ss_worker_page *page, int out)
 {
 	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 
@@ -381,7 +382,7 @@ struct killed {
 	volatile int *count;
 };
 
-static struct ss_error *be_killed(void *data, struct ss_job_page *page, int out)
+static struct ss_error *be_killed(void *data, struct ss_worker_page *page, int out)
 {
 	const struct killed *killed = data;
 
@@ -410,14 +411,14 @@ static void replaces_killed_children(void **state)
 	killed.survives = 100;
 	outcome = run(be_killed, &killed);
 	assert_failed(&outcome, SS_SANDBOX_SIGNAL, SIGKILL);
-	assert_int_equal(outcome.page.module, -1);
+	assert_int_equal(outcome.failure.module, -1);
 	assert_int_equal(*killed.count, 3);
 	ss_job_outcome_deinit(&outcome);
 	(void)munmap((void *)(uintptr_t)killed.count, sizeof(int));
 }
 
 /* In every way that there is; a file that exists, too. */
-static struct ss_error *write_file(void *data, struct ss_job_page *page, int out)
+static struct ss_error *write_file(void *data, struct ss_worker_page *page, int out)
 {
 	const char *path = data;
 	const uint64_t how[3] = { O_WRONLY | O_CREAT, 0600, 0 }; /* struct open_how */
@@ -474,7 +475,7 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-static struct ss_error *check_files(void *data, struct ss_job_page *page, int out)
+static struct ss_error *check_files(void *data, struct ss_worker_page *page, int out)
 {
 	const struct files *files = data;
 	char byte;
@@ -541,7 +542,7 @@ static void keeps_files_behind_many_others(void **state)
 }
 
 /* All five sets, as the kernel shows them. */
-static struct ss_error *read_status(void *data, struct ss_job_page *page, int out)
+static struct ss_error *read_status(void *data, struct ss_worker_page *page, int out)
 {
 	char text[4096];
 	int fd = open("/proc/self/status", O_RDONLY);
@@ -581,7 +582,7 @@ static void has_no_rights(void **state)
 }
 
 /* The user is one that no other process has: not even that of another child. */
-static struct ss_error *check_ids(void *data, struct ss_job_page *page, int out)
+static struct ss_error *check_ids(void *data, struct ss_worker_page *page, int out)
 {
 	const struct ss_confinement *wanted = data;
 
@@ -615,7 +616,7 @@ static void changes_ids(void **state)
 }
 
 /* Root without capabilities: others' files are closed to it. */
-static struct ss_error *check_rights(void *data, struct ss_job_page *page, int out)
+static struct ss_error *check_rights(void *data, struct ss_worker_page *page, int out)
 {
 	(void)out;
 	page->value = open(data, O_RDONLY) < 0 && errno == EACCES;
@@ -639,12 +640,12 @@ static void has_no_capabilities(void **state)
 
 /* Nothing is left of those that had to be killed. */
 /* As a read of a file whose server does not respond. */
-static struct ss_error *block(void *data, struct ss_job_page *page, int out)
+static struct ss_error *block(void *data, struct ss_worker_page *page, int out)
 {
 	(void)data;
 	(void)out;
 	page->module = 3;
-	(void)syscall(SYS_futex, &page->finished, 0 /* FUTEX_WAIT */, 0, NULL);
+	(void)syscall(SYS_futex, &page->value, 0 /* FUTEX_WAIT */, 0, NULL);
 	return NULL;
 }
 
@@ -655,12 +656,12 @@ static void kills_what_is_blocked(void **state)
 		run_as(block, NULL, &confinement, UINT32_MAX, 200);
 
 	(void)state;
-	assert_failed(&outcome, SS_SANDBOX_TIMEOUT, SIGKILL);
+	assert_failed(&outcome, SS_SANDBOX_TIMEOUT, 0);
 	assert_int_equal(outcome.page.module, 3);
 	ss_job_outcome_deinit(&outcome);
 }
 
-/* Memory of which more is read than a socket's buffer may be. */
+/* More than a socket's buffer has room for. */
 static size_t read_more(void *data, uint64_t address, void *bytes, size_t size)
 {
 	enum { FILES = 1024 };
@@ -672,7 +673,7 @@ static size_t read_more(void *data, uint64_t address, void *bytes, size_t size)
 		int type = 0;
 		socklen_t length = sizeof(type);
 		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 &&
-		    type == SOCK_SEQPACKET)
+		    type == SOCK_STREAM)
 			(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &smallest,
 					 sizeof(smallest));
 	}
@@ -680,24 +681,25 @@ static size_t read_more(void *data, uint64_t address, void *bytes, size_t size)
 	return size;
 }
 
-static struct ss_error *read_both(void *data, struct ss_job_page *page, int out)
+static struct ss_error *read_both(void *data, struct ss_worker_page *page, int out)
 {
-	static uint8_t bytes[SS_JOB_READ_MAX - 1];
+	static uint8_t bytes[SS_WORKER_READ_MAX];
 
 	(void)data;
 	(void)out;
-	page->value = ss_job_read(1, bytes, sizeof(bytes)) == 0 &&
-		      ss_job_read(1, bytes, 16) == 16;
+	page->value = ss_worker_read(1, bytes, sizeof(bytes)) == sizeof(bytes) &&
+		      bytes[sizeof(bytes) - 1] == 1 && ss_worker_read(1, bytes, 16) == 16;
 	return NULL;
 }
 
-static void answers_that_it_cannot_answer(void **state)
+static void answers_in_pieces(void **state)
 {
-	_cleanup_(ss_job_page_cleanup) struct ss_job_page *page = ss_job_page_new();
+	_cleanup_(ss_worker_page_cleanup) struct ss_worker_page *page =
+		ss_worker_page_new();
 	struct ss_job_outcome outcome = SS_JOB_NO_OUTCOME;
 	const struct ss_job job = {
 		.work = read_both,
-		.read = read_more,
+		.memory.read = read_more,
 		.page = page,
 		.timeout_ms = GENEROUS_MS,
 		.blocked_ms = 1000,
@@ -728,7 +730,7 @@ int main(void)
 		cmocka_unit_test(reports_other_failures),
 		cmocka_unit_test(kills_what_takes_too_long),
 		cmocka_unit_test(kills_what_is_blocked),
-		cmocka_unit_test(answers_that_it_cannot_answer),
+		cmocka_unit_test(answers_in_pieces),
 		cmocka_unit_test(limits_memory),
 		cmocka_unit_test(cannot_map_uncounted_memory),
 		cmocka_unit_test(replaces_killed_children),

@@ -18,6 +18,7 @@
 #include "sandbox/sandbox.h"
 
 enum { PAGE = 4096, RANGES = SS_MEMORY_RANGES_BYTES / PAGE };
+enum { LIES = 10, MAX_BYTES = 1 << 20 };
 enum { BIG = 10 << 20, FILES = 600, MODULE = 3, TIMEOUT_MS = 3000 };
 
 /* What a request asks for, by its first byte. */
@@ -35,8 +36,8 @@ enum order {
 	READ = 'r',
 	READ_MORE = 'm',
 	READ_RANGES = 'p',
-	MANY_RANGES = 'L',
 	LARGE_RANGE = 'G',
+	ASK = 'a',
 };
 
 static uint8_t big[BIG];
@@ -79,12 +80,24 @@ static bool serve(void *data, const struct ss_worker_request *request,
 {
 	static uint32_t count;
 	static uint8_t bytes[SS_WORKER_READ_MAX];
-	static const uint64_t lie[2] = { UINT64_MAX, UINT64_MAX };
-	static const uint64_t many[5] = { UINT64_MAX - 1, 0, 0, SS_MEMORY_RANGES_MAX + 1,
-					  0 };
-	static const uint64_t large[7] = {
-		UINT64_MAX - 1, 0, 0, 1, 0, 0, SS_MEMORY_RANGES_BYTES + 1
+	static const struct ss_worker_message lies[] = {
+		{ .kind = SS_WORKER_ANSWER, .size = UINT64_MAX },
+		{ .kind = SS_WORKER_REPLY },
+		{ .kind = SS_WORKER_READ, .wanted = SS_WORKER_READ_MAX + 1 },
+		{ .kind = SS_WORKER_READ, .size = 1 },
+		{ .kind = SS_WORKER_CHECK, .size = UINT64_MAX },
+		{ .kind = SS_WORKER_ASK, .size = SS_SANDBOX_ASK_MAX + 1 },
+		{ .kind = SS_WORKER_ASK, .wanted = SS_SANDBOX_ASK_MAX + 1 },
+		{ .kind = SS_WORKER_RANGES },
+		{ .kind = SS_WORKER_RANGES, .size = sizeof(struct ss_worker_range) + 1 },
+		{ .kind = SS_WORKER_RANGES,
+		  .size = (SS_MEMORY_RANGES_MAX + 1) * sizeof(struct ss_worker_range) },
 	};
+	static const struct {
+		struct ss_worker_message message;
+		struct ss_worker_range range;
+	} large = { { .kind = SS_WORKER_RANGES, .size = sizeof(large.range) },
+		    { .size = SS_MEMORY_RANGES_BYTES + 1 } };
 
 	(void)data;
 	*module_at = MODULE;
@@ -105,7 +118,7 @@ static bool serve(void *data, const struct ss_worker_request *request,
 	case READ: /* what it gets is the answer; then from a different address */
 		*answer = bytes;
 		*answer_size = ss_worker_read(0x1000, bytes, 4);
-		*answer_size += ss_worker_read(0x2000, bytes + *answer_size, 1 << 20);
+		*answer_size += ss_worker_read(0x2000, bytes + *answer_size, 1 << 10);
 		return true;
 	case READ_MORE: /* than the limits allow */
 		while (ss_worker_read(0x1000, bytes, sizeof(bytes)) > 0)
@@ -117,6 +130,11 @@ static bool serve(void *data, const struct ss_worker_request *request,
 		bytes[0] = ss_worker_check(4711);
 		bytes[1] = ss_worker_check(4712);
 		return true;
+	case ASK: /* is answered with what it says, twice */
+		*answer = bytes;
+		*answer_size = ss_worker_ask("what?", 5, bytes, sizeof(bytes));
+		*answer_size += ss_worker_ask("what?", 5, bytes + *answer_size, 3);
+		return true;
 	case CRASH:
 		(void)signal(SIGSEGV, SIG_DFL); /* cmocka has a handler */
 		(void)raise(SIGSEGV);
@@ -127,19 +145,15 @@ static bool serve(void *data, const struct ss_worker_request *request,
 	case EXIT:
 		_exit(7);
 	case LIE:
-		(void)!write(STDIN_FILENO, lie, sizeof(lie));
+		(void)!write(STDIN_FILENO, &lies[request->bytes[1]], sizeof(*lies));
 		for (;;) /* to return would be to end with the module */
 			(void)pause();
 	case READ_RANGES:
 		*answer = bytes;
 		*answer_size = read_ranges(bytes);
 		return true;
-	case MANY_RANGES:
 	case LARGE_RANGE:
-		if (request->bytes[0] == MANY_RANGES)
-			(void)!write(STDIN_FILENO, many, sizeof(many));
-		else
-			(void)!write(STDIN_FILENO, large, sizeof(large));
+		(void)!write(STDIN_FILENO, &large, sizeof(large));
 		for (;;)
 			(void)pause();
 	case TRACE:
@@ -208,7 +222,9 @@ static void test_reads(void **state)
 	const uint8_t orders[] = { READ, READ_MORE, READ_RANGES };
 	struct ss_worker *worker = make();
 	struct reads reads = {};
-	struct ss_worker_memory memory = { .read = read_memory, .data = &reads };
+	struct ss_worker_memory memory = { .read = read_memory,
+					   .data = &reads,
+					   .max_bytes = MAX_BYTES };
 	struct ss_worker_request request = { .bytes = orders, .size = 1 };
 	struct ss_sandbox_failure failure = {};
 	const uint8_t *answer;
@@ -227,7 +243,7 @@ static void test_reads(void **state)
 	request.bytes = &orders[1];
 	reads = (struct reads){};
 	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
-	assert_int_equal(reads.bytes, SS_WORKER_READ_BYTES);
+	assert_int_equal(reads.bytes, MAX_BYTES);
 	request.bytes = &orders[2];
 	reads = (struct reads){};
 	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
@@ -282,12 +298,44 @@ static void test_checks(void **state)
 	ss_worker_free(worker);
 }
 
-/* Sends one byte, which must fail. */
-static void assert_fails(struct ss_worker *worker, enum order order,
+static size_t repeat(void *data, const void *bytes, size_t size, void *ret, size_t max)
+{
+	(void)data;
+	assert_true(2 * size <= SS_SANDBOX_ASK_MAX);
+	memcpy(ret, bytes, SS_MIN(size, max));
+	if (max > size)
+		memcpy((char *)ret + size, bytes, SS_MIN(size, max - size));
+	return 2 * size;
+}
+
+/* It asks for anything else; the answer is cut to what it has room for. */
+static void test_asks(void **state)
+{
+	const uint8_t order = ASK;
+	struct ss_worker *worker = make();
+	struct ss_worker_memory memory = { .ask = repeat };
+	const struct ss_worker_request request = { .bytes = &order, .size = 1 };
+	struct ss_sandbox_failure failure = {};
+	const uint8_t *answer;
+	size_t size;
+
+	(void)state;
+	start(worker);
+	assert_true(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
+	assert_int_equal(size, 0);
+	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
+	assert_int_equal(size, 13);
+	assert_memory_equal(answer, "what?what?wha", 13);
+	ss_worker_free(worker);
+}
+
+/* Sends an order, which must fail. */
+static void assert_fails(struct ss_worker *worker, enum order order, uint8_t number,
 			 enum ss_sandbox_cause cause, int code, int32_t module)
 {
-	const uint8_t byte = (uint8_t)order;
-	const struct ss_worker_request request = { .bytes = &byte, .size = 1 };
+	const uint8_t bytes[] = { (uint8_t)order, number };
+	const struct ss_worker_request request = { .bytes = bytes,
+						   .size = sizeof(bytes) };
 	struct ss_sandbox_failure failure = {};
 	const uint8_t *answer;
 	size_t size;
@@ -365,15 +413,15 @@ static void test_failures(void **state)
 
 	(void)state;
 #if !defined(__SANITIZE_ADDRESS__) /* it makes an exit of a crash */
-	assert_fails(worker, CRASH, SS_SANDBOX_SIGNAL, SIGSEGV, MODULE);
-	assert_fails(worker, TRACE, SS_SANDBOX_SIGNAL, SIGSYS, MODULE);
+	assert_fails(worker, CRASH, 0, SS_SANDBOX_SIGNAL, SIGSEGV, MODULE);
+	assert_fails(worker, TRACE, 0, SS_SANDBOX_SIGNAL, SIGSYS, MODULE);
 #endif
-	assert_fails(worker, HANG, SS_SANDBOX_TIMEOUT, 0, MODULE);
-	assert_fails(worker, EXIT, SS_SANDBOX_EXIT, 7, MODULE);
-	assert_fails(worker, NO_MEMORY, SS_SANDBOX_MEMORY, 0, MODULE);
-	assert_fails(worker, LIE, SS_SANDBOX_INVALID, 0, MODULE);
-	assert_fails(worker, MANY_RANGES, SS_SANDBOX_INVALID, 0, MODULE);
-	assert_fails(worker, LARGE_RANGE, SS_SANDBOX_INVALID, 0, MODULE);
+	assert_fails(worker, HANG, 0, SS_SANDBOX_TIMEOUT, 0, MODULE);
+	assert_fails(worker, EXIT, 0, SS_SANDBOX_EXIT, 7, MODULE);
+	assert_fails(worker, NO_MEMORY, 0, SS_SANDBOX_MEMORY, 0, MODULE);
+	for (uint8_t i = 0; i < LIES; i++)
+		assert_fails(worker, LIE, i, SS_SANDBOX_INVALID, 0, MODULE);
+	assert_fails(worker, LARGE_RANGE, 0, SS_SANDBOX_INVALID, 0, MODULE);
 	ss_worker_free(worker);
 }
 
@@ -410,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_checks),
+		cmocka_unit_test(test_asks),
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_failures),
