@@ -193,52 +193,19 @@ static const char *const ipc_operations[] = {
 };
 NAMES(ipc, ipc_operations);
 
-const char *ss_end_name(enum ss_end end)
-{
-	return ss_names_at(&ss_names_end, (uint64_t)end);
-}
+#define NAME_FUNCTION(noun)                                                              \
+	const char *ss_##noun##_name(enum ss_##noun value)                               \
+	{                                                                                \
+		return ss_names_at(&ss_names_##noun, (uint64_t)value);                   \
+	}
 
-const char *ss_frame_kind_name(enum ss_frame_kind kind)
-{
-	return ss_names_at(&ss_names_frame_kind, (uint64_t)kind);
-}
-
-const char *ss_task_kind_name(enum ss_task_kind kind)
-{
-	return ss_names_at(&ss_names_task_kind, (uint64_t)kind);
-}
-
-const char *ss_task_status_name(enum ss_task_status status)
-{
-	return ss_names_at(&ss_names_task_status, (uint64_t)status);
-}
-
-const char *ss_wait_kind_name(enum ss_wait_kind kind)
-{
-	return ss_names_at(&ss_names_wait_kind, (uint64_t)kind);
-}
-
-const char *ss_wait_purpose_name(enum ss_wait_purpose purpose)
-{
-	return ss_names_at(&ss_names_wait_purpose, (uint64_t)purpose);
-}
-
-const char *ss_lock_type_name(enum ss_lock_type type)
-{
-	return ss_names_at(&ss_names_lock_type, (uint64_t)type);
-}
-
-const char *ss_owner_unknown_name(enum ss_owner_unknown reason)
-{
-	return ss_names_at(&ss_names_owner_unknown, (uint64_t)reason);
-}
-
-const char *ss_fd_kind_name(enum ss_fd_kind kind)
-{
-	return ss_names_at(&ss_names_fd_kind, (uint64_t)kind);
-}
-
-const char *ss_mode_name(enum ss_mode mode)
-{
-	return ss_names_at(&ss_names_mode, (uint64_t)mode);
-}
+NAME_FUNCTION(end)
+NAME_FUNCTION(fd_kind)
+NAME_FUNCTION(frame_kind)
+NAME_FUNCTION(lock_type)
+NAME_FUNCTION(mode)
+NAME_FUNCTION(owner_unknown)
+NAME_FUNCTION(task_kind)
+NAME_FUNCTION(task_status)
+NAME_FUNCTION(wait_kind)
+NAME_FUNCTION(wait_purpose)

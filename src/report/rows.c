@@ -131,28 +131,29 @@ static void write_source(struct ss_json *json, const struct ss_frame *frame)
 	write_text(json, NULL, text);
 }
 
-/* first is the innermost of the calls at one place, last the function itself: what is
-   inlined into it comes before it. */
-static void write_frame(struct rows *rows, const struct ss_snapshot *snapshot,
-			const struct ss_task *thread, size_t first, size_t last,
-			const char *id)
+/* A frame of a stack, and before it what is inlined into it, the innermost first. */
+struct place {
+	const struct ss_frame *frames;
+	size_t count; /* at least 1 */
+};
+
+static void write_frame(struct rows *rows, const struct place *place, const char *id)
 {
 	struct ss_json json = { .out = rows->out };
-	const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, last);
-
-	bool named = frame->symbol && !rows->raw;
+	const struct ss_frame *frame = &place->frames[place->count - 1];
+	size_t named = frame->symbol && !rows->raw ? place->count : 0;
 
 	if (!named && !frame->module)
 		return; /* the id is all that is known */
 	begin(&json, "frames");
 	ss_json_text(&json, "frame", id);
 	ss_json_open(&json, "names", '[');
-	for (size_t i = last + 1; named && i-- > first;)
-		write_text(&json, NULL, ss_snapshot_frame(snapshot, thread, i)->symbol);
+	for (size_t i = named; i-- > 0;)
+		write_text(&json, NULL, place->frames[i].symbol);
 	ss_json_close(&json, ']');
 	ss_json_open(&json, "sources", '[');
-	for (size_t i = last + 1; named && i-- > first;)
-		write_source(&json, ss_snapshot_frame(snapshot, thread, i));
+	for (size_t i = named; i-- > 0;)
+		write_source(&json, &place->frames[i]);
 	ss_json_close(&json, ']');
 	write_text(&json, "module", frame->module ? frame->module->path : NULL);
 	end(&json);
@@ -162,25 +163,25 @@ static void write_frame(struct rows *rows, const struct ss_snapshot *snapshot,
 
 /* The ids of the frames, outermost first, each followed by a newline. Writes those frames that
    were not written yet. */
-static void make_stack(struct rows *rows, const struct ss_snapshot *snapshot,
-		       const struct ss_task *thread, struct ss_buffer *ret)
+static void make_stack(struct rows *rows, const struct ss_frame *frames, size_t count,
+		       struct ss_buffer *ret)
 {
 	_cleanup_buffer_ struct ss_buffer id = {};
 
-	for (size_t last = thread->frame_count; last-- > 0;) {
+	for (size_t last = count; last-- > 0;) {
 		size_t first = last;
 		bool added = false;
-		while (first > 0 &&
-		       ss_snapshot_frame(snapshot, thread, first - 1)->inlined)
+		while (first > 0 && frames[first - 1].inlined)
 			first--;
 		id.size = 0;
-		add_frame_id(&id, ss_snapshot_frame(snapshot, thread, last));
+		add_frame_id(&id, &frames[last]);
 		finish_frame_id(&id, ret);
+		const struct place place = { &frames[first], last - first + 1 };
 		if (id.failed || ss_idtable_add(&rows->frames, id.bytes, id.size,
 						&added) == SS_ID_NONE)
 			rows->failed = true;
 		else if (added)
-			write_frame(rows, snapshot, thread, first, last, id.bytes);
+			write_frame(rows, &place, id.bytes);
 		last = first;
 	}
 }
@@ -198,35 +199,28 @@ static void write_stack(struct rows *rows, const char *hash, char *frames)
 	end(&json);
 }
 
-/* Writes the stack of these lines unless it was written, and its hash to ret: "" for no
+/* Writes the stack of these frames unless it was written, and its hash to ret: "" for no
    frames. */
-static void finish_stack(struct rows *rows, struct ss_buffer *text,
-			 char ret[static HASH_SIZE])
+static void add_stack(struct rows *rows, const struct ss_frame *frames, size_t count,
+		      char ret[static HASH_SIZE])
 {
+	_cleanup_buffer_ struct ss_buffer text = {};
 	bool added = false;
 
 	*ret = '\0';
-	if (text->size == 0)
+	make_stack(rows, frames, count, &text);
+	if (text.size == 0)
 		return;
-	XXH128_hash_t hash = XXH3_128bits(text->bytes, text->size);
+	XXH128_hash_t hash = XXH3_128bits(text.bytes, text.size);
 	(void)snprintf(ret, HASH_SIZE, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64,
 		       (uint64_t)hash.low64); /* it fits */
 	if (ss_idtable_add(&rows->stacks, ret, HASH_SIZE, &added) == SS_ID_NONE)
 		rows->failed = true;
-	ss_buffer_add(text, "", 1);
-	if (text->failed)
+	ss_buffer_add(&text, "", 1);
+	if (text.failed)
 		rows->failed = true;
 	else if (added)
-		write_stack(rows, ret, text->bytes);
-}
-
-static void add_stack(struct rows *rows, const struct ss_snapshot *snapshot,
-		      const struct ss_task *thread, char ret[static HASH_SIZE])
-{
-	_cleanup_buffer_ struct ss_buffer text = {};
-
-	make_stack(rows, snapshot, thread, &text);
-	finish_stack(rows, &text, ret);
+		write_stack(rows, ret, text.bytes);
 }
 
 /* Threads ----------------------------------------------------------------- */
@@ -365,8 +359,11 @@ static struct ss_error *write_all(const struct ss_snapshot *snapshot,
 			progress ? ss_progress_thread(progress, i) : NULL;
 		const struct ss_task *thread =
 			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
+		const struct ss_frame *frames =
+			thread->frame_count ? ss_snapshot_frame(snapshot, thread, 0) :
+					      NULL;
 		char stack[HASH_SIZE];
-		add_stack(&rows, snapshot, thread, stack);
+		add_stack(&rows, frames, thread->frame_count, stack);
 		const struct thread_values values = {
 			.stack = stack,
 			.samples = 1,
@@ -429,7 +426,8 @@ struct thread_rows {
 	counts;
 	struct ss_idtable waits; /* struct row_wait */
 	SS_VECTOR(uint64_t) wait_samples;
-	SS_VECTOR(uint32_t) frames; /* scratch: of a stack, innermost first */
+	struct ss_module *modules;	   /* of the profile */
+	SS_VECTOR(struct ss_frame) frames; /* scratch: of a stack, innermost first */
 };
 
 static void thread_rows_deinit(struct thread_rows *t)
@@ -439,73 +437,36 @@ static void thread_rows_deinit(struct thread_rows *t)
 	ss_vector_free(&t->counts);
 	ss_idtable_deinit(&t->waits);
 	ss_vector_free(&t->wait_samples);
+	free(t->modules);
 	ss_vector_free(&t->frames);
 }
 
-static const struct ss_profile_frame *frame_at(const struct thread_rows *t, size_t index)
+static struct ss_module *new_modules(const struct ss_profile *profile)
 {
-	return ss_profile_frame_at(t->profile, t->frames.items[index]);
+	struct ss_module *modules = calloc(profile->modules.count + 1, sizeof(*modules));
+
+	for (size_t i = 0; modules && i < profile->modules.count; i++) {
+		modules[i].path = profile->modules.items[i].path;
+		modules[i].build_id = profile->modules.items[i].build_id;
+	}
+	return modules;
 }
 
-static void add_recorded_id(const struct thread_rows *t, struct ss_buffer *id,
-			    const struct ss_profile_frame *frame)
+/* A frame as snapshots have them. */
+static struct ss_frame frame_of(const struct thread_rows *t,
+				const struct ss_profile_frame *frame,
+				const struct ss_profile_function *function)
 {
-	const struct ss_profile_function *function =
-		ss_profile_function_at(t->profile, frame->function);
-	const struct ss_profile_module *recorded =
-		function->module == SS_ID_NONE ?
-			NULL :
-			&t->profile->modules.items[function->module];
-	const struct ss_module module = {
-		.path = recorded ? recorded->path : NULL,
-		.build_id = recorded ? recorded->build_id : NULL,
-	};
-	const struct ss_frame same = {
-		.module = recorded ? &module : NULL,
+	return (struct ss_frame){
+		.module = function->module == SS_ID_NONE ? NULL :
+							   &t->modules[function->module],
 		.lookup_offset = frame->offset,
 		.symbol = frame->named ? function->name : NULL,
 		.file = frame->file,
+		.line = (uint32_t)frame->line,
+		.inlined = frame->inlined,
 		.area = function->place ? function->place : function->name,
 	};
-
-	add_frame_id(id, &same);
-}
-
-static void write_recorded_source(struct ss_json *json,
-				  const struct ss_profile_frame *frame)
-{
-	const struct ss_frame same = { .file = frame->file,
-				       .line = (unsigned)frame->line };
-
-	write_source(json, &same);
-}
-
-/* The frames from first to last are at one place, as for write_frame(). */
-static void write_recorded_frame(struct thread_rows *t, size_t first, size_t last,
-				 const char *id)
-{
-	struct ss_json json = { .out = t->rows.out };
-	const struct ss_profile_frame *frame = frame_at(t, last);
-	uint64_t module = ss_profile_function_at(t->profile, frame->function)->module;
-	bool named = frame->named && !t->rows.raw;
-
-	if (!named && module == SS_ID_NONE)
-		return;
-	begin(&json, "frames");
-	ss_json_text(&json, "frame", id);
-	ss_json_open(&json, "names", '[');
-	for (size_t i = last + 1; named && i-- > first;)
-		write_text(&json, NULL,
-			   ss_profile_function_at(t->profile, frame_at(t, i)->function)
-				   ->name);
-	ss_json_close(&json, ']');
-	ss_json_open(&json, "sources", '[');
-	for (size_t i = last + 1; named && i-- > first;)
-		write_recorded_source(&json, frame_at(t, i));
-	ss_json_close(&json, ']');
-	write_text(&json, "module",
-		   module == SS_ID_NONE ? NULL : t->profile->modules.items[module].path);
-	end(&json);
 }
 
 /* Finds the frames of a call, and why the stack ends there. */
@@ -515,45 +476,22 @@ static enum ss_end find_frames(struct thread_rows *t, uint32_t call)
 
 	t->frames.count = 0;
 	for (; call != 0; call = ss_profile_call_at(t->profile, call)->parent) {
-		uint32_t frame = ss_profile_call_at(t->profile, call)->frame;
-		const struct ss_profile_function *function = ss_profile_function_at(
-			t->profile, ss_profile_frame_at(t->profile, frame)->function);
+		const struct ss_profile_frame *frame = ss_profile_frame_at(
+			t->profile, ss_profile_call_at(t->profile, call)->frame);
+		const struct ss_profile_function *function =
+			ss_profile_function_at(t->profile, frame->function);
 		if (function->is_end || function->is_origin) {
 			if (function->is_end)
 				end = (enum ss_end)(function->is_end - 1);
 			continue;
 		}
-		uint32_t *slot = ss_vector_push(&t->frames);
+		struct ss_frame *slot = ss_vector_push(&t->frames);
 		if (slot)
-			*slot = frame;
+			*slot = frame_of(t, frame, function);
 		else
 			t->rows.failed = true;
 	}
 	return end;
-}
-
-/* As add_stack(). */
-static void add_recorded_stack(struct thread_rows *t, char ret[static HASH_SIZE])
-{
-	_cleanup_buffer_ struct ss_buffer text = {};
-	_cleanup_buffer_ struct ss_buffer id = {};
-
-	for (size_t last = t->frames.count; last-- > 0;) {
-		size_t first = last;
-		bool added = false;
-		while (first > 0 && frame_at(t, first - 1)->inlined)
-			first--;
-		id.size = 0;
-		add_recorded_id(t, &id, frame_at(t, last));
-		finish_frame_id(&id, &text);
-		if (id.failed || ss_idtable_add(&t->rows.frames, id.bytes, id.size,
-						&added) == SS_ID_NONE)
-			t->rows.failed = true;
-		else if (added)
-			write_recorded_frame(t, first, last, id.bytes);
-		last = first;
-	}
-	finish_stack(&t->rows, &text, ret);
 }
 
 /* A row has the wait of most of its samples. */
@@ -585,7 +523,7 @@ static void add_run(struct thread_rows *t, uint32_t thread,
 	struct thread_row row = { .thread = thread, .state = (unsigned char)run->state };
 	enum ss_end end = find_frames(t, run->call);
 
-	add_recorded_stack(t, row.stack);
+	add_stack(&t->rows, t->frames.items, t->frames.count, row.stack);
 	uint32_t number = ss_idtable_add(&t->table, &row, sizeof(row), NULL);
 	if (number == SS_ID_NONE ||
 	    (number == t->counts.count && !ss_vector_push(&t->counts))) {
@@ -686,6 +624,7 @@ static struct ss_error *write_recorded_process(const struct ss_profile *profile,
 			  .raw = options->raw },
 		.profile = profile,
 		.order = order,
+		.modules = new_modules(profile),
 	};
 
 	for (size_t i = 0; labels && i < recording->label_count; i++)
@@ -694,7 +633,7 @@ static struct ss_error *write_recorded_process(const struct ss_profile *profile,
 		labels[own.label_count++] = given->labels[i];
 	/* A program that was executed later has the same pid. */
 	t.rows.id = new_id(&own, process.pid, process.time_ns + recorded->begin_ns);
-	t.rows.failed = !labels || !t.rows.id;
+	t.rows.failed = !labels || !t.rows.id || !t.modules;
 	write_process(&t, index, at);
 	if (t.rows.failed)
 		return ss_error_no_memory();
@@ -757,12 +696,13 @@ bool ss_rows_write_names(const struct ss_snapshot *snapshot, size_t index, const
 			 FILE *out)
 {
 	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, index);
-	size_t last = thread->frame_count - 1;
+	const struct place place = { ss_snapshot_frame(snapshot, thread, 0),
+				     thread->frame_count };
 	struct rows rows = { .out = out };
 
-	if (!ss_snapshot_frame(snapshot, thread, last)->symbol)
+	if (!place.frames[place.count - 1].symbol)
 		return false;
-	write_frame(&rows, snapshot, thread, 0, last, id);
+	write_frame(&rows, &place, id);
 	return true;
 }
 
