@@ -291,7 +291,7 @@ static const struct ss_field coverage_fields[] = {
 	SS_FIELD(3, UNSIGNED, ss_task_coverage, unread, UINT32_MAX),
 	SS_FIELD(4, TEXT, ss_task_coverage, problem, 0),
 };
-static const struct ss_schema coverage =
+const struct ss_schema ss_coverage_schema =
 	SS_SCHEMA(coverage_fields, ss_task_coverage, NULL);
 
 #define NATIVE CASE(32)
@@ -501,10 +501,10 @@ static const struct ss_field snapshot_fields[] = {
 	VECTOR(11, application_locks, ss_application_lock_schema),
 	VECTOR(12, tasks[SS_TASK_GOROUTINE], ss_task_schema),
 	SS_FIELD_NESTED(13, STRUCT, ss_snapshot_fields, coverage[SS_TASK_GOROUTINE],
-			&coverage, 0),
+			&ss_coverage_schema, 0),
 	VECTOR(15, tasks[SS_TASK_ASYNCIO], ss_task_schema),
 	SS_FIELD_NESTED(16, STRUCT, ss_snapshot_fields, coverage[SS_TASK_ASYNCIO],
-			&coverage, 0),
+			&ss_coverage_schema, 0),
 	VECTOR(20, chains, thread_numbers),
 	VECTOR(21, cycles, thread_numbers),
 };

@@ -66,6 +66,7 @@ enum ss_show_case {
 
 extern const struct ss_schema ss_application_lock_schema;
 extern const struct ss_schema ss_blocker_schema;
+extern const struct ss_schema ss_coverage_schema;
 extern const struct ss_schema ss_crash_schema;
 extern const struct ss_schema ss_deadlock_schema;
 extern const struct ss_schema ss_descriptor_schema;

@@ -20,6 +20,7 @@
 enum {
 	PLANS_MAX = 3, /* of runtimes, for the captures of a series */
 	EXTENDED_MAX = 4096,
+	SAME_STACK = 64 << 10,
 };
 
 SS_DEFINE_CLEANUP(struct ss_process_source, ss_process_source, ss_process_source_free)
@@ -178,19 +179,39 @@ static bool complete_registers(struct ss_process_source *source,
 	return count > 0;
 }
 
-/* Notes what was extended, for later captures. */
+/* Whether two stacks of a thread are the same one, whose depth has changed. */
+static bool is_same_stack(const struct ss_stack_request *a,
+			  const struct ss_stack_request *b)
+{
+	const uint64_t distance = a->address > b->address ? a->address - b->address :
+							    b->address - a->address;
+
+	return a->tid == b->tid && distance < SAME_STACK;
+}
+
+/* Notes what was extended, for later captures: each stack once. */
+static void note_extended(struct ss_process_source *source,
+			  const struct ss_stack_request *request)
+{
+	struct ss_stack_request *slot = NULL;
+
+	for (size_t i = 0; i < source->extended.count && !slot; i++) {
+		if (is_same_stack(&source->extended.items[i], request))
+			slot = &source->extended.items[i];
+	}
+	if (!slot && source->extended.count < EXTENDED_MAX)
+		slot = ss_vector_push(&source->extended);
+	if (slot) /* or that stack ends early there */
+		*slot = *request;
+}
+
 static bool extend(struct ss_process_source *source,
 		   const struct ss_completion *completion)
 {
 	bool grown = extend_stacks(&source->live, *last_capture(source), completion);
 
-	for (size_t i = 0;
-	     grown && i < completion->count && source->extended.count < EXTENDED_MAX;
-	     i++) {
-		struct ss_stack_request *slot = ss_vector_push(&source->extended);
-		if (slot)
-			*slot = completion->stacks[i];
-	}
+	for (size_t i = 0; grown && i < completion->count; i++)
+		note_extended(source, &completion->stacks[i]);
 	return grown;
 }
 

@@ -131,29 +131,26 @@ static void write_source(struct ss_json *json, const struct ss_frame *frame)
 	write_text(json, NULL, text);
 }
 
-/* A frame of a stack, and before it what is inlined into it, the innermost first. */
-struct place {
-	const struct ss_frame *frames;
-	size_t count; /* at least 1 */
-};
-
-static void write_frame(struct rows *rows, const struct place *place, const char *id)
+/* The calls at one place: the last one is the function itself, and what is inlined into it
+   comes before it. */
+static void write_frame(struct rows *rows, const struct ss_frame *calls, size_t count,
+			const char *id)
 {
 	struct ss_json json = { .out = rows->out };
-	const struct ss_frame *frame = &place->frames[place->count - 1];
-	size_t named = frame->symbol && !rows->raw ? place->count : 0;
+	const struct ss_frame *frame = &calls[count - 1];
+	bool named = frame->symbol && !rows->raw;
 
 	if (!named && !frame->module)
 		return; /* the id is all that is known */
 	begin(&json, "frames");
 	ss_json_text(&json, "frame", id);
 	ss_json_open(&json, "names", '[');
-	for (size_t i = named; i-- > 0;)
-		write_text(&json, NULL, place->frames[i].symbol);
+	for (size_t i = count; named && i-- > 0;)
+		write_text(&json, NULL, calls[i].symbol);
 	ss_json_close(&json, ']');
 	ss_json_open(&json, "sources", '[');
-	for (size_t i = named; i-- > 0;)
-		write_source(&json, &place->frames[i]);
+	for (size_t i = count; named && i-- > 0;)
+		write_source(&json, &calls[i]);
 	ss_json_close(&json, ']');
 	write_text(&json, "module", frame->module ? frame->module->path : NULL);
 	end(&json);
@@ -176,12 +173,11 @@ static void make_stack(struct rows *rows, const struct ss_frame *frames, size_t 
 		id.size = 0;
 		add_frame_id(&id, &frames[last]);
 		finish_frame_id(&id, ret);
-		const struct place place = { &frames[first], last - first + 1 };
 		if (id.failed || ss_idtable_add(&rows->frames, id.bytes, id.size,
 						&added) == SS_ID_NONE)
 			rows->failed = true;
 		else if (added)
-			write_frame(rows, &place, id.bytes);
+			write_frame(rows, &frames[first], last - first + 1, id.bytes);
 		last = first;
 	}
 }
@@ -199,28 +195,35 @@ static void write_stack(struct rows *rows, const char *hash, char *frames)
 	end(&json);
 }
 
-/* Writes the stack of these frames unless it was written, and its hash to ret: "" for no
+/* Writes the stack of these lines unless it was written, and its hash to ret: "" for no
    frames. */
-static void add_stack(struct rows *rows, const struct ss_frame *frames, size_t count,
-		      char ret[static HASH_SIZE])
+static void finish_stack(struct rows *rows, struct ss_buffer *text,
+			 char ret[static HASH_SIZE])
 {
-	_cleanup_buffer_ struct ss_buffer text = {};
 	bool added = false;
 
 	*ret = '\0';
-	make_stack(rows, frames, count, &text);
-	if (text.size == 0)
+	if (text->size == 0)
 		return;
-	XXH128_hash_t hash = XXH3_128bits(text.bytes, text.size);
+	XXH128_hash_t hash = XXH3_128bits(text->bytes, text->size);
 	(void)snprintf(ret, HASH_SIZE, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64,
 		       (uint64_t)hash.low64); /* it fits */
 	if (ss_idtable_add(&rows->stacks, ret, HASH_SIZE, &added) == SS_ID_NONE)
 		rows->failed = true;
-	ss_buffer_add(&text, "", 1);
-	if (text.failed)
+	ss_buffer_add(text, "", 1);
+	if (text->failed)
 		rows->failed = true;
 	else if (added)
-		write_stack(rows, ret, text.bytes);
+		write_stack(rows, ret, text->bytes);
+}
+
+static void add_stack(struct rows *rows, const struct ss_frame *frames, size_t count,
+		      char ret[static HASH_SIZE])
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+
+	make_stack(rows, frames, count, &text);
+	finish_stack(rows, &text, ret);
 }
 
 /* Threads ----------------------------------------------------------------- */
@@ -359,11 +362,11 @@ static struct ss_error *write_all(const struct ss_snapshot *snapshot,
 			progress ? ss_progress_thread(progress, i) : NULL;
 		const struct ss_task *thread =
 			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
-		const struct ss_frame *frames =
-			thread->frame_count ? ss_snapshot_frame(snapshot, thread, 0) :
-					      NULL;
 		char stack[HASH_SIZE];
-		add_stack(&rows, frames, thread->frame_count, stack);
+		add_stack(&rows,
+			  thread->frame_count ? ss_snapshot_frame(snapshot, thread, 0) :
+						NULL,
+			  thread->frame_count, stack);
 		const struct thread_values values = {
 			.stack = stack,
 			.samples = 1,
@@ -406,15 +409,10 @@ struct row_wait {
 	uint32_t detail;
 };
 
-struct thread_order {
-	uint32_t *numbers; /* those of a process together */
-	bool *in_cycle;	   /* by thread */
-};
-
 struct thread_rows {
 	struct rows rows;
 	const struct ss_profile *profile;
-	const struct thread_order *order;
+	const uint32_t *order;	 /* numbers of threads: those of a process together */
 	struct ss_idtable table; /* of struct thread_row */
 	SS_VECTOR(struct thread_count {
 		uint64_t samples;
@@ -426,7 +424,6 @@ struct thread_rows {
 	counts;
 	struct ss_idtable waits; /* struct row_wait */
 	SS_VECTOR(uint64_t) wait_samples;
-	struct ss_module *modules;	   /* of the profile */
 	SS_VECTOR(struct ss_frame) frames; /* scratch: of a stack, innermost first */
 };
 
@@ -437,36 +434,7 @@ static void thread_rows_deinit(struct thread_rows *t)
 	ss_vector_free(&t->counts);
 	ss_idtable_deinit(&t->waits);
 	ss_vector_free(&t->wait_samples);
-	free(t->modules);
 	ss_vector_free(&t->frames);
-}
-
-static struct ss_module *new_modules(const struct ss_profile *profile)
-{
-	struct ss_module *modules = calloc(profile->modules.count + 1, sizeof(*modules));
-
-	for (size_t i = 0; modules && i < profile->modules.count; i++) {
-		modules[i].path = profile->modules.items[i].path;
-		modules[i].build_id = profile->modules.items[i].build_id;
-	}
-	return modules;
-}
-
-/* A frame as snapshots have them. */
-static struct ss_frame frame_of(const struct thread_rows *t,
-				const struct ss_profile_frame *frame,
-				const struct ss_profile_function *function)
-{
-	return (struct ss_frame){
-		.module = function->module == SS_ID_NONE ? NULL :
-							   &t->modules[function->module],
-		.lookup_offset = frame->offset,
-		.symbol = frame->named ? function->name : NULL,
-		.file = frame->file,
-		.line = (uint32_t)frame->line,
-		.inlined = frame->inlined,
-		.area = function->place ? function->place : function->name,
-	};
 }
 
 /* Finds the frames of a call, and why the stack ends there. */
@@ -487,7 +455,7 @@ static enum ss_end find_frames(struct thread_rows *t, uint32_t call)
 		}
 		struct ss_frame *slot = ss_vector_push(&t->frames);
 		if (slot)
-			*slot = frame_of(t, frame, function);
+			*slot = ss_profile_frame_model(t->profile, frame);
 		else
 			t->rows.failed = true;
 	}
@@ -563,8 +531,7 @@ static void write_recorded_thread(struct thread_rows *t, const struct thread_row
 	const struct thread_values values = {
 		.stack = row->stack,
 		.samples = count->samples,
-		.deadlock = wait && wait == recorded->wait &&
-			    t->order->in_cycle[row->thread],
+		.deadlock = wait && wait == recorded->wait && recorded->in_cycle,
 	};
 
 	write_thread(&t->rows, &thread, &values);
@@ -575,7 +542,7 @@ static void write_process(struct thread_rows *t, uint32_t process, uint32_t *at)
 	const struct ss_profile *profile = t->profile;
 
 	for (; *at < profile->threads.count; (*at)++) {
-		uint32_t number = t->order->numbers[*at];
+		uint32_t number = t->order[*at];
 		const struct ss_profile_thread *thread = &profile->threads.items[number];
 		if (thread->process != process)
 			break;
@@ -595,11 +562,11 @@ static void write_process(struct thread_rows *t, uint32_t process, uint32_t *at)
 
 /* The threads from *at on: each process of a recording has a row of its own. */
 static struct ss_error *write_recorded_process(const struct ss_profile *profile,
-					       const struct thread_order *order,
+					       const uint32_t *order,
 					       const struct ss_format_options *options,
 					       FILE *out, uint32_t *at)
 {
-	uint32_t index = profile->threads.items[order->numbers[*at]].process;
+	uint32_t index = profile->threads.items[order[*at]].process;
 	const struct ss_profile_process *recorded = &profile->processes.items[index];
 	const struct ss_profile_recording *recording =
 		&profile->recordings.items[recorded->recording];
@@ -624,7 +591,6 @@ static struct ss_error *write_recorded_process(const struct ss_profile *profile,
 			  .raw = options->raw },
 		.profile = profile,
 		.order = order,
-		.modules = new_modules(profile),
 	};
 
 	for (size_t i = 0; labels && i < recording->label_count; i++)
@@ -633,7 +599,7 @@ static struct ss_error *write_recorded_process(const struct ss_profile *profile,
 		labels[own.label_count++] = given->labels[i];
 	/* A program that was executed later has the same pid. */
 	t.rows.id = new_id(&own, process.pid, process.time_ns + recorded->begin_ns);
-	t.rows.failed = !labels || !t.rows.id || !t.modules;
+	t.rows.failed = !labels || !t.rows.id;
 	write_process(&t, index, at);
 	if (t.rows.failed)
 		return ss_error_no_memory();
@@ -658,21 +624,16 @@ static struct ss_error *write_profile(const struct ss_profile *profile,
 {
 	uint32_t count = (uint32_t)profile->threads.count;
 	_cleanup_free_ uint32_t *numbers = calloc(count + 1, sizeof(*numbers));
-	_cleanup_free_ bool *in_cycle = calloc(count + 1, sizeof(*in_cycle));
-	const struct thread_order order = { numbers, in_cycle };
 	struct ss_error *error = NULL;
 
-	if (!numbers || !in_cycle)
+	if (!numbers)
 		return ss_error_no_memory();
 	for (uint32_t i = 0; i < count; i++)
 		numbers[i] = i;
 	qsort_r(numbers, count, sizeof(*numbers), compare_processes,
 		ss_drop_const(profile));
-	for (size_t i = 0; i < profile->edges.count; i++)
-		in_cycle[profile->edges.items[i].thread] |=
-			profile->edges.items[i].in_cycle;
 	for (uint32_t at = 0; at < count && !error;)
-		error = write_recorded_process(profile, &order, options, out, &at);
+		error = write_recorded_process(profile, numbers, options, out, &at);
 	return error;
 }
 
@@ -696,13 +657,12 @@ bool ss_rows_write_names(const struct ss_snapshot *snapshot, size_t index, const
 			 FILE *out)
 {
 	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, index);
-	const struct place place = { ss_snapshot_frame(snapshot, thread, 0),
-				     thread->frame_count };
+	const struct ss_frame *frames = ss_snapshot_frame(snapshot, thread, 0);
 	struct rows rows = { .out = out };
 
-	if (!place.frames[place.count - 1].symbol)
+	if (!frames[thread->frame_count - 1].symbol)
 		return false;
-	write_frame(&rows, &place, id);
+	write_frame(&rows, frames, thread->frame_count, id);
 	return true;
 }
 

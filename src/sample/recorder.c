@@ -425,38 +425,6 @@ static void report_progress(struct ss_recorder *recorder, uint64_t now)
 	recorder->options.progress(recorder->options.progress_data, &recorder->summary);
 }
 
-static struct ss_error *take_tick(struct ss_recorder *recorder)
-{
-	struct ss_tick_record tick = { .monotonic_ns = ss_now_ns(),
-				       .wall_ns = ss_clock_ns(CLOCK_REALTIME) };
-	struct ss_error *error = NULL;
-
-	tick.missed = ss_ticker_advance(&recorder->ticker, tick.monotonic_ns) +
-		      recorder->unwritten.missed;
-	tick.stopped_ns = recorder->unwritten.stopped_ns;
-	tick.stopped_max_ns = recorder->unwritten.stopped_max_ns;
-	recorder->unwritten = (struct ss_tick_record){};
-	if (ss_writer_wants_roll(recorder->writer, tick.monotonic_ns))
-		error = ss_processes_roll(&recorder->processes, tick.monotonic_ns,
-					  tick.wall_ns);
-	recorder->samples.items.count = 0;
-	if (!error)
-		error = ss_processes_tick(&recorder->processes, tick.monotonic_ns, NULL,
-					  0, &recorder->samples, &tick);
-	if (!error && recorder->processes.lost && recorder->samples.items.count == 0) {
-		recorder->unwritten = tick;
-		recorder->unwritten.missed++;
-		return NULL;
-	}
-	if (!error)
-		error = ss_writer_tick(recorder->writer, &tick,
-				       recorder->samples.items.items,
-				       recorder->samples.items.count);
-	if (!error)
-		sum_up(recorder, &tick);
-	return error;
-}
-
 /* Samples of the CPUs ---------------------------------------------------- */
 
 /* When the next samples are read. */
@@ -489,20 +457,7 @@ static uint64_t count_late(const struct ss_recorder *recorder, uint64_t count,
 			      count - lost);
 }
 
-static struct ss_error *take_samples(struct ss_recorder *recorder,
-				     struct ss_tick_record *tick, size_t begin,
-				     size_t end)
-{
-	const struct ss_on_cpu_sample *samples =
-		end > begin ? &recorder->on_cpu.samples.items[begin] : NULL;
-
-	return recorder->options.on_cpu ?
-		       ss_processes_take(&recorder->processes, tick->monotonic_ns,
-					 samples, end - begin, &recorder->samples) :
-		       ss_processes_tick(&recorder->processes, tick->monotonic_ns,
-					 samples, end - begin, &recorder->samples, tick);
-}
-
+/* Takes a tick of all processes, with the samples of the CPUs from begin on, and writes it. */
 static struct ss_error *write_tick(struct ss_recorder *recorder,
 				   struct ss_tick_record *tick, size_t begin, size_t end)
 {
@@ -518,7 +473,10 @@ static struct ss_error *write_tick(struct ss_recorder *recorder,
 	tick->stopped_max_ns = recorder->unwritten.stopped_max_ns;
 	tick->missed += recorder->unwritten.missed;
 	recorder->unwritten = (struct ss_tick_record){};
-	struct ss_error *error = take_samples(recorder, tick, begin, end);
+	struct ss_error *error = ss_processes_tick(&recorder->processes,
+						   tick->monotonic_ns,
+						   end > begin ? &samples[begin] : NULL,
+						   end - begin, &recorder->samples, tick);
 	if (!error && recorder->processes.lost && recorder->samples.items.count == 0) {
 		recorder->unwritten = *tick;
 		recorder->unwritten.missed++;
@@ -531,6 +489,20 @@ static struct ss_error *write_tick(struct ss_recorder *recorder,
 	if (!error)
 		sum_up(recorder, tick);
 	return error;
+}
+
+/* A tick without samples of the CPUs. */
+static struct ss_error *take_tick(struct ss_recorder *recorder)
+{
+	struct ss_tick_record tick = { .monotonic_ns = ss_now_ns(),
+				       .wall_ns = ss_clock_ns(CLOCK_REALTIME) };
+	struct ss_error *error = NULL;
+
+	tick.missed = ss_ticker_advance(&recorder->ticker, tick.monotonic_ns);
+	if (ss_writer_wants_roll(recorder->writer, tick.monotonic_ns))
+		error = ss_processes_roll(&recorder->processes, tick.monotonic_ns,
+					  tick.wall_ns);
+	return error ? error : write_tick(recorder, &tick, 0, 0);
 }
 
 /* Writes the samples before a time: a tick, also if there are none. With on_cpu, all of them,
@@ -609,17 +581,13 @@ static struct ss_error *take_clock_tick(struct ss_recorder *recorder)
    it. */
 static struct ss_error *take_first_tick(struct ss_recorder *recorder)
 {
-	const bool sampled = ss_cpu_clock_is_open(&recorder->clock);
 	const uint64_t period_ns = recorder->options.period_ns;
 	struct ss_tick_record tick = { .monotonic_ns = ss_now_ns(),
 				       .wall_ns = ss_clock_ns(CLOCK_REALTIME) };
 
-	/* Until now, no tick was due. */
-	ss_ticker_init(&recorder->ticker, period_ns, tick.monotonic_ns);
-	struct ss_error *error = sampled ? write_tick(recorder, &tick, 0, 0) :
-					   take_tick(recorder);
+	struct ss_error *error = write_tick(recorder, &tick, 0, 0);
 
-	if (sampled)
+	if (ss_cpu_clock_is_open(&recorder->clock))
 		ss_cpu_clock_start(&recorder->clock);
 	recorder->begun = true;
 	recorder->begin_ns = ss_now_ns();

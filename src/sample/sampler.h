@@ -86,8 +86,11 @@ struct ss_sampler {
 	bool copies;
 	struct ss_switch_stacks switches;
 	SS_VECTOR(struct ss_capture_thread) running; /* by the kernel, in this capture */
-	bool late;				     /* the calling thread must end */
-	bool took_sigchld;
+	/* The threads of the last capture, in its order; valid until the next tick. */
+	SS_VECTOR(struct ss_sampled_thread *) captured;
+	pid_t inner_pid;  /* in its innermost pid namespace; 0: not known */
+	bool has_new_ids; /* of threads in that namespace, until the caller resets it */
+	bool late;	  /* the calling thread must end */
 	uint64_t thread_stops;
 	struct ss_stop_limit limit;
 	/* How often a tick waits 0.1 ms for threads to sleep again that slept at the tick; at least four
@@ -154,8 +157,22 @@ struct ss_error *ss_sampler_retry(struct ss_sampler *sampler, struct ss_tick *ti
    attached. To be called by the thread that took the tick, while it waits for others. */
 bool ss_sampler_release_late(struct ss_sampler *sampler);
 
-/* Whether a thread has been blocked all the time since it was captured. */
-bool ss_sampler_check(struct ss_sampler *sampler, pid_t tid);
+/*
+ * Ids in the innermost pid namespace of the process, by which runtimes and locks know threads.
+ */
+
+/* To be called once, before the others. */
+void ss_sampler_find_namespace(struct ss_sampler *sampler);
+
+/* Whether these ids may differ from ours. */
+bool ss_sampler_is_in_namespace(const struct ss_sampler *sampler);
+
+/* 0: not known. */
+pid_t ss_sampler_inner_tid(struct ss_sampler *sampler, struct ss_sampled_thread *thread);
+
+/* A thread that was seen before, by that id; or NULL. */
+struct ss_sampled_thread *ss_sampler_find_inner(const struct ss_sampler *sampler,
+						pid_t tid);
 
 /* Drops the capture: threads that are still due are captured at the next tick. */
 void ss_sampler_discard(struct ss_sampler *sampler);

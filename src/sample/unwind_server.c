@@ -13,6 +13,7 @@
 #include "elf/debugfile.h"
 #include "elf/elffile.h"
 #include "elf/image.h"
+#include "sample/unwound.h"
 #include "data/capture.h"
 #include "data/futex.h"
 #include "data/session.h"
@@ -21,7 +22,6 @@
 #include "data/recording_writer.h"
 #include "symbolize/demangle.h"
 #include "symbolize/names.h"
-#include "data/gather_plan.h"
 
 /* Frames among which the function is that waits, and the size of the largest file whose symbols
    are read for that. */
@@ -70,9 +70,9 @@ struct ss_unwind_server {
 	SS_VECTOR(struct known_module) modules; /* by id */
 	SS_VECTOR(struct ss_capture *) spaces;	/* by id; NULL: none */
 	SS_VECTOR(int32_t) skipped; /* modules of the current space, by index */
-	struct ss_buffer answer;
-	struct ss_buffer described; /* module answers of the current request */
-	struct ss_idtable calls;    /* struct call_key: of the current answer */
+	struct ss_unwound unwound;  /* the current answer */
+	struct ss_idtable calls;    /* struct call_key: of its calls, by index */
+	struct ss_buffer answer;    /* its encoding */
 	struct page_supply supply;
 	SS_VECTOR(struct ss_gather_plan *) plans;  /* by space: what was sent, or NULL */
 	SS_VECTOR(struct wait_function) functions; /* by stack of the current answer */
@@ -132,7 +132,7 @@ void ss_unwind_server_free(struct ss_unwind_server *server)
 	deinit_pages(&server->supply.early);
 	deinit_pages(&server->supply.proofs);
 	ss_buffer_deinit(&server->answer);
-	ss_buffer_deinit(&server->described);
+	ss_unwound_deinit(&server->unwound);
 	ss_session_free(server->session);
 	free(server); /* the process ends: nothing is unmapped */
 }
@@ -215,26 +215,27 @@ static bool fill_module(struct reader *reader, const struct wire_module *wire,
 static bool describe(struct ss_unwind_server *server, uint32_t id,
 		     struct ss_module_impl *module)
 {
-	struct wire_module_answer answer = { .id = id };
+	struct ss_unwound_module *found = ss_vector_push(&server->unwound.modules);
 
+	if (!found)
+		return false;
 	ss_module_identify(module);
 	_cleanup_(ss_image_cleanup) struct ss_image *image = ss_image_new(module);
-	answer.bias =
+	found->id = id;
+	found->bias =
 		image ? ss_image_bias(image, module) :
 			ss_module_guess_bias(module, module->fd >= 0 || module->bytes);
-	answer.build_id_size = (uint32_t)module->build_id_size;
-	memcpy(answer.build_id, module->build_id, module->build_id_size);
+	found->build_id_size = (uint32_t)module->build_id_size;
+	memcpy(found->build_id, module->build_id, module->build_id_size);
 	ss_module_identify_file(module);
-	answer.file_size = module->pub.file.size;
-	answer.modified_ns = module->pub.file.modified_ns;
-	answer.file_inode = module->pub.file.inode;
-	answer.has_hash = module->pub.file.hash != NULL;
-	memcpy(answer.hash, module->file_hash, sizeof(answer.hash));
-	if (module->pub.problem)
-		(void)snprintf(answer.problem, sizeof(answer.problem), "%s",
-			       module->pub.problem); /* may be cut */
-	ss_buffer_add(&server->described, &answer, sizeof(answer));
-	return !server->described.failed;
+	found->file_size = module->pub.file.size;
+	found->modified_ns = module->pub.file.modified_ns;
+	found->file_inode = module->pub.file.inode;
+	found->has_hash = module->pub.file.hash != NULL;
+	memcpy(found->hash, module->file_hash, sizeof(found->hash));
+	found->problem = ss_unwound_add_text(&server->unwound, module->pub.problem,
+					     WIRE_PROBLEM_MAX);
+	return true;
 }
 
 static bool read_module(struct ss_unwind_server *server, struct reader *reader,
@@ -444,39 +445,64 @@ static bool find_skipped(struct ss_unwind_server *server, const struct ss_captur
 	return true;
 }
 
-/* The frame of an answer. The index of a call is that of calls. */
-static struct wire_frame wire_of(struct ss_unwind_server *server,
-				 const struct ss_frame *frame)
+/* The index of a call. False: no memory. */
+static bool add_call(struct ss_unwind_server *server, const struct ss_frame *frame,
+		     uint64_t *ret)
 {
+	struct ss_unwound *unwound = &server->unwound;
 	const struct call_key key = { .function = frame->symbol,
 				      .file = frame->file,
 				      .kind = ss_frame_record_kind(frame),
 				      .line = frame->line };
+	bool added = false;
+	const uint32_t index = ss_idtable_add(&server->calls, &key, sizeof(key), &added);
+	struct ss_unwound_call *call = added ? ss_vector_push(&unwound->calls) : NULL;
 
-	if (key.kind == SS_FRAME_NATIVE)
-		return (struct wire_frame){
-			.pc = frame->pc,
-			.module = frame->module ? frame->module_index : -1,
-			.flags = ss_frame_record_flags(frame),
+	*ret = index;
+	if (call)
+		*call = (struct ss_unwound_call){
+			.kind = key.kind,
+			.line = key.line,
+			.function =
+				ss_unwound_add_text(unwound, key.function, WIRE_TEXT_MAX),
+			.file = ss_unwound_add_text(unwound, key.file, WIRE_TEXT_MAX),
 		};
-	uint32_t index = ss_idtable_add(&server->calls, &key, sizeof(key), NULL);
-	server->answer.failed |= index == SS_ID_NONE;
-	return (struct wire_frame){ .pc = index,
-				    .module = -1,
-				    .flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT };
+	return index != SS_ID_NONE && (call || !added);
 }
 
-static void put_stack(struct ss_unwind_server *server, const struct ss_stack *stack)
+static bool add_frame(struct ss_unwind_server *server, const struct ss_frame *frame)
 {
-	struct ss_buffer *answer = &server->answer;
-	const struct wire_stack wire = { .frame_count = (uint32_t)stack->count,
-					 .end = stack->end };
+	struct ss_unwound_frame *added = ss_vector_push(&server->unwound.frames);
 
-	ss_buffer_add(answer, &wire, sizeof(wire));
-	for (size_t i = 0; i < stack->count; i++) {
-		const struct wire_frame out = wire_of(server, &stack->frames[i]);
-		ss_buffer_add(answer, &out, sizeof(out));
+	if (!added)
+		return false;
+	if (ss_frame_record_kind(frame) != SS_FRAME_NATIVE) {
+		added->module = -1;
+		added->flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT;
+		return add_call(server, frame, &added->pc);
 	}
+	added->pc = frame->pc;
+	added->module = frame->module ? frame->module_index : -1;
+	added->flags = ss_frame_record_flags(frame);
+	return true;
+}
+
+static bool add_stack(struct ss_unwind_server *server, const struct ss_stack *stack)
+{
+	struct ss_unwound_stack *added = ss_vector_push(&server->unwound.stacks);
+
+	if (!added)
+		return false;
+	*added = (struct ss_unwound_stack){
+		.first = (uint32_t)server->unwound.frames.count,
+		.count = (uint32_t)stack->count,
+		.end = stack->end,
+	};
+	for (size_t i = 0; i < stack->count; i++) {
+		if (!add_frame(server, &stack->frames[i]))
+			return false;
+	}
+	return true;
 }
 
 /* The linkage name of the function of a frame. NULL: not known, or its file is very large: reading
@@ -563,103 +589,64 @@ static bool reset_functions(struct ss_unwind_server *server, size_t count)
 }
 
 /* index: of the thread in the capture and in the snapshot. */
-static void put_thread(struct ss_unwind_server *server, const struct ss_capture *space,
+static bool add_thread(struct ss_unwind_server *server, const struct ss_capture *space,
 		       const struct ss_snapshot *snapshot, size_t index)
 {
 	const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[index];
 	const struct ss_capture_thread *captured = &space->threads.items[index];
-	struct ss_buffer *answer = &server->answer;
-	const char *function = NULL;
+	struct ss_unwound *unwound = &server->unwound;
+	struct ss_unwound_thread *added = ss_vector_push(&unwound->threads);
 	struct ss_futex futex;
 
+	if (!added)
+		return false;
+	added->stack = thread->stack_id;
+	added->lacks_calls = thread->native_reason != NULL;
+	added->reason = ss_unwound_add_text(
+		unwound, thread->reason ? thread->reason : thread->native_reason,
+		WIRE_REASON_MAX);
 	if (captured->state != 'R' && captured->syscall.number >= 0 &&
 	    ss_futex_parse(&captured->syscall, &futex))
-		function = wait_function(server, space, snapshot, thread->stack_id);
-	const char *reason = thread->reason ? thread->reason : thread->native_reason;
-	size_t size = reason ? strnlen(reason, WIRE_REASON_MAX) : 0;
-	size_t name = function ? strnlen(function, WIRE_FUNCTION_MAX) : 0;
-	const struct wire_thread wire = { .stack = thread->stack_id,
-					  .reason_size = (uint32_t)size,
-					  .lacks_calls = thread->native_reason != NULL,
-					  .function_size = (uint32_t)name };
-
-	ss_buffer_add(answer, &wire, sizeof(wire));
-	if (size)
-		ss_buffer_add(answer, reason, size);
-	if (name)
-		ss_buffer_add(answer, function, name);
+		added->function = ss_unwound_add_text(
+			unwound, wait_function(server, space, snapshot, thread->stack_id),
+			WIRE_FUNCTION_MAX);
+	return true;
 }
 
-static void put_calls(struct ss_unwind_server *server)
+/* Adds the plan for the next captures, unless the recorder has it. False: no memory. */
+static bool add_plan(struct ss_unwind_server *server, uint32_t space,
+		     const struct ss_gather_plan *plan)
 {
-	for (uint32_t i = 0; i < server->calls.count; i++) {
-		struct call_key key;
-		memcpy(&key, ss_idtable_key(&server->calls, i, NULL), sizeof(key));
-		const size_t function = strnlen(key.function, WIRE_TEXT_MAX);
-		const size_t file = key.file ? strnlen(key.file, WIRE_TEXT_MAX) : 0;
-		const struct wire_call wire = { .kind = key.kind,
-						.line = key.line,
-						.function_size = (uint32_t)function,
-						.file_size = (uint32_t)file };
-		ss_buffer_add(&server->answer, &wire, sizeof(wire));
-		ss_buffer_add(&server->answer, key.function, function);
-		if (file)
-			ss_buffer_add(&server->answer, key.file, file);
-	}
-}
-
-/* The plan for the next captures, unless the recorder has it. False: no memory. */
-static bool find_plan(struct ss_unwind_server *server, uint32_t space,
-		      const struct ss_snapshot *snapshot,
-		      const struct ss_gather_plan **ret)
-{
-	*ret = NULL;
-	if (snapshot->runtime_plan.step_count == 0)
+	if (plan->step_count == 0)
 		return true;
 	while (server->plans.count <= space) {
 		if (!ss_vector_push(&server->plans))
 			return false;
 	}
 	struct ss_gather_plan **sent = &server->plans.items[space];
-	if (*sent && memcmp(*sent, &snapshot->runtime_plan, sizeof(**sent)) == 0)
+	if (*sent && memcmp(*sent, plan, sizeof(**sent)) == 0)
 		return true;
+	struct ss_gather_plan *added = ss_vector_push(&server->unwound.plans);
 	if (!*sent)
 		*sent = malloc(sizeof(**sent));
-	if (!*sent)
+	if (!*sent || !added)
 		return false;
-	memcpy(*sent, &snapshot->runtime_plan, sizeof(**sent));
-	*ret = *sent;
+	memcpy(*sent, plan, sizeof(**sent));
+	memcpy(added, plan, sizeof(*added));
 	return true;
 }
 
-/* Completes the head that is at the beginning of the answer. */
-static void complete_head(struct ss_unwind_server *server, bool has_plan)
+/* Adds the stacks of all threads. False: no memory. */
+static bool add_all(struct ss_unwind_server *server, uint32_t id,
+		    const struct ss_capture *space, const struct ss_snapshot *snapshot)
 {
-	struct wire_answer head;
+	bool ok = reset_functions(server, snapshot->stacks.count);
 
-	if (server->answer.failed)
-		return;
-	memcpy(&head, server->answer.bytes, sizeof(head));
-	head.call_count = (uint32_t)server->calls.count;
-	head.has_plan = has_plan;
-	memcpy(server->answer.bytes, &head, sizeof(head));
-}
-
-static void put_head(struct ss_unwind_server *server, const struct ss_snapshot *snapshot)
-{
-	const struct wire_answer head = {
-		.magic = WIRE_ANSWER,
-		.module_count = (uint32_t)(server->described.size /
-					   sizeof(struct wire_module_answer)),
-		.stack_count = snapshot ? (uint32_t)snapshot->stacks.count : 0,
-		.thread_count =
-			snapshot ? (uint32_t)snapshot->tasks[SS_TASK_THREAD].count : 0,
-	};
-
-	ss_buffer_add(&server->answer, &head, sizeof(head));
-	if (server->described.size)
-		ss_buffer_add(&server->answer, server->described.bytes,
-			      server->described.size);
+	for (size_t i = 0; ok && i < snapshot->stacks.count; i++)
+		ok = add_stack(server, &snapshot->stacks.items[i]);
+	for (size_t i = 0; ok && i < snapshot->tasks[SS_TASK_THREAD].count; i++)
+		ok = add_thread(server, space, snapshot, i);
+	return ok && add_plan(server, id, &snapshot->runtime_plan);
 }
 
 /* Reads the pages that the last request has read. */
@@ -811,22 +798,9 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 		ss_error_free(error);
 		return false;
 	}
-	if (!reset_functions(server, snapshot->stacks.count))
-		return false;
-	put_head(server, snapshot);
-	for (size_t i = 0; i < snapshot->stacks.count; i++)
-		put_stack(server, &snapshot->stacks.items[i]);
-	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++)
-		put_thread(server, space, snapshot, i);
-	put_calls(server);
-	const struct ss_gather_plan *plan = NULL;
-	if (!find_plan(server, id, snapshot, &plan))
-		return false;
-	if (plan)
-		ss_buffer_add(&server->answer, plan, sizeof(*plan));
-	complete_head(server, plan != NULL);
+	const bool ok = add_all(server, id, space, snapshot);
 	ss_capture_clear_turns(space);
-	return true;
+	return ok;
 }
 
 static void forget_module(struct ss_unwind_server *server, uint32_t id)
@@ -879,7 +853,6 @@ static bool serve(struct ss_unwind_server *server, struct reader *reader,
 		if (!ok)
 			return false;
 	}
-	put_head(server, NULL);
 	return true;
 }
 
@@ -899,10 +872,13 @@ bool ss_unwind_server_serve(void *data, const struct ss_worker_request *request,
 			return false;
 	}
 	ss_buffer_clear(&server->answer);
-	ss_buffer_clear(&server->described);
+	ss_unwound_clear(&server->unwound);
 	ss_idtable_deinit(&server->calls);
 	server->calls = (struct ss_idtable){};
-	if (!serve(server, &reader, module_at) || server->answer.failed)
+	if (!serve(server, &reader, module_at) || server->unwound.no_memory)
+		return false;
+	ss_unwound_encode(&server->unwound, &server->answer);
+	if (server->answer.failed)
 		return false;
 	*answer = (const uint8_t *)server->answer.bytes;
 	*answer_size = server->answer.size;

@@ -3,6 +3,7 @@ coroutines themselves have at the same moment.
 
 Debian packages: python3. PYTHONS: more interpreters, separated by colons; MOMENTS: how many moments
 are compared for each (default: 30)."""
+# ctest: long-with-sanitizers
 
 import json
 import os

@@ -1,5 +1,6 @@
 """Modes auto and no-stop do not touch blocked threads. A snapshot that claims to be atomic must
 be, and a thread that is not stopped must not be affected."""
+# ctest: long-with-sanitizers
 
 import os
 import platform

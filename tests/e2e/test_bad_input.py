@@ -1,5 +1,6 @@
 """Targets that cannot be captured, or only in part: the messages, the exit status, and the
 state of the target afterwards, which must not change."""
+# ctest: long-with-sanitizers
 
 import json
 import os

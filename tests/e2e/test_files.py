@@ -1,5 +1,6 @@
 """The output about changed files and namespaces, with and without privileges.
 test_situations.py checks the names."""
+# ctest: long-with-sanitizers
 
 import os
 import shutil

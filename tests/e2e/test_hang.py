@@ -1,5 +1,5 @@
 """stacksnap hang: verdicts on processes that are stuck, busy, idle or moving, and --watch."""
-# ctest: serial long-with-sanitizers
+# ctest: long-with-sanitizers
 
 import json
 import os

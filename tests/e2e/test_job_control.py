@@ -2,7 +2,7 @@
 thread of the target stays stopped, and stacksnap continues after SIGCONT.
 
 STACKSNAP_TRIES=1000 tries that many moments."""
-# ctest: serial release-only timeout=300 tries=200
+# ctest: release-only timeout=300 tries=200
 
 import os
 import signal

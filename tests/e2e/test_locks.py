@@ -1,4 +1,5 @@
 """Locks: what a thread waits for, and who provably holds it. lockwaits, deadlock."""
+# ctest: long-with-sanitizers
 
 import json
 import os

@@ -4,6 +4,7 @@ possible.
 
 Debian packages: python3, python3-greenlet, binutils. PYTHONS: more interpreters, separated by colons; MOMENTS: how many
 moments are compared for each (default: 10)."""
+# ctest: long-with-sanitizers
 
 import collections
 import ctypes

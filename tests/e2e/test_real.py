@@ -2,7 +2,7 @@
 (SIGSTOP), so that every tool sees the same stacks, and ours are compared with eu-stack's:
 every thread, every frame, its pc and its name. Only the differences in REASONS are accepted.
 """
-# ctest: real
+# ctest: long-with-sanitizers real
 
 import os
 import re

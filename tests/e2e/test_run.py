@@ -1,6 +1,6 @@
 """stacksnap run: the stacks of a command that a signal ends, or that takes too long; and that
 nothing else about the command changes."""
-# ctest: slow timeout=600
+# ctest: long-with-sanitizers slow timeout=600
 
 import json
 import os

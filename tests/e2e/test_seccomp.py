@@ -1,7 +1,7 @@
 """Threads under a seccomp filter: no stop makes them call restart_syscall, which the filter
 answers by killing the process or with EPERM, and no call that a supervisor emulates is made
 twice. See targets/seccomp.c."""
-# ctest: serial tries=1000 timeout=600 release-only
+# ctest: tries=1000 timeout=600 release-only
 
 import os
 import tempfile

@@ -1,6 +1,6 @@
 """The situations of the table in docs/how-we-know.md (tests/survive/situations.py), each with
 stacksnap: complete stacks, right names, and an unchanged process."""
-# ctest: timeout=600
+# ctest: long-with-sanitizers timeout=600
 
 import os
 import signal

@@ -1,6 +1,6 @@
 """The table of disturbances in docs/how-we-know.md with a few tries: what must not disturb a process does not. In
 the default mode that includes every call that sleeps."""
-# ctest: serial timeout=900 tries=300 release-only
+# ctest: timeout=900 tries=300 release-only
 
 import os
 import sys

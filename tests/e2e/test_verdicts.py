@@ -1,7 +1,7 @@
 """No false verdicts: programs that are idle or busy, as Debian has them, are neither stuck nor
 blocked for stacksnap hang. Each program that is installed is judged STACKSNAP_TRIES times; a
 table of them is printed at the end (docs/how-we-know.md has the sums)."""
-# ctest: real serial release-only timeout=900 tries=12
+# ctest: real release-only timeout=900 tries=12
 
 import json
 import os

@@ -364,7 +364,8 @@ ssize_t __wrap_writev(int fd, const struct iovec *parts, int count)
 		all += (ssize_t)parts[i].iov_len;
 	for (int i = 0; i < count && size < sizeof(bytes); i++) {
 		size_t part = SS_MIN(parts[i].iov_len, sizeof(bytes) - size);
-		memcpy(bytes + size, parts[i].iov_base, part);
+		if (part)
+			memcpy(bytes + size, parts[i].iov_base, part);
 		size += part;
 	}
 	damage(bytes, size);

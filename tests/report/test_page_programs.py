@@ -2,7 +2,7 @@
 recordings of Debian's python3 and MariaDB.
 
 Debian packages: chromium, chromium-driver, mariadb-server."""
-# ctest: real release-only
+# ctest: real release-only long
 
 import os
 import re

@@ -708,7 +708,7 @@ static void test_sampled_by_the_kernel(void **state)
 	assert_int_equal(process.stops, 1); /* the third thread */
 	struct ss_sampled_thread *thread =
 		ss_thread_list_find(&process.sampler.threads, FIRST_TID);
-	assert_true(thread->by_kernel);
+	assert_int_equal(thread->origin, SS_THREAD_SAMPLED);
 	assert_int_equal(thread->sampled_ns, 10);
 	assert_int_equal(thread->kernel_state, 'R');
 	process.threads[2].runs_now = false;
@@ -719,7 +719,7 @@ static void test_sampled_by_the_kernel(void **state)
 	process.threads[0].runs_now = false;
 	process.threads[0].runs++;
 	assert_int_equal(captured(&process), 0x1);
-	assert_false(thread->by_kernel);
+	assert_int_equal(thread->origin, SS_THREAD_READ);
 	/* Its stack is too large for the kernel. */
 	process.sampler.clocked_count = SS_ARRAY_SIZE(samples);
 	process.threads[0].runs_now = true;
@@ -732,7 +732,7 @@ static void test_sampled_by_the_kernel(void **state)
 	/* It is tried again. */
 	assert_int_equal(captured(&process), 0x1);
 	assert_int_equal(process.stops, 0);
-	assert_true(thread->by_kernel);
+	assert_int_equal(thread->origin, SS_THREAD_SAMPLED);
 	/* Frames of runtimes. */
 	process.sampler.by_kernel = false;
 	assert_int_equal(captured(&process), 0x1);
@@ -1232,12 +1232,12 @@ static void test_slept_since(void **state)
 		assert_int_equal(captured(&process), 0x1);
 		assert_int_equal(process.stops, 0);
 		assert_int_equal(captured_first(&process)->state, slept ? 'R' : 'S');
-		assert_int_equal(thread->slept, slept);
-		assert_int_equal(thread->by_kernel, slept);
+		assert_int_equal(thread->origin,
+				 slept ? SS_THREAD_SLEPT : SS_THREAD_READ);
 		/* The next tick finds where it sleeps. */
 		process.sampler.clocked_count = 0;
 		assert_int_equal(captured(&process), slept ? 0x1 : 0);
-		assert_false(thread->slept);
+		assert_int_equal(thread->origin, SS_THREAD_READ);
 		end(&process);
 	}
 	(void)state;
@@ -1265,7 +1265,7 @@ static void test_copied_in_vain(void **state)
 		tick(&process);
 		struct ss_sampled_thread *thread =
 			ss_thread_list_find(&process.sampler.threads, FIRST_TID);
-		assert_true(thread->copied);
+		assert_int_equal(thread->origin, SS_THREAD_COPIED);
 		reject_all(&process);
 		thread->deep = 2;
 		process.threads[0].runs_now = i != 1;
@@ -1274,8 +1274,8 @@ static void test_copied_in_vain(void **state)
 		assert_null(ss_sampler_retry(&process.sampler, &process.tick));
 		assert_int_equal(accept_all(&process, false), 0x1);
 		assert_int_equal(process.stops, i != 1);
-		assert_false(thread->copied);
-		assert_int_equal(thread->slept, i == 1);
+		assert_int_equal(thread->origin,
+				 i == 1 ? SS_THREAD_SLEPT : SS_THREAD_READ);
 		assert_int_equal(captured_first(&process)->state, 'R');
 		end(&process);
 	}

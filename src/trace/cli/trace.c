@@ -170,12 +170,12 @@ static void set_format(struct trace *trace)
 
 	trace->format = alloc ? ss_growth_format_find(name) : ss_trace_format_find(name);
 	if (!trace->format)
-		ss_usage_fail("invalid format \"%s\"%s", name,
-			      alloc ? " with --alloc: text, json, folded or pprof" :
-				      ": text, json or folded");
+		ss_usage_fail("--format: unknown format '%s'; known formats%s", name,
+			      alloc ? " with --alloc: text, json, folded, pprof" :
+				      ": text, json, folded");
 	if (trace->format == &ss_growth_pprof && isatty(STDOUT_FILENO) == 1)
-		ss_usage_fail("pprof is not written to a terminal: redirect the "
-			      "output to a file");
+		ss_usage_fail("--format=pprof is binary and cannot be written to a "
+			      "terminal: use -o FILE");
 }
 
 static bool is_prime(uint64_t number)
