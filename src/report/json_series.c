@@ -204,6 +204,15 @@ static void write_side(struct ss_json *json, const char *key,
 	ss_json_close(json, '}');
 }
 
+static void write_movement(struct ss_json *json,
+			   const struct ss_thread_progress *progress)
+{
+	ss_json_text(json, "movement", ss_movement_name(progress->movement));
+	ss_json_unsigned(json, "run_ns", progress->run_ns);
+	ss_json_unsigned(json, "ready_ns", progress->ready_ns);
+	ss_json_unsigned(json, "runs", progress->runs);
+}
+
 static void write_progress(struct ss_json *json,
 			   const struct ss_thread_progress *progress)
 {
@@ -212,10 +221,7 @@ static void write_progress(struct ss_json *json,
 		return;
 	}
 	ss_json_open(json, "progress", '{');
-	ss_json_text(json, "movement", ss_movement_name(progress->movement));
-	ss_json_unsigned(json, "run_ns", progress->run_ns);
-	ss_json_unsigned(json, "ready_ns", progress->ready_ns);
-	ss_json_unsigned(json, "runs", progress->runs);
+	write_movement(json, progress);
 	ss_json_close(json, '}');
 }
 
@@ -324,12 +330,9 @@ static void write_thread(struct ss_json *json, const struct ss_snapshot *snapsho
 {
 	ss_json_open(json, NULL, '{');
 	ss_json_members(json, &ss_task_schema, thread, SS_SHOW_THREAD);
-	ss_json_text(json, "movement", ss_movement_name(progress->movement));
+	write_movement(json, progress);
 	ss_json_bool(json, "stuck", progress->stuck);
 	ss_json_bool(json, "blocked", progress->blocked);
-	ss_json_unsigned(json, "run_ns", progress->run_ns);
-	ss_json_unsigned(json, "ready_ns", progress->ready_ns);
-	ss_json_unsigned(json, "runs", progress->runs);
 	ss_json_unsigned(json, "voluntary", progress->voluntary);
 	ss_json_unsigned(json, "forced", progress->forced);
 	ss_json_text(json, "within", progress->within);
