@@ -1,5 +1,6 @@
 #include "data/schema.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -474,4 +475,116 @@ void ss_schema_read(struct ss_schema_reader *reader, const struct ss_schema *sch
 		    void *structure)
 {
 	read_fields(reader, schema, structure, 0);
+}
+
+/* Copying ------------------------------------------------------------------ */
+
+enum { ALIGNMENT = 8 };
+
+/* The first of two passes only counts: block is NULL. */
+struct copying {
+	char *block;
+	size_t size;
+	const char *(*text)(void *data, const char *text);
+	void *data;
+	bool failed;
+};
+
+static char *take(struct copying *copying, size_t size)
+{
+	size_t at = copying->size;
+
+	copying->size += (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+	return copying->block ? copying->block + at : NULL;
+}
+
+static const char *copy_text(struct copying *copying, const char *text)
+{
+	if (copying->text && copying->block) {
+		const char *copy = copying->text(copying->data, text);
+		copying->failed |= !copy;
+		return copy;
+	}
+	size_t size = strlen(text) + 1;
+	char *copy = copying->text ? NULL : take(copying, size);
+	return copy ? memcpy(copy, text, size) : NULL;
+}
+
+static void copy_fields(struct copying *copying, const struct ss_schema *schema,
+			const char *from, char *to);
+
+static const char *copy_list(struct copying *copying, const struct ss_schema *schema,
+			     const char *items, size_t count)
+{
+	char *copies = count ? take(copying, count * schema->size) : NULL;
+
+	for (size_t i = 0; i < count; i++)
+		copy_fields(copying, schema, items + i * schema->size,
+			    copies ? copies + i * schema->size : NULL);
+	return copies;
+}
+
+static void copy_field(struct copying *copying, const struct ss_field *field,
+		       const char *from, char *to)
+{
+	const char *pointer;
+
+	switch (field->type) {
+	case SS_FIELD_STRUCT:
+		copy_fields(copying, field->schema, from + field->offset,
+			    to ? to + field->offset : NULL);
+		return;
+	case SS_FIELD_TEXT:
+		pointer = load_pointer(from, field->offset);
+		pointer = pointer ? copy_text(copying, pointer) : NULL;
+		break;
+	case SS_FIELD_POINTER:
+		pointer = load_pointer(from, field->offset);
+		pointer = copy_list(copying, field->schema, pointer, pointer != NULL);
+		break;
+	case SS_FIELD_LIST:
+		pointer = copy_list(copying, field->schema,
+				    load_pointer(from, field->offset),
+				    load_size(from, field->count));
+		if (to)
+			memcpy(to + field->count, from + field->count, sizeof(size_t));
+		break;
+	default:
+		if (to)
+			memcpy(to + field->offset, from + field->offset, field->size);
+		if (to && field->type == SS_FIELD_BYTES)
+			memcpy(to + field->count, from + field->count, sizeof(unsigned));
+		return;
+	}
+	if (to)
+		store_pointer(to, field->offset, pointer);
+}
+
+static void copy_fields(struct copying *copying, const struct ss_schema *schema,
+			const char *from, char *to)
+{
+	if (to && schema->none)
+		memcpy(to, schema->none, schema->size);
+	for (size_t i = 0; i < schema->count; i++)
+		copy_field(copying, &schema->fields[i], from, to);
+}
+
+void *ss_schema_copy(const struct ss_schema *schema, const void *structure,
+		     const char *(*text)(void *data, const char *text), void *data,
+		     size_t *bytes)
+{
+	struct copying copying = { .text = text, .data = data };
+
+	(void)copy_list(&copying, schema, structure, 1);
+	_cleanup_free_ char *block = calloc(1, copying.size);
+	if (!block)
+		return NULL;
+	copying.block = block;
+	copying.size = 0;
+	(void)copy_list(&copying, schema, structure, 1);
+	if (copying.failed)
+		return NULL;
+	if (bytes)
+		*bytes += copying.size;
+	return take_ptr(block);
 }

@@ -103,6 +103,16 @@ struct ss_schema_writer {
 void ss_schema_write(const struct ss_schema_writer *writer,
 		     const struct ss_schema *schema, const void *structure);
 
+/*
+ * Copies a struct and what its fields point to into one block, for free(3); NULL without
+ * memory. Adds the size of the block to *bytes, which may be NULL. What is no field has its
+ * default. text copies a text, and returns NULL without memory; without it, texts are in the
+ * block. ARRAY, INDEXES, OWNED and VECTOR are not supported.
+ */
+void *ss_schema_copy(const struct ss_schema *schema, const void *structure,
+		     const char *(*text)(void *data, const char *text), void *data,
+		     size_t *bytes);
+
 struct ss_schema_reader {
 	struct ss_cursor cursor; /* failed: what was read is invalid */
 	size_t list_max;	 /* longer lists are invalid; 0: no limit */

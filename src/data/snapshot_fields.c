@@ -187,7 +187,7 @@ static const struct ss_field coverage_fields[] = {
 	SS_FIELD(3, UNSIGNED, ss_task_coverage, unread, UINT32_MAX),
 	SS_FIELD(4, TEXT, ss_task_coverage, problem, 0),
 };
-static const struct ss_schema coverage =
+const struct ss_schema ss_coverage_schema =
 	SS_SCHEMA(coverage_fields, ss_task_coverage, NULL);
 
 static const struct ss_field frame_fields[] = {
@@ -238,7 +238,7 @@ static const struct ss_field module_fields[] = {
 	SS_FIELD(8, UNSIGNED, ss_module, by_file, 1),
 };
 static const struct ss_module no_module = { .path = "" };
-static const struct ss_schema module = SS_SCHEMA(module_fields, ss_module, &no_module);
+const struct ss_schema ss_module_schema = SS_SCHEMA(module_fields, ss_module, &no_module);
 
 static const struct ss_field crash_fields[] = {
 	SS_FIELD(1, SIGNED, ss_crash, signal, 0),
@@ -345,7 +345,7 @@ static const struct ss_field snapshot_fields[] = {
 	SS_FIELD(1, TEXT, ss_snapshot_fields, arch, 0),
 	SS_FIELD_NESTED(2, STRUCT, ss_snapshot_fields, process, &process, 0),
 	SS_FIELD_NESTED(3, STRUCT, ss_snapshot_fields, crash_regs, &regs, 0),
-	VECTOR(4, modules, module),
+	VECTOR(4, modules, ss_module_schema),
 	VECTOR(5, stacks, stack),
 	VECTOR(6, descriptors, descriptor),
 	VECTOR(7, tasks[SS_TASK_THREAD], task),
@@ -355,10 +355,10 @@ static const struct ss_field snapshot_fields[] = {
 	VECTOR(11, application_locks, application_lock),
 	VECTOR(12, tasks[SS_TASK_GOROUTINE], task),
 	SS_FIELD_NESTED(13, STRUCT, ss_snapshot_fields, coverage[SS_TASK_GOROUTINE],
-			&coverage, 0),
+			&ss_coverage_schema, 0),
 	VECTOR(15, tasks[SS_TASK_ASYNCIO], task),
 	SS_FIELD_NESTED(16, STRUCT, ss_snapshot_fields, coverage[SS_TASK_ASYNCIO],
-			&coverage, 0),
+			&ss_coverage_schema, 0),
 	VECTOR(20, chains, thread_numbers),
 	VECTOR(21, cycles, thread_numbers),
 };

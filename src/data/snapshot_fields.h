@@ -51,6 +51,8 @@ struct ss_snapshot_fields {
 extern const struct ss_schema ss_wait_schema;
 /* The fields that recordings have: stacksnap-recording(5). */
 extern const struct ss_schema ss_recorded_wait_schema;
+extern const struct ss_schema ss_module_schema;
+extern const struct ss_schema ss_coverage_schema;
 extern const struct ss_schema ss_snapshot_schema;
 
 #endif
