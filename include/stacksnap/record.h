@@ -13,7 +13,6 @@ extern "C" {
 
 /* Recordings -------------------------------------------------------------- */
 
-
 /*
  * A recording is a file of samples with relative frames: module, build-id and offset,
  * from which names can be looked up later, on any machine (see stacksnap-recording(5)).
@@ -84,6 +83,7 @@ struct ss_recorded_process {
 	const char *executable; /* path, or NULL */
 	uint64_t begin_ns;	/* CLOCK_MONOTONIC, like all lifetimes */
 	uint64_t end_ns;	/* 0: it lived to the end */
+	uint64_t start_time;	/* clock ticks after boot; 0: not known */
 };
 
 struct ss_recorded_thread {
@@ -209,7 +209,6 @@ SS_API struct ss_error *ss_snapshot_record(const struct ss_snapshot *snapshot,
 
 /* Loading and unloading of modules ---------------------------------------- */
 
-
 struct ss_module_event {
 	bool loaded;			/* or unloaded */
 	const struct ss_module *module; /* valid during the call */
@@ -242,7 +241,6 @@ SS_API void ss_tracker_free(struct ss_tracker *tracker);
 SS_API struct ss_error *ss_tracker_poll(struct ss_tracker *tracker);
 
 /* Recording --------------------------------------------------------------- */
-
 
 struct ss_recorder;
 

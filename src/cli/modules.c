@@ -13,7 +13,7 @@
 #include "cli/process.h"
 #include "cli/targets.h"
 #include "report/escape.h"
-#include "sample/tracker.h"
+#include "sample/recorder.h"
 #include "stacksnap/record.h"
 
 enum { KEY_FOLLOW = 0x220, POLL_MS = 10 };

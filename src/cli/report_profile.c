@@ -355,7 +355,7 @@ static struct ss_error *note_modules(struct ss_profile *profile)
 			used[module] = true;
 	}
 	for (size_t i = 0; i < profile->modules.count; i++) {
-		const struct ss_profile_module *module = &profile->modules.items[i];
+		const struct ss_module *module = &profile->modules.items[i];
 		if (!used[i] || !module->problem)
 			continue;
 		if (!ss_profile_note(profile, "%s [%s]: %s", module->path,
@@ -502,7 +502,7 @@ static void print_by_file(const struct report *report)
 	const struct ss_profile *profile = report->profile;
 
 	for (size_t i = 0; i < profile->modules.count; i++) {
-		const struct ss_profile_module *module = &profile->modules.items[i];
+		const struct ss_module *module = &profile->modules.items[i];
 		if (module->by_file && !report->raw)
 			ss_failure_warn(
 				"%s: it has no build-id: names rest on size, headers "

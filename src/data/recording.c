@@ -397,10 +397,9 @@ static void free_tables(struct ss_recording *recording)
 	ss_vector_free(&recording->waits);
 	ss_vector_free(&recording->coverage);
 	ss_vector_free(&recording->tasks);
-	ss_vector_free(&recording->awaited);
-	for (size_t i = 0; i < recording->wait_blocks.count; i++)
-		free(recording->wait_blocks.items[i]);
-	ss_vector_free(&recording->wait_blocks);
+	for (size_t i = 0; i < recording->blocks.count; i++)
+		free(recording->blocks.items[i]);
+	ss_vector_free(&recording->blocks);
 	ss_vector_free(&recording->call_waits);
 	ss_idtable_deinit(&recording->call_wait_ids);
 	ss_vector_free(&recording->modules);

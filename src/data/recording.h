@@ -23,34 +23,28 @@ struct ss_recorded_wait {
 	struct ss_wait wait;
 };
 
-/* A task of a runtime in a snapshot. */
+/* A task of a runtime in a snapshot: members from kind on as in struct ss_task. */
 struct ss_recorded_task {
 	uint64_t tick; /* of the snapshot, as in its samples */
 	uint32_t process;
 	uint32_t
 		thread; /* the one of tid in struct ss_task; UINT32_MAX: none, or not known */
 	uint32_t stack;
-	enum ss_task_kind
-		kind; /* as in struct ss_task, like all that follow; not THREAD */
+	enum ss_task_kind kind; /* not THREAD */
 	uint64_t id;
 	const char *name;
-	enum ss_task_status status;
 	const char *wait_reason;
 	uint64_t waiting_ns;
 	const char *runtime;
+	enum ss_task_status status;
 	bool on_thread;
 	bool changed;
 	bool awaits_all;
-};
-
-/* A function, line or USDT probe of a recorded trace. */
-struct ss_recorded_probe {
-	const char *name; /* demangled */
-	uint32_t module;  /* index, or UINT32_MAX */
-	uint64_t offset;  /* ELF virtual address */
-	bool usdt;
-	bool line;  /* FILE:LINE, or MODULE+OFFSET */
-	bool scope; /* its returns were traced, too */
+	bool in_cycle;
+	/* Tasks of its kind in the snapshot, which need not exist. */
+	uint32_t cycle_next;
+	const size_t *awaited;
+	size_t awaited_count;
 };
 
 /* A hit, or a scope from its entry to its end. */
@@ -80,32 +74,30 @@ struct ss_recording_part {
  * ss_recording_open_part() tells why. Errors: NO_MEMORY.
  */
 struct ss_error *ss_recording_find_part(int fd, uint64_t offset,
-					       struct ss_recording_part *ret);
+					struct ss_recording_part *ret);
 
 /* Opens one of several recordings in a file, as ss_recording_open_fd(). */
-struct ss_error *ss_recording_open_part(int fd,
-					       const struct ss_recording_part *part,
-					       struct ss_recording **ret);
+struct ss_error *ss_recording_open_part(int fd, const struct ss_recording_part *part,
+					struct ss_recording **ret);
 /* The same for an open file. The library owns fd, even after a failure. */
 struct ss_error *ss_recording_open_fd(int fd, struct ss_recording **ret);
 size_t ss_recording_wait_count(const struct ss_recording *recording);
-const struct ss_recorded_wait *
-ss_recording_wait(const struct ss_recording *recording, size_t index);
+const struct ss_recorded_wait *ss_recording_wait(const struct ss_recording *recording,
+						 size_t index);
 /* In order of their snapshots and kinds; within these, as in the snapshot. */
 size_t ss_recording_task_count(const struct ss_recording *recording);
-const struct ss_recorded_task *
-ss_recording_task(const struct ss_recording *recording, size_t index);
+const struct ss_recorded_task *ss_recording_task(const struct ss_recording *recording,
+						 size_t index);
 
 /* Of a trace: its probes, and its totals; NULL: it was cut, or is no trace. */
 size_t ss_recording_probe_count(const struct ss_recording *recording);
-const struct ss_recorded_probe *
-ss_recording_probe(const struct ss_recording *recording, size_t index);
+const struct ss_recorded_probe *ss_recording_probe(const struct ss_recording *recording,
+						   size_t index);
 const struct ss_trace_summary *
 ss_recording_trace_summary(const struct ss_recording *recording);
 /* The event that a sample stands for. False: none is known. */
 bool ss_recording_event(const struct ss_recording *recording,
-			       const struct ss_sample *sample,
-			       struct ss_recorded_event *ret);
+			const struct ss_sample *sample, struct ss_recorded_event *ret);
 
 /*
  * The same for snapshots of one process, in order of time, taken every period_ns. Each is
@@ -113,9 +105,8 @@ bool ss_recording_event(const struct ss_recording *recording,
  * SYSTEM, NO_MEMORY.
  */
 struct ss_error *ss_snapshots_record(const struct ss_snapshot *const *snapshots,
-					    size_t count, uint64_t period_ns,
-					    const struct ss_recording_about *about,
-					    int fd);
+				     size_t count, uint64_t period_ns,
+				     const struct ss_recording_about *about, int fd);
 
 /* Limits on the memory that a hostile file can make us use. */
 enum {
@@ -158,21 +149,6 @@ struct ss_recorded_call {
 	int64_t number;
 	uint64_t argument;
 	const struct ss_wait *wait; /* of the recording; or NULL */
-};
-
-/* How far the tasks of a kind are known in a snapshot. */
-struct ss_recorded_coverage {
-	uint64_t tick;
-	uint32_t process;
-	enum ss_task_kind kind;
-	struct ss_task_coverage coverage; /* problem: of the recording */
-};
-
-struct ss_kept_task {
-	struct ss_recorded_task pub;
-	uint32_t cycle_next; /* its number in the snapshot + 1, or 0; not checked, like */
-	size_t first;	     /* in awaited */
-	size_t awaited_count;
 };
 
 /* What the samples of a segment refer to. */
@@ -247,12 +223,12 @@ struct ss_recording {
 	struct ss_idtable stack_ids;
 	SS_VECTOR(struct ss_recorded_stack) stacks;
 	SS_VECTOR(struct ss_recorded_wait) waits;
-	SS_VECTOR(void *) wait_blocks; /* owned: what waits point to */
-	size_t wait_bytes;	       /* of memory that waits take */
-	bool waits_full;	       /* wait_bytes has reached its limit */
+	SS_VECTOR(void *) blocks; /* owned: what waits and tasks point to */
+	size_t wait_bytes;	  /* of memory that waits take */
+	bool waits_full;	  /* wait_bytes has reached its limit */
 	SS_VECTOR(struct ss_recorded_coverage) coverage;
-	SS_VECTOR(struct ss_kept_task) tasks;
-	SS_VECTOR(uint32_t) awaited; /* by tasks: numbers of tasks in their snapshot */
+	SS_VECTOR(struct ss_recorded_task) tasks;
+	size_t awaited;				      /* by all tasks */
 	struct ss_idtable call_wait_ids;	      /* bytes of waits in calls */
 	SS_VECTOR(const struct ss_wait *) call_waits; /* by their number */
 	struct ss_idtable probe_ids;
@@ -340,11 +316,6 @@ bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 /* Reads the wait at the end of a call. *ret stays unchanged if there is none. */
 bool ss_call_wait_read(struct ss_recording *recording, struct ss_cursor *cursor,
 		       const struct ss_wait **ret);
-
-bool ss_probe_read(struct ss_recording *recording, struct ss_scope *scope,
-		   struct ss_cursor *cursor);
-bool ss_trace_totals_read(struct ss_recording *recording, struct ss_scope *scope,
-			  struct ss_cursor *cursor);
 
 /* Reads a chunk with events of a trace. */
 bool ss_events_read(struct ss_recording *recording, const struct ss_scope *scope,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "data/recording_records.h"
 #include "data/recording_wait_record.h"
 #include "stacksnap/trace.h"
 
@@ -34,12 +35,8 @@ enum { OUT_LARGE = 8 << 20 };
 
 static void list_deinit(struct ss_defined_list *list)
 {
-	for (size_t i = 0; i < list->items.count; i++) {
-		free(list->items.items[i].name);
-		free(list->items.items[i].more);
-		free(list->items.items[i].problem);
-		free(list->items.items[i].hash);
-	}
+	for (size_t i = 0; i < list->items.count; i++)
+		free(list->items.items[i].record);
 	ss_vector_free(&list->items);
 	ss_vector_free(&list->unused);
 }
@@ -104,56 +101,27 @@ static struct ss_defined_list *list_of(struct ss_definer *definer,
 	return &definer->modules;
 }
 
-static void put_process(struct ss_definer *definer, const struct ss_defined *d)
+static uint64_t text_number(void *data, const char *text)
 {
-	uint32_t name = define_string(definer, d->name);
-	uint32_t executable = define_string(definer, d->more);
-
-	ss_encode_uleb128(&definer->payload, (uint64_t)d->id);
-	ss_encode_uleb128(&definer->payload, d->numbers[0]);
-	ss_encode_uleb128(&definer->payload, name);
-	ss_encode_uleb128(&definer->payload, executable);
-	ss_encode_uleb128(&definer->payload, d->begin_ns);
-	put_record(definer, SS_DEFINE_PROCESS);
+	return define_string(data, text);
 }
 
-static uint32_t process_of(const struct ss_definer *definer, const struct ss_defined *d)
+/* A record with fields; struct members that are handles are numbers of the segment here. */
+static void put_fields(struct ss_definer *definer, enum ss_definition kind,
+		       const void *record)
 {
-	return definer->processes.items.items[d->process].local;
+	const struct ss_schema_writer writer = { .out = &definer->payload,
+						 .text = text_number,
+						 .data = definer };
+
+	ss_schema_write(&writer, &ss_record_schemas[kind], record);
+	put_record(definer, kind);
 }
 
-static void put_thread(struct ss_definer *definer, const struct ss_defined *d)
+/* The number of a process in the segment. */
+static uint32_t local_process(const struct ss_definer *definer, uint32_t process)
 {
-	uint32_t name = define_string(definer, d->name);
-
-	ss_encode_uleb128(&definer->payload, process_of(definer, d));
-	ss_encode_uleb128(&definer->payload, (uint64_t)d->id);
-	ss_encode_uleb128(&definer->payload, name);
-	ss_encode_uleb128(&definer->payload, d->begin_ns);
-	put_record(definer, SS_DEFINE_THREAD);
-}
-
-static void put_module(struct ss_definer *definer, const struct ss_defined *d)
-{
-	uint32_t path = define_string(definer, d->name);
-	uint32_t build_id = define_string(definer, d->more);
-	uint32_t problem = define_string(definer, d->problem);
-	uint32_t hash = define_string(definer, d->hash);
-
-	ss_encode_uleb128(&definer->payload, process_of(definer, d));
-	ss_encode_uleb128(&definer->payload, path);
-	ss_encode_uleb128(&definer->payload, build_id);
-	ss_encode_uleb128(&definer->payload, d->numbers[0]);
-	ss_encode_uleb128(&definer->payload, d->numbers[1]);
-	ss_encode_uleb128(&definer->payload, d->numbers[2]);
-	ss_encode_uleb128(&definer->payload, d->begin_ns);
-	ss_encode_uleb128(&definer->payload, d->numbers[3]);
-	ss_encode_uleb128(&definer->payload, problem);
-	for (size_t i = 4; hash && i < SS_ARRAY_SIZE(d->numbers); i++)
-		ss_encode_uleb128(&definer->payload, d->numbers[i]);
-	if (hash)
-		ss_encode_uleb128(&definer->payload, hash);
-	put_record(definer, SS_DEFINE_MODULE);
+	return definer->processes.items.items[process].local;
 }
 
 /* Defines an object that has a handle, with the next number of its kind. */
@@ -161,12 +129,13 @@ static void definer_put(struct ss_definer *definer, enum ss_definition kind,
 			struct ss_defined *d)
 {
 	d->local = list_of(definer, kind)->next_local++;
-	if (kind == SS_DEFINE_PROCESS)
-		put_process(definer, d);
-	else if (kind == SS_DEFINE_THREAD)
-		put_thread(definer, d);
-	else
-		put_module(definer, d);
+	if (kind == SS_DEFINE_THREAD)
+		((struct ss_recorded_thread *)d->record)->process =
+			local_process(definer, d->process);
+	else if (kind == SS_DEFINE_MODULE)
+		((struct ss_module_record *)d->record)->process =
+			local_process(definer, d->process);
+	put_fields(definer, kind, d->record);
 }
 
 static void put_end(struct ss_definer *definer, enum ss_definition kind,
@@ -175,13 +144,6 @@ static void put_end(struct ss_definer *definer, enum ss_definition kind,
 	ss_encode_uleb128(&definer->payload, d->local);
 	ss_encode_uleb128(&definer->payload, d->end_ns);
 	put_record(definer, kind);
-}
-
-/* Copies a string, or NULL. False without memory. */
-static bool copy_text(const char *text, char **ret)
-{
-	*ret = text ? strdup(text) : NULL;
-	return *ret || !text;
 }
 
 /* A slot for a new handle, or NULL. */
@@ -195,27 +157,62 @@ static struct ss_defined *new_slot(struct ss_defined_list *list, uint32_t *ret)
 	return list->items.count < SS_ID_NONE ? ss_vector_push(&list->items) : NULL;
 }
 
-uint32_t ss_definer_add(struct ss_definer *definer, enum ss_definition kind,
-			const struct ss_defined *what,
-			const struct ss_defined_texts *texts)
+/* The handle of a new object. process is the handle of its process. SS_ID_NONE without memory. */
+static uint32_t add(struct ss_writer *writer, enum ss_definition kind, uint32_t process,
+		    const void *record)
 {
+	struct ss_definer *definer = &writer->definer;
 	uint32_t handle = 0;
-	struct ss_defined *d = new_slot(list_of(definer, kind), &handle);
+	void *copy = ss_schema_copy(&ss_record_schemas[kind], record, NULL, NULL, NULL);
+	struct ss_defined *d = copy ? new_slot(list_of(definer, kind), &handle) : NULL;
 
 	if (!d) {
+		free(copy);
 		definer->out.failed = true;
 		return SS_ID_NONE;
 	}
-	*d = *what;
-	d->state = SS_DEFINED_LIVE;
-	bool copied = copy_text(texts->name, &d->name);
-	copied = copy_text(texts->more, &d->more) && copied;
-	copied = copy_text(texts->problem, &d->problem) && copied;
-	copied = copy_text(texts->hash, &d->hash) && copied;
-	definer->out.failed |= !copied;
+	*d = (struct ss_defined){ .state = SS_DEFINED_LIVE,
+				  .process = process,
+				  .record = copy };
 	definer->defined_threads += kind == SS_DEFINE_THREAD;
 	definer_put(definer, kind, d);
-	return copied ? handle : SS_ID_NONE;
+	return handle;
+}
+
+uint32_t ss_writer_add_process(struct ss_writer *writer, pid_t pid, uint64_t start_time,
+			       const char *name, const char *executable,
+			       uint64_t begin_ns)
+{
+	const struct ss_recorded_process process = { .pid = pid,
+						     .name = name,
+						     .executable = executable,
+						     .begin_ns = begin_ns,
+						     .start_time = start_time };
+
+	return add(writer, SS_DEFINE_PROCESS, SS_ID_NONE, &process);
+}
+
+uint32_t ss_writer_add_thread(struct ss_writer *writer, uint32_t process, pid_t tid,
+			      const char *name, uint64_t begin_ns)
+{
+	const struct ss_recorded_thread thread = { .tid = tid,
+						   .name = name,
+						   .begin_ns = begin_ns };
+
+	return add(writer, SS_DEFINE_THREAD, process, &thread);
+}
+
+uint32_t ss_writer_add_module(struct ss_writer *writer, uint32_t process,
+			      const struct ss_module *module, uint64_t bias,
+			      uint64_t begin_ns)
+{
+	struct ss_module_record record = { .module = *module,
+					   .bias = bias,
+					   .begin_ns = begin_ns };
+
+	if (module->build_id || !module->file.hash)
+		record.module.file = (struct ss_file_identity){};
+	return add(writer, SS_DEFINE_MODULE, process, &record);
 }
 
 /* Drops an object: its handle is used again. False: no memory. */
@@ -224,30 +221,42 @@ static bool defined_list_forget(struct ss_defined_list *list, uint32_t handle)
 	struct ss_defined *d = &list->items.items[handle];
 	uint32_t *slot = ss_vector_push(&list->unused);
 
-	free(d->name);
-	free(d->more);
-	free(d->problem);
-	free(d->hash);
+	free(d->record);
 	*d = (struct ss_defined){};
 	if (slot)
 		*slot = handle;
 	return slot != NULL;
 }
 
-void ss_definer_end(struct ss_definer *definer, enum ss_definition kind, uint32_t handle,
-		    uint64_t time_ns)
+static void end(struct ss_definer *definer, enum ss_definition kind, uint32_t handle,
+		uint64_t time_ns)
 {
 	struct ss_defined *d = &list_of(definer, kind)->items.items[handle];
 
 	d->state = SS_DEFINED_ENDED;
 	d->end_ns = time_ns;
 	put_end(definer, kind, d);
-	if (kind != SS_DEFINE_THREAD_END)
-		return;
+}
+
+void ss_writer_end_thread(struct ss_writer *writer, uint32_t thread, uint64_t time_ns)
+{
+	struct ss_definer *definer = &writer->definer;
 	uint32_t *slot = ss_vector_push(&definer->ended_threads);
+
+	end(definer, SS_DEFINE_THREAD_END, thread, time_ns);
 	definer->out.failed |= !slot;
 	if (slot)
-		*slot = handle;
+		*slot = thread;
+}
+
+void ss_writer_end_module(struct ss_writer *writer, uint32_t module, uint64_t time_ns)
+{
+	end(&writer->definer, SS_DEFINE_MODULE_END, module, time_ns);
+}
+
+void ss_writer_end_process(struct ss_writer *writer, uint32_t process, uint64_t time_ns)
+{
+	end(&writer->definer, SS_DEFINE_PROCESS_END, process, time_ns);
 }
 
 bool ss_definer_forget_threads(struct ss_definer *definer)
@@ -261,19 +270,23 @@ bool ss_definer_forget_threads(struct ss_definer *definer)
 	return ok;
 }
 
-void ss_definer_name(struct ss_definer *definer, uint32_t thread, const char *name,
-		     uint64_t time_ns)
+void ss_writer_name_thread(struct ss_writer *writer, uint32_t thread, const char *name,
+			   uint64_t time_ns)
 {
+	struct ss_definer *definer = &writer->definer;
 	struct ss_defined *d = &definer->threads.items.items[thread];
-	char *copy = strdup(name);
+	struct ss_recorded_thread renamed = *(const struct ss_recorded_thread *)d->record;
 
+	renamed.name = name;
+	void *copy = ss_schema_copy(&ss_record_schemas[SS_DEFINE_THREAD], &renamed, NULL,
+				    NULL, NULL);
 	if (!copy) {
 		definer->out.failed = true;
 		return;
 	}
-	free(d->name);
-	d->name = copy;
-	uint32_t id = define_string(definer, name);
+	free(d->record);
+	d->record = copy;
+	uint32_t id = define_string(definer, ((struct ss_recorded_thread *)copy)->name);
 	ss_encode_uleb128(&definer->payload, d->local);
 	ss_encode_uleb128(&definer->payload, time_ns);
 	ss_encode_uleb128(&definer->payload, id);
@@ -405,9 +418,9 @@ static struct ss_frame_key key_of(struct ss_definer *definer,
 	return key;
 }
 
-uint32_t ss_definer_stack(struct ss_definer *definer,
-			  const struct ss_frame_record *frames, size_t count,
-			  enum ss_end end, const char *reason)
+static uint32_t define_stack(struct ss_definer *definer,
+			     const struct ss_frame_record *frames, size_t count,
+			     enum ss_end end, const char *reason)
 {
 	if (count > SS_RECORD_FRAMES_MAX) {
 		count = SS_RECORD_FRAMES_MAX;
@@ -421,7 +434,13 @@ uint32_t ss_definer_stack(struct ss_definer *definer,
 	return define_key(definer);
 }
 
-/* The same for a key of the calls of an earlier segment. */
+uint32_t ss_writer_stack(struct ss_writer *writer, const struct ss_frame_record *frames,
+			 size_t count, enum ss_end end, const char *reason)
+{
+	return define_stack(&writer->definer, frames, count, end, reason);
+}
+
+/* The number of the call with that key, which may be of an earlier segment. */
 static uint32_t definer_carry_call(struct ss_definer *definer, const void *key,
 				   size_t size)
 {
@@ -441,9 +460,10 @@ static uint32_t definer_carry_call(struct ss_definer *definer, const void *key,
 	return id;
 }
 
-uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argument,
-			 const struct ss_wait *wait)
+uint32_t ss_writer_call(struct ss_writer *writer, long number, uint64_t argument,
+			const struct ss_wait *wait)
 {
+	struct ss_definer *definer = &writer->definer;
 	const struct ss_call_key call = { .number = number, .argument = argument };
 	struct ss_buffer *key = &definer->key;
 
@@ -456,111 +476,74 @@ uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argum
 			     definer_carry_call(definer, key->bytes, key->size);
 }
 
-void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *wait)
+/* The number of a thread in the segment; none: SS_ID_NONE. */
+static uint32_t local_thread(const struct ss_definer *definer, uint32_t thread)
 {
-	const struct ss_defined *threads = definer->threads.items.items;
-	uint64_t owner = 0;
+	return thread == SS_ID_NONE ? SS_ID_NONE :
+				      definer->threads.items.items[thread].local;
+}
 
-	if (wait->owner != SS_ID_NONE)
-		owner = (uint64_t)threads[wait->owner].local + 1;
-	ss_encode_uleb128(&definer->payload, threads[wait->thread].local);
-	ss_encode_uleb128(&definer->payload, owner);
+void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait)
+{
+	struct ss_definer *definer = &writer->definer;
+
+	ss_encode_uleb128(&definer->payload, local_thread(definer, wait->thread));
+	ss_encode_uleb128(&definer->payload, local_thread(definer, wait->owner) + 1);
 	ss_encode_uleb128(&definer->payload, wait->flags);
 	ss_wait_record_write(&definer->payload, wait->wait);
 	put_record(definer, SS_DEFINE_WAIT);
 }
 
-static void put_numbers(struct ss_definer *definer, const uint64_t *numbers, size_t count)
+void ss_writer_coverage(struct ss_writer *writer,
+			const struct ss_recorded_coverage *coverage)
 {
-	for (size_t i = 0; i < count; i++)
-		ss_encode_uleb128(&definer->payload, numbers[i]);
+	struct ss_recorded_coverage record = *coverage;
+
+	record.process = local_process(&writer->definer, coverage->process);
+	put_fields(&writer->definer, SS_DEFINE_TASK_COVERAGE, &record);
 }
 
-/* Its number in the segment. */
-static uint64_t local_process(const struct ss_definer *definer, uint32_t process)
-{
-	return definer->processes.items.items[process].local;
-}
-
-/* Likewise + 1, or 0. */
-static uint64_t local_thread(const struct ss_definer *definer, uint32_t thread)
-{
-	return thread == SS_ID_NONE ?
-		       0 :
-		       (uint64_t)definer->threads.items.items[thread].local + 1;
-}
-
-void ss_definer_coverage(struct ss_definer *definer,
-			 const struct ss_written_coverage *written)
-{
-	const uint64_t numbers[] = {
-		written->tick,
-		local_process(definer, written->process),
-		written->kind,
-		written->coverage->changed,
-		written->coverage->unread,
-		define_string(definer, written->coverage->problem),
-	};
-
-	put_numbers(definer, numbers, SS_ARRAY_SIZE(numbers));
-	put_record(definer, SS_DEFINE_TASK_COVERAGE);
-}
-
-void ss_definer_task(struct ss_definer *definer, const struct ss_written_task *written)
+void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *written)
 {
 	const struct ss_task *task = written->task;
-	const uint64_t numbers[] = {
-		written->tick,
-		local_process(definer, written->process),
-		task->kind,
-		(task->on_thread ? SS_TASK_ON_THREAD : 0) |
-			(task->changed ? SS_TASK_CHANGED : 0) |
-			(task->awaits_all ? SS_TASK_AWAITS_ALL : 0),
-		task->id,
-		define_string(definer, *task->name ? task->name : NULL),
-		task->status,
-		define_string(definer, task->wait_reason),
-		task->waiting_ns,
-		local_thread(definer, written->thread),
-		written->stack,
-		define_string(definer, task->runtime),
-		task->in_cycle ? (uint64_t)task->cycle_next + 1 : 0,
-		task->awaited_count,
+	const struct ss_recorded_task record = {
+		.tick = written->tick,
+		.process = local_process(&writer->definer, written->process),
+		.thread = local_thread(&writer->definer, written->thread),
+		.stack = written->stack,
+		.kind = task->kind,
+		.id = task->id,
+		.name = *task->name ? task->name : NULL,
+		.wait_reason = task->wait_reason,
+		.waiting_ns = task->waiting_ns,
+		.runtime = task->runtime,
+		.status = task->status,
+		.on_thread = task->on_thread,
+		.changed = task->changed,
+		.awaits_all = task->awaits_all,
+		.in_cycle = task->in_cycle,
+		.cycle_next = task->in_cycle ? (uint32_t)task->cycle_next : 0,
+		.awaited = task->awaited,
+		.awaited_count = task->awaited_count,
 	};
 
-	put_numbers(definer, numbers, SS_ARRAY_SIZE(numbers));
-	for (size_t i = 0; i < task->awaited_count; i++)
-		ss_encode_uleb128(&definer->payload, task->awaited[i]);
-	put_record(definer, SS_DEFINE_TASK);
+	put_fields(&writer->definer, SS_DEFINE_TASK, &record);
 }
 
-uint32_t ss_definer_probe(struct ss_definer *definer,
-			  const struct ss_written_probe *probe)
+uint32_t ss_writer_probe(struct ss_writer *writer, const struct ss_recorded_probe *probe)
 {
-	const struct ss_defined *modules = definer->modules.items.items;
-	uint32_t name = define_string(definer, probe->name);
-	uint64_t module = 0;
+	struct ss_definer *definer = &writer->definer;
+	struct ss_recorded_probe record = *probe;
 
 	if (probe->module != SS_ID_NONE)
-		module = (uint64_t)modules[probe->module].local + 1;
-	ss_encode_uleb128(&definer->payload, module);
-	ss_encode_uleb128(&definer->payload, probe->offset);
-	ss_encode_uleb128(&definer->payload, name);
-	ss_encode_uleb128(&definer->payload, probe->flags);
-	put_record(definer, SS_DEFINE_PROBE);
+		record.module = definer->modules.items.items[probe->module].local;
+	put_fields(definer, SS_DEFINE_PROBE, &record);
 	return definer->next_probe++;
 }
 
-void ss_definer_trace(struct ss_definer *definer, const struct ss_trace_summary *summary)
+void ss_writer_trace(struct ss_writer *writer, const struct ss_trace_summary *summary)
 {
-	const uint64_t numbers[] = {
-		summary->hits,	  summary->read,     summary->lost,
-		summary->skipped, summary->unpaired, summary->ended
-	};
-
-	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
-		ss_encode_uleb128(&definer->payload, numbers[i]);
-	put_record(definer, SS_DEFINE_TRACE);
+	put_fields(&writer->definer, SS_DEFINE_TRACE, summary);
 }
 
 size_t ss_definer_memory(const struct ss_definer *definer)
@@ -725,7 +708,7 @@ static bool renew_list(struct ss_definer *definer, struct ss_defined_list *list,
 		d->needed = false;
 		definer_put(definer, kind, d);
 		if (ended)
-			ss_definer_end(definer, end_kind, i, d->end_ns);
+			put_end(definer, end_kind, d);
 	}
 	return true;
 }
@@ -737,9 +720,9 @@ static bool carry(struct ss_definer *definer, const struct old *old,
 		struct ss_sample_record *s = &samples[i];
 		if (!carried_read(carried, old, s->stack))
 			return false;
-		s->stack = ss_definer_stack(definer, carried->frames.items,
-					    carried->frames.count,
-					    (enum ss_end)carried->end, carried->reason);
+		s->stack = define_stack(definer, carried->frames.items,
+					carried->frames.count, (enum ss_end)carried->end,
+					carried->reason);
 		if (s->call == SS_ID_NONE)
 			continue;
 		size_t size = 0;

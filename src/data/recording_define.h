@@ -1,12 +1,14 @@
 /*
- * Assigns numbers to the objects that the samples of a segment refer to, and encodes
- * their definitions. The writer decides when to write them.
+ * The state of a recording's writer. recording_define.c assigns numbers to the objects that the
+ * samples of a segment refer to, and encodes their definitions; recording_writer.c decides when
+ * to write them.
  */
 #ifndef SS_DATA_RECORDING_DEFINE_H
 #define SS_DATA_RECORDING_DEFINE_H
 
 #include "base/encode.h"
 #include "base/vector.h"
+#include "data/recording_chunk.h"
 #include "data/recording_format.h"
 #include "data/recording_writer.h"
 #include "stacksnap/trace.h"
@@ -17,23 +19,8 @@ struct ss_defined {
 	bool needed;	  /* used by a stack of the next segment */
 	uint32_t local;	  /* its number in this segment */
 	uint32_t process; /* of threads and modules: its handle */
-	pid_t id;
-	uint64_t begin_ns;
 	uint64_t end_ns;
-	char *name; /* path of a module, comm of others */
-	char *more; /* executable, build-id */
-	char *problem;
-	char *hash; /* of the file of a module, or NULL */
-	/* start time; base, size, bias, flags, and of the file: size, time, inode */
-	uint64_t numbers[7];
-};
-
-/* Texts of a new object, which are copied. */
-struct ss_defined_texts {
-	const char *name;
-	const char *more;
-	const char *problem;
-	const char *hash;
+	void *record; /* owned; as in ss_record_schemas, with the number of the process */
 };
 
 struct ss_defined_list {
@@ -65,33 +52,54 @@ struct ss_definer {
 	uint64_t defined_stacks;
 };
 
+struct ss_segment_place {
+	uint64_t offset;
+	uint64_t begin_ns; /* CLOCK_MONOTONIC */
+};
+
+struct ss_ring {
+	int fd;
+	uint64_t size; /* up to the end of the last complete chunk */
+	bool broken;   /* no more writes are possible */
+	int directory; /* of the file, or -1 */
+	char *name;    /* NULL: nothing is dropped */
+	uint64_t keep_ns;
+	/* Another file, or -1: each segment begins at the start of the other one of the two
+	   files, in place of what it contained; name is not used. */
+	int other;
+	int undropped; /* errno: why old segments could not be dropped; 0: they were */
+	SS_VECTOR(struct ss_segment_place) segments;
+};
+
+struct ss_writer {
+	struct ss_ring ring;
+	struct ss_definer definer;
+	struct ss_ticks ticks;
+	struct ss_buffer events; /* encoded, not yet written */
+	uint64_t first_event;	 /* number of the sample of the first one */
+	struct ss_buffer packed;
+	uint64_t write_ns;
+	uint64_t flushed_ns; /* CLOCK_MONOTONIC of the last tick that was written */
+	uint64_t segment_ns; /* CLOCK_MONOTONIC of its beginning */
+	uint64_t period_ns;
+	uint64_t scope;
+	size_t memory_max;
+	char *machine;
+	char *host;
+	struct ss_buffer about; /* as it is written to each segment */
+	uint64_t tick_count;
+	uint64_t missed;
+	uint64_t stopped_ns;
+	uint64_t stopped_max_ns;
+	uint64_t perf_maps;    /* bytes of them in this segment */
+	struct ss_error *late; /* of an early chunk; returned by the next call */
+};
+
 void ss_definer_deinit(struct ss_definer *definer);
 
-uint32_t ss_definer_add(struct ss_definer *definer, enum ss_definition kind,
-			const struct ss_defined *what,
-			const struct ss_defined_texts *texts);
-/* What has ended. The handle is valid until the next segment, that of a thread until
-   ss_definer_forget_threads(). */
-void ss_definer_end(struct ss_definer *definer, enum ss_definition kind, uint32_t handle,
-		    uint64_t time_ns);
 /* Drops the threads that have ended, when their samples are written: no stack needs them, and a process
    may have any number of threads. False: no memory. */
 bool ss_definer_forget_threads(struct ss_definer *definer);
-void ss_definer_name(struct ss_definer *definer, uint32_t thread, const char *name,
-		     uint64_t time_ns);
-uint32_t ss_definer_stack(struct ss_definer *definer,
-			  const struct ss_frame_record *frames, size_t count,
-			  enum ss_end end, const char *reason);
-void ss_definer_wait(struct ss_definer *definer, const struct ss_written_wait *wait);
-void ss_definer_coverage(struct ss_definer *definer,
-			 const struct ss_written_coverage *written);
-void ss_definer_task(struct ss_definer *definer, const struct ss_written_task *written);
-uint32_t ss_definer_probe(struct ss_definer *definer,
-			  const struct ss_written_probe *probe);
-void ss_definer_trace(struct ss_definer *definer, const struct ss_trace_summary *summary);
-/* wait: what the thread waits for in that call, or NULL. */
-uint32_t ss_definer_call(struct ss_definer *definer, long number, uint64_t argument,
-			 const struct ss_wait *wait);
 
 /* Begins a segment: defines all objects again that still exist or that the samples
    refer to. False without memory. */

@@ -5,8 +5,85 @@
 #include <string.h>
 
 #include "data/recording_format.h"
-#include "data/recording.h"
+#include "data/recording_records.h"
 #include "stacksnap/record.h"
+
+/* A record with fields. */
+struct record_reader {
+	struct ss_recording *recording;
+	const struct ss_scope *scope;
+};
+
+/* Texts of records are strings of the segment. */
+static const char *no_text(void *data, const uint8_t *bytes, size_t size)
+{
+	(void)data, (void)bytes, (void)size;
+	return NULL;
+}
+
+static const char *numbered_text(void *data, uint64_t number)
+{
+	const struct record_reader *reader = data;
+	const struct ss_locals *strings = &reader->scope->strings;
+
+	return number && number <= strings->items.count ?
+		       reader->recording->texts
+			       .items[strings->items.items[number - 1] - 1] :
+		       NULL;
+}
+
+/* The tasks that a task waits for. */
+static void *allocate_awaited(void *data, size_t size, bool owned)
+{
+	struct ss_recording *recording = ((struct record_reader *)data)->recording;
+	void **slot = NULL;
+
+	(void)owned;
+	recording->awaited += size / sizeof(size_t);
+	if (recording->awaited > SS_AWAITED_MAX) {
+		(void)ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
+		return NULL;
+	}
+	slot = ss_vector_push(&recording->blocks);
+	if (slot)
+		*slot = calloc(1, size);
+	if (slot && *slot)
+		return *slot;
+	(void)ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	return NULL;
+}
+
+static uint64_t awaited_limit(void *data, unsigned table)
+{
+	(void)data, (void)table;
+	return SS_TASKS_MAX;
+}
+
+/* Reads the fields of a record. */
+static bool read_record(struct ss_recording *recording, const struct ss_scope *scope,
+			enum ss_definition kind, const struct ss_cursor *cursor,
+			void *record)
+{
+	struct record_reader data = { recording, scope };
+	struct ss_schema_reader reader = { .cursor = *cursor,
+					   .text = no_text,
+					   .numbered = numbered_text,
+					   .allocate = allocate_awaited,
+					   .limit = awaited_limit,
+					   .data = &data };
+
+	ss_schema_read(&reader, &ss_record_schemas[kind], record);
+	return !reader.cursor.failed;
+}
+
+/* Translates a number of the segment. False: there is none. */
+static bool translate(const struct ss_locals *locals, uint32_t *number)
+{
+	if (*number >= locals->items.count)
+		return false;
+	*number = locals->items.items[*number];
+	return true;
+}
 
 /*
  * Reads definitions that samples refer to: frames, stacks and system calls.
@@ -278,34 +355,13 @@ void ss_perf_maps_free(struct ss_recording *recording)
  * Reads the tasks of runtimes in recorded snapshots.
  */
 
-static const char *read_text(const struct ss_recording *recording, struct ss_scope *scope,
-			     struct ss_cursor *cursor)
-{
-	const uint32_t number = ss_scope_read_text(scope, cursor);
-
-	return number && !cursor->failed ? recording->texts.items[number - 1] : NULL;
-}
-
-static enum ss_task_kind read_kind(struct ss_cursor *cursor)
-{
-	const uint32_t kind = ss_cursor_index(cursor, SS_TASK_KINDS);
-
-	cursor->failed |= kind == SS_TASK_THREAD;
-	return (enum ss_task_kind)kind;
-}
-
 static bool task_coverage_read(struct ss_recording *recording, struct ss_scope *scope,
 			       struct ss_cursor *cursor)
 {
-	struct ss_recorded_coverage read = { .tick = ss_cursor_uleb128(cursor) };
+	struct ss_recorded_coverage read = {};
 
-	read.process = ss_locals_read(&scope->processes, cursor);
-	read.kind = read_kind(cursor);
-	read.coverage.known = true;
-	read.coverage.changed = ss_cursor_index(cursor, UINT32_MAX);
-	read.coverage.unread = ss_cursor_index(cursor, UINT32_MAX);
-	read.coverage.problem = read_text(recording, scope, cursor);
-	if (cursor->failed)
+	if (!read_record(recording, scope, SS_DEFINE_TASK_COVERAGE, cursor, &read) ||
+	    !translate(&scope->processes, &read.process) || read.kind == SS_TASK_THREAD)
 		return false;
 	if (recording->coverage.count >= SS_TASK_COVERAGE_MAX)
 		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
@@ -316,55 +372,22 @@ static bool task_coverage_read(struct ss_recording *recording, struct ss_scope *
 	return true;
 }
 
-/* A number is at least a byte. */
-static bool read_awaited(struct ss_recording *recording, struct ss_cursor *cursor,
-			 struct ss_kept_task *task)
-{
-	task->first = recording->awaited.count;
-	task->awaited_count =
-		ss_cursor_index(cursor, (size_t)(cursor->end - cursor->at) + 1);
-	if (task->awaited_count > SS_AWAITED_MAX - recording->awaited.count)
-		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
-	for (size_t i = 0; i < task->awaited_count && !cursor->failed; i++) {
-		uint32_t *slot = ss_vector_push(&recording->awaited);
-		if (!slot)
-			return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-		*slot = ss_cursor_index(cursor, SS_TASKS_MAX);
-	}
-	return !cursor->failed;
-}
-
 static bool task_read(struct ss_recording *recording, struct ss_scope *scope,
 		      struct ss_cursor *cursor)
 {
-	struct ss_kept_task task = { .pub.tick = ss_cursor_uleb128(cursor) };
-	const struct ss_locals *threads = &scope->segment->threads;
+	struct ss_recorded_task task = {};
 
-	task.pub.process = ss_locals_read(&scope->processes, cursor);
-	task.pub.kind = read_kind(cursor);
-	const uint64_t flags = ss_cursor_uleb128(cursor);
-	task.pub.id = ss_cursor_uleb128(cursor);
-	task.pub.name = read_text(recording, scope, cursor);
-	task.pub.status =
-		(enum ss_task_status)ss_cursor_index(cursor, SS_STATUS_COPYSTACK + 1);
-	task.pub.wait_reason = read_text(recording, scope, cursor);
-	task.pub.waiting_ns = ss_cursor_uleb128(cursor);
-	const uint32_t thread = ss_cursor_index(cursor, threads->items.count + 1);
-	task.pub.stack = ss_locals_read(&scope->segment->stacks, cursor);
-	task.pub.runtime = read_text(recording, scope, cursor);
-	task.cycle_next = ss_cursor_index(cursor, SS_TASKS_MAX + 1);
-	if (cursor->failed)
+	if (!read_record(recording, scope, SS_DEFINE_TASK, cursor, &task) ||
+	    !translate(&scope->processes, &task.process) ||
+	    !translate(&scope->segment->stacks, &task.stack) ||
+	    (task.thread != UINT32_MAX &&
+	     !translate(&scope->segment->threads, &task.thread)) ||
+	    task.kind == SS_TASK_THREAD)
 		return false;
+	task.on_thread = task.on_thread && task.thread != UINT32_MAX;
 	if (recording->tasks.count >= SS_TASKS_MAX)
 		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
-	if (!read_awaited(recording, cursor, &task))
-		return false;
-	task.pub.name = task.pub.name ? task.pub.name : "";
-	task.pub.thread = thread ? threads->items.items[thread - 1] : UINT32_MAX;
-	task.pub.on_thread = flags & SS_TASK_ON_THREAD && thread;
-	task.pub.changed = flags & SS_TASK_CHANGED;
-	task.pub.awaits_all = flags & SS_TASK_AWAITS_ALL;
-	struct ss_kept_task *slot = ss_vector_push(&recording->tasks);
+	struct ss_recorded_task *slot = ss_vector_push(&recording->tasks);
 	if (!slot)
 		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
 	*slot = task;
@@ -379,7 +402,7 @@ size_t ss_recording_task_count(const struct ss_recording *recording)
 const struct ss_recorded_task *ss_recording_task(const struct ss_recording *recording,
 						 size_t index)
 {
-	return &recording->tasks.items[index].pub;
+	return &recording->tasks.items[index];
 }
 
 static const char *text_of(const struct ss_recording *recording, uint32_t number)
@@ -400,73 +423,51 @@ static bool read_string(struct ss_recording *recording, struct ss_scope *scope,
 static bool read_process(struct ss_recording *recording, struct ss_scope *scope,
 			 struct ss_cursor *c)
 {
-	struct {
+	struct ss_recorded_process process = {};
+	bool added = false;
+
+	if (!read_record(recording, scope, SS_DEFINE_PROCESS, c, &process))
+		return false;
+	const struct {
 		uint64_t pid;
 		uint64_t start_time;
 		uint64_t begin_ns;
-	} key = { .pid = ss_cursor_index(c, INT32_MAX) };
-	key.start_time = ss_cursor_uleb128(c);
-	uint32_t name = ss_scope_read_text(scope, c);
-	uint32_t executable = ss_scope_read_text(scope, c);
-	key.begin_ns = ss_cursor_uleb128(c);
-	bool added = false;
-	if (c->failed)
-		return false;
+	} key = { (uint64_t)process.pid, process.start_time, process.begin_ns };
 	uint32_t id = ss_recording_number(recording, &recording->process_ids, &key,
 					  sizeof(key), SS_PROCESSES_MAX, &added);
-	struct ss_recorded_process *process =
-		added ? ss_vector_push(&recording->processes) : NULL;
-	if (added && !process)
+	struct ss_recorded_process *slot = added ? ss_vector_push(&recording->processes) :
+						   NULL;
+	if (added && !slot)
 		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-	if (process)
-		*process = (struct ss_recorded_process){
-			.pid = (pid_t)key.pid,
-			.name = name ? text_of(recording, name) : "",
-			.executable = text_of(recording, executable),
-			.begin_ns = key.begin_ns,
-		};
+	if (slot)
+		*slot = process;
 	return ss_locals_add(recording, &scope->processes, &scope->locals, id);
 }
 
 static bool read_thread(struct ss_recording *recording, struct ss_scope *scope,
 			struct ss_cursor *c)
 {
-	struct {
+	struct ss_recorded_thread thread = {};
+	bool added = false;
+
+	if (!read_record(recording, scope, SS_DEFINE_THREAD, c, &thread) ||
+	    !translate(&scope->processes, &thread.process))
+		return false;
+	const struct {
 		uint64_t begin_ns;
 		uint32_t process;
 		uint32_t tid;
-	} key = { .process = ss_locals_read(&scope->processes, c) };
-	key.tid = ss_cursor_index(c, INT32_MAX);
-	uint32_t name = ss_scope_read_text(scope, c);
-	key.begin_ns = ss_cursor_uleb128(c);
-	bool added = false;
-	if (c->failed)
-		return false;
+	} key = { thread.begin_ns, thread.process, (uint32_t)thread.tid };
 	uint32_t id = ss_recording_number(recording, &recording->thread_ids, &key,
 					  sizeof(key), SS_THREADS_MAX, &added);
 	if (id == SS_ID_NONE)
 		return false;
 	if (added && !ss_vector_push(&recording->threads))
 		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-	struct ss_recorded_thread *thread = &recording->threads.items[id];
-	thread->process = key.process;
-	thread->tid = (pid_t)key.tid;
-	thread->begin_ns = key.begin_ns;
-	thread->name = name ? text_of(recording, name) : "";
+	thread.end_ns = recording->threads.items[id].end_ns;
+	recording->threads.items[id] = thread; /* its last name */
 	return ss_locals_add(recording, &scope->segment->threads, &recording->locals, id);
 }
-
-/* A module without a file. */
-struct module_fields {
-	uint64_t base;
-	uint64_t size;
-	uint64_t bias;
-	uint64_t begin_ns;
-	uint32_t process;
-	uint32_t path;
-	uint32_t build_id;
-	uint32_t zero;
-};
 
 static int hex_digit(char c)
 {
@@ -505,55 +506,45 @@ static bool set_build_id(struct ss_module_impl *module, const char *text)
 	       ss_module_set_build_id(module, id, size);
 }
 
-/* Fields that do not distinguish modules. */
-struct module_details {
-	uint64_t flags;
-	uint32_t problem;
-	uint32_t hash; /* of file; 0: it was not identified */
-	struct ss_file_identity file;
-};
-
-static bool set_file(struct ss_module_impl *module, const char *text,
-		     const struct ss_file_identity *file)
+/* False: it is corrupted. */
+static bool set_file(struct ss_module_impl *module, const struct ss_file_identity *file)
 {
 	uint8_t hash[SS_FILE_HASH_SIZE];
 	size_t size = 0;
 
-	if (!text || module->build_id_size)
+	if (!file->hash || module->build_id_size)
 		return true;
-	if (!read_hex(text, hash, sizeof(hash), &size) || size != sizeof(hash))
+	if (!read_hex(file->hash, hash, sizeof(hash), &size) || size != sizeof(hash))
 		return false;
 	ss_module_set_file(module, file, hash);
 	return true;
 }
 
-static bool add_module(struct ss_recording *recording, const struct module_fields *fields,
-		       const struct module_details *details)
+static bool add_module(struct ss_recording *recording,
+		       const struct ss_module_record *record)
 {
+	const struct ss_module *from = &record->module;
 	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
-		ss_module_new(fields->path ? text_of(recording, fields->path) : "",
-			      fields->base, fields->base + fields->size);
+		ss_module_new(from->path, from->base, from->base + from->size);
 
 	if (!module)
 		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-	if (!set_build_id(module, text_of(recording, fields->build_id)))
+	if (!set_build_id(module, from->build_id) || !set_file(module, &from->file))
 		return false;
-	if (!set_file(module, text_of(recording, details->hash), &details->file))
-		return false;
-	module->pub.deleted = details->flags & SS_MODULE_DELETED;
+	module->pub.deleted = from->deleted;
 	/* The recorder's problem explains why the file cannot be looked for. Otherwise this
 	   reader has its own, or none. */
-	if (details->problem && !module->build_id_size && !module->pub.file.hash)
-		ss_module_set_problem(module, "%s", text_of(recording, details->problem));
+	if (from->problem && !module->build_id_size && !module->pub.file.hash)
+		ss_module_set_problem(module, "%s", from->problem);
 	struct ss_recorded_module *recorded = ss_vector_push(&recording->modules);
 	struct ss_module_impl **slot =
 		recorded ? ss_vector_push(&recording->places->modules) : NULL;
 	if (!slot)
 		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-	*recorded = (struct ss_recorded_module){ .process = fields->process,
+	*recorded = (struct ss_recorded_module){ .process = record->process,
 						 .module = &module->pub,
-						 .bias = fields->bias,
-						 .begin_ns = fields->begin_ns };
+						 .bias = record->bias,
+						 .begin_ns = record->begin_ns };
 	*slot = take_ptr(module);
 	return true;
 }
@@ -561,29 +552,27 @@ static bool add_module(struct ss_recording *recording, const struct module_field
 static bool read_module(struct ss_recording *recording, struct ss_scope *scope,
 			struct ss_cursor *c)
 {
-	struct module_fields key = { .process = ss_locals_read(&scope->processes, c) };
-	struct module_details details = {};
+	struct ss_module_record record = {};
+	const struct ss_module *module = &record.module;
 	bool added = false;
 
-	key.path = ss_scope_read_text(scope, c);
-	key.build_id = ss_scope_read_text(scope, c);
-	key.base = ss_cursor_uleb128(c);
-	key.size = ss_cursor_uleb128(c);
-	key.bias = ss_cursor_uleb128(c);
-	key.begin_ns = ss_cursor_uleb128(c);
-	details.flags = ss_cursor_uleb128(c);
-	details.problem = ss_scope_read_text(scope, c);
-	if (!c->failed && c->at < c->end) { /* there is no build-id */
-		details.file.size = ss_cursor_uleb128(c);
-		details.file.modified_ns = ss_cursor_uleb128(c);
-		details.file.inode = ss_cursor_uleb128(c);
-		details.hash = ss_scope_read_text(scope, c);
-	}
-	if (c->failed || key.size > UINT64_MAX - key.base)
+	if (!read_record(recording, scope, SS_DEFINE_MODULE, c, &record) ||
+	    !translate(&scope->processes, &record.process) ||
+	    module->size > UINT64_MAX - module->base)
 		return false;
+	const struct {
+		uint64_t base;
+		uint64_t size;
+		uint64_t bias;
+		uint64_t begin_ns;
+		const char *path; /* interned, as the next one */
+		const char *build_id;
+		uint64_t process;
+	} key = { module->base, module->size,	  record.bias,	 record.begin_ns,
+		  module->path, module->build_id, record.process };
 	uint32_t id = ss_recording_number(recording, &recording->module_ids, &key,
 					  sizeof(key), SS_MODULES_MAX, &added);
-	if (added && !add_module(recording, &key, &details))
+	if (added && !add_module(recording, &record))
 		return false;
 	return ss_locals_add(recording, &scope->modules, &scope->locals, id);
 }
@@ -633,6 +622,43 @@ static bool read_thread_name(struct ss_recording *recording, struct ss_scope *sc
 	return !c->failed;
 }
 
+static bool read_probe(struct ss_recording *recording, struct ss_scope *scope,
+		       struct ss_cursor *c)
+{
+	struct ss_recorded_probe probe = {};
+	bool added = false;
+
+	if (!read_record(recording, scope, SS_DEFINE_PROBE, c, &probe) ||
+	    (probe.module != UINT32_MAX && !translate(&scope->modules, &probe.module)))
+		return false;
+	const struct {
+		uint64_t offset;
+		const char *name; /* interned */
+		uint32_t module;
+		bool flags[4];
+	} key = { probe.offset,
+		  probe.name,
+		  probe.module,
+		  { probe.usdt, probe.line, probe.scope } };
+	uint32_t id = ss_recording_number(recording, &recording->probe_ids, &key,
+					  sizeof(key), SS_PROBES_MAX, &added);
+	struct ss_recorded_probe *slot = added ? ss_vector_push(&recording->probes) :
+						 NULL;
+	if (added && !slot)
+		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	if (slot)
+		*slot = probe;
+	return ss_locals_add(recording, &scope->probes, &scope->locals, id);
+}
+
+static bool read_trace(struct ss_recording *recording, struct ss_scope *scope,
+		       struct ss_cursor *c)
+{
+	recording->has_trace =
+		read_record(recording, scope, SS_DEFINE_TRACE, c, &recording->trace);
+	return recording->has_trace;
+}
+
 typedef bool definition_reader(struct ss_recording *recording, struct ss_scope *scope,
 			       struct ss_cursor *c);
 
@@ -649,8 +675,8 @@ static definition_reader *const readers[] = {
 	[SS_DEFINE_THREAD_NAME] = read_thread_name,
 	[SS_DEFINE_PROCESS_END] = read_process_end,
 	[SS_DEFINE_WAIT] = ss_waits_read,
-	[SS_DEFINE_PROBE] = ss_probe_read,
-	[SS_DEFINE_TRACE] = ss_trace_totals_read,
+	[SS_DEFINE_PROBE] = read_probe,
+	[SS_DEFINE_TRACE] = read_trace,
 	[SS_DEFINE_TASK_COVERAGE] = task_coverage_read,
 	[SS_DEFINE_TASK] = task_read,
 };
@@ -680,57 +706,6 @@ bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
 			return false;
 	}
 	return !cursor->failed;
-}
-
-bool ss_probe_read(struct ss_recording *recording, struct ss_scope *scope,
-		   struct ss_cursor *c)
-{
-	struct {
-		uint64_t offset;
-		uint64_t flags;
-		uint32_t module; /* + 1 */
-		uint32_t name;
-	} key = {};
-	uint32_t module = ss_cursor_index(c, scope->modules.items.count + 1);
-	bool added = false;
-
-	key.offset = ss_cursor_uleb128(c);
-	key.name = ss_scope_read_text(scope, c);
-	key.flags = ss_cursor_uleb128(c);
-	if (c->failed)
-		return false;
-	key.module = module ? scope->modules.items.items[module - 1] + 1 : 0;
-	uint32_t id = ss_recording_number(recording, &recording->probe_ids, &key,
-					  sizeof(key), SS_PROBES_MAX, &added);
-	struct ss_recorded_probe *probe = added ? ss_vector_push(&recording->probes) :
-						  NULL;
-	if (added && !probe)
-		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-	if (probe)
-		*probe = (struct ss_recorded_probe){
-			.name = key.name ? recording->texts.items[key.name - 1] : "",
-			.module = key.module ? key.module - 1 : UINT32_MAX,
-			.offset = key.offset,
-			.usdt = key.flags & SS_PROBE_USDT,
-			.line = key.flags & SS_PROBE_LINE,
-			.scope = key.flags & SS_PROBE_SCOPE,
-		};
-	return ss_locals_add(recording, &scope->probes, &scope->locals, id);
-}
-
-bool ss_trace_totals_read(struct ss_recording *recording, struct ss_scope *scope,
-			  struct ss_cursor *c)
-{
-	struct ss_trace_summary *trace = &recording->trace;
-	uint64_t *const numbers[] = { &trace->hits, &trace->read, &trace->lost,
-				      &trace->skipped, &trace->unpaired };
-
-	(void)scope;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(numbers); i++)
-		*numbers[i] = ss_cursor_uleb128(c);
-	trace->ended = ss_cursor_uleb128(c);
-	recording->has_trace = !c->failed;
-	return !c->failed;
 }
 
 /*

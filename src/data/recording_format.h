@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum {
-	SS_FORMAT_VERSION = 1,
+	SS_FORMAT_VERSION = 2,
 	SS_FORMAT_ORDER = 0x01020304,
 	SS_MAGIC_SIZE = 8,
 	SS_FILE_HEADER_SIZE = 16,
@@ -61,10 +61,8 @@ enum ss_definition {
 	/* 15 to 17 are skipped: versions before the first release used them */
 	SS_DEFINE_TASK_COVERAGE = 18, /* how far those of a kind are known */
 	SS_DEFINE_TASK = 19,	      /* of a runtime */
+	SS_DEFINE_KINDS
 };
-
-/* Flags of a probe. */
-enum { SS_PROBE_USDT = 1, SS_PROBE_LINE = 2, SS_PROBE_SCOPE = 4 };
 
 /* The head of an event: kind, count of arguments, depth. */
 enum {
@@ -74,11 +72,6 @@ enum {
 };
 
 enum { SS_WAIT_IN_CYCLE = 1 };
-
-/* Flags of a task. */
-enum { SS_TASK_ON_THREAD = 1, SS_TASK_CHANGED = 2, SS_TASK_AWAITS_ALL = 4 };
-
-enum { SS_MODULE_DELETED = 1 };
 
 /* Flags of a frame; three bits hold its source (enum ss_frame_source). */
 enum {

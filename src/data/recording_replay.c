@@ -455,12 +455,12 @@ static bool add_thread(struct replay *replay, const struct ss_sample *sample)
 
 /* The tasks of a kind in the snapshot, which refer to each other by their order. */
 struct tasks {
-	SS_VECTOR(const struct ss_kept_task *) items;
+	SS_VECTOR(const struct ss_recorded_task *) items;
 };
 
 /* Numbers in a file may be those of no task. */
 static bool set_awaited(struct replay *replay, const struct tasks *tasks,
-			const struct ss_kept_task *from, struct ss_task *ret)
+			const struct ss_recorded_task *from, struct ss_task *ret)
 {
 	if (from->awaited_count == 0)
 		return true;
@@ -470,9 +470,8 @@ static bool set_awaited(struct replay *replay, const struct tasks *tasks,
 	if (!awaited)
 		return false;
 	for (size_t i = 0; i < from->awaited_count; i++) {
-		const uint32_t number = replay->recording->awaited.items[from->first + i];
-		if (number < tasks->items.count)
-			awaited[ret->awaited_count++] = number;
+		if (from->awaited[i] < tasks->items.count)
+			awaited[ret->awaited_count++] = from->awaited[i];
 	}
 	ret->awaited = awaited;
 	return true;
@@ -481,8 +480,7 @@ static bool set_awaited(struct replay *replay, const struct tasks *tasks,
 /* Many tasks have the stack of the one before. */
 static bool add_task(struct replay *replay, const struct tasks *tasks, size_t index)
 {
-	const struct ss_kept_task *kept = tasks->items.items[index];
-	const struct ss_recorded_task *from = &kept->pub;
+	const struct ss_recorded_task *from = tasks->items.items[index];
 	const struct ss_recording *recording = replay->recording;
 	const struct ss_recorded_stack *stack = &recording->stacks.items[from->stack];
 	struct ss_task *slot = ss_snapshot_add_task(replay->snapshot, from->kind);
@@ -502,9 +500,9 @@ static bool add_task(struct replay *replay, const struct tasks *tasks, size_t in
 	slot->awaits_all = from->awaits_all;
 	slot->end = stack->end;
 	slot->reason = copy_text(replay, stack->reason);
-	if (!slot->name || !set_awaited(replay, tasks, kept, slot))
+	if (!slot->name || !set_awaited(replay, tasks, from, slot))
 		return false;
-	if (index > 0 && tasks->items.items[index - 1]->pub.stack == from->stack) {
+	if (index > 0 && tasks->items.items[index - 1]->stack == from->stack) {
 		slot->stack_id = slot[-1].stack_id;
 		slot->frame_count = slot[-1].frame_count;
 		return true;
@@ -523,8 +521,8 @@ static bool set_cycles(struct replay *replay, const struct tasks *tasks,
 	if (!next)
 		return false;
 	for (size_t i = 0; i < count; i++)
-		next[i] = tasks->items.items[i]->cycle_next ?
-				  tasks->items.items[i]->cycle_next - 1 :
+		next[i] = tasks->items.items[i]->in_cycle ?
+				  tasks->items.items[i]->cycle_next :
 				  SS_GRAPH_NONE;
 	if (!ss_graph_init(&graph, next, count))
 		return false;
@@ -559,11 +557,10 @@ static bool add_tasks(struct replay *replay, uint64_t tick, size_t process,
 	bool ok = true;
 
 	for (size_t i = 0; i < recording->tasks.count && ok; i++) {
-		const struct ss_kept_task *task = &recording->tasks.items[i];
-		if (task->pub.tick != tick || task->pub.process != process ||
-		    task->pub.kind != kind)
+		const struct ss_recorded_task *task = &recording->tasks.items[i];
+		if (task->tick != tick || task->process != process || task->kind != kind)
 			continue;
-		const struct ss_kept_task **slot = ss_vector_push(&tasks.items);
+		const struct ss_recorded_task **slot = ss_vector_push(&tasks.items);
 		ok = slot != NULL;
 		if (slot)
 			*slot = task;

@@ -298,11 +298,11 @@ static uint32_t sampled_thread(const struct series *series, pid_t tid)
 static void add_tasks(struct series *series, enum ss_task_kind kind)
 {
 	const struct ss_snapshot *snapshot = series->snapshot;
-	const struct ss_written_coverage coverage = {
+	const struct ss_recorded_coverage coverage = {
 		.tick = series->tick,
 		.process = series->process,
 		.kind = kind,
-		.coverage = &snapshot->coverage[kind],
+		.coverage = snapshot->coverage[kind],
 	};
 
 	if (!snapshot->coverage[kind].known)

@@ -44,7 +44,7 @@ static void *keep(void *data, size_t size, bool owned)
 		(void)ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
 		return NULL;
 	}
-	void **slot = ss_vector_push(&recording->wait_blocks);
+	void **slot = ss_vector_push(&recording->blocks);
 	if (slot)
 		*slot = calloc(1, size);
 	if (!slot || !*slot) {
@@ -105,7 +105,7 @@ static bool add_call_wait(struct ss_recording *recording, const uint8_t *bytes,
 	if (!ss_wait_record_read(recording, &fields, &wait))
 		return false;
 	const struct ss_wait **slot = ss_vector_push(&recording->call_waits);
-	void **block = slot ? ss_vector_push(&recording->wait_blocks) : NULL;
+	void **block = slot ? ss_vector_push(&recording->blocks) : NULL;
 	struct ss_wait *kept = block ? malloc(sizeof(*kept)) : NULL;
 	if (!kept ||
 	    ss_idtable_add(&recording->call_wait_ids, bytes, size, NULL) == SS_ID_NONE) {

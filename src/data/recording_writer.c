@@ -22,25 +22,6 @@
  * recording.
  */
 
-struct ss_segment_place {
-	uint64_t offset;
-	uint64_t begin_ns; /* CLOCK_MONOTONIC */
-};
-
-struct ss_ring {
-	int fd;
-	uint64_t size; /* up to the end of the last complete chunk */
-	bool broken;   /* no more writes are possible */
-	int directory; /* of the file, or -1 */
-	char *name;    /* NULL: nothing is dropped */
-	uint64_t keep_ns;
-	/* Another file, or -1: each segment begins at the start of the other one of the two
-	   files, in place of what it contained; name is not used. */
-	int other;
-	int undropped; /* errno: why old segments could not be dropped; 0: they were */
-	SS_VECTOR(struct ss_segment_place) segments;
-};
-
 enum { COPY_STEP = 1 << 20 };
 
 static void ring_deinit(struct ss_ring *ring)
@@ -235,30 +216,6 @@ enum {
 /* Maximum loss if the recorder is killed. */
 static const uint64_t write_ns = 1000000000;
 
-struct ss_writer {
-	struct ss_ring ring;
-	struct ss_definer definer;
-	struct ss_ticks ticks;
-	struct ss_buffer events; /* encoded, not yet written */
-	uint64_t first_event;	 /* number of the sample of the first one */
-	struct ss_buffer packed;
-	uint64_t write_ns;
-	uint64_t flushed_ns; /* CLOCK_MONOTONIC of the last tick that was written */
-	uint64_t segment_ns; /* CLOCK_MONOTONIC of its beginning */
-	uint64_t period_ns;
-	uint64_t scope;
-	size_t memory_max;
-	char *machine;
-	char *host;
-	struct ss_buffer about; /* as it is written to each segment */
-	uint64_t tick_count;
-	uint64_t missed;
-	uint64_t stopped_ns;
-	uint64_t stopped_max_ns;
-	uint64_t perf_maps;    /* bytes of them in this segment */
-	struct ss_error *late; /* of an early chunk; returned by the next call */
-};
-
 static struct ss_error *put_chunk(struct ss_writer *writer, enum ss_chunk_type type,
 				  const struct ss_buffer *raw)
 {
@@ -412,102 +369,6 @@ void ss_writer_free(struct ss_writer *writer)
 	free(writer);
 }
 
-uint32_t ss_writer_add_process(struct ss_writer *writer, pid_t pid, uint64_t start_time,
-			       const char *name, const char *executable,
-			       uint64_t begin_ns)
-{
-	const struct ss_defined process = {
-		.id = pid,
-		.numbers = { start_time },
-		.begin_ns = begin_ns,
-	};
-	const struct ss_defined_texts texts = { .name = name, .more = executable };
-
-	return ss_definer_add(&writer->definer, SS_DEFINE_PROCESS, &process, &texts);
-}
-
-uint32_t ss_writer_add_thread(struct ss_writer *writer, uint32_t process, pid_t tid,
-			      const char *name, uint64_t begin_ns)
-{
-	const struct ss_defined thread = { .process = process,
-					   .id = tid,
-					   .begin_ns = begin_ns };
-	const struct ss_defined_texts texts = { .name = name };
-
-	return ss_definer_add(&writer->definer, SS_DEFINE_THREAD, &thread, &texts);
-}
-
-uint32_t ss_writer_add_module(struct ss_writer *writer, uint32_t process,
-			      const struct ss_module *module, uint64_t bias,
-			      uint64_t begin_ns)
-{
-	const struct ss_defined defined = {
-		.process = process,
-		.begin_ns = begin_ns,
-		.numbers = { module->base, module->size, bias,
-			     module->deleted ? SS_MODULE_DELETED : 0, module->file.size,
-			     module->file.modified_ns, module->file.inode },
-	};
-
-	const struct ss_defined_texts texts = { .name = module->path,
-						.more = module->build_id,
-						.problem = module->problem,
-						.hash = module->build_id ?
-								NULL :
-								module->file.hash };
-
-	return ss_definer_add(&writer->definer, SS_DEFINE_MODULE, &defined, &texts);
-}
-
-void ss_writer_name_thread(struct ss_writer *writer, uint32_t thread, const char *name,
-			   uint64_t time_ns)
-{
-	ss_definer_name(&writer->definer, thread, name, time_ns);
-}
-
-void ss_writer_end_thread(struct ss_writer *writer, uint32_t thread, uint64_t time_ns)
-{
-	ss_definer_end(&writer->definer, SS_DEFINE_THREAD_END, thread, time_ns);
-}
-
-void ss_writer_end_module(struct ss_writer *writer, uint32_t module, uint64_t time_ns)
-{
-	ss_definer_end(&writer->definer, SS_DEFINE_MODULE_END, module, time_ns);
-}
-
-void ss_writer_end_process(struct ss_writer *writer, uint32_t process, uint64_t time_ns)
-{
-	ss_definer_end(&writer->definer, SS_DEFINE_PROCESS_END, process, time_ns);
-}
-
-uint32_t ss_writer_stack(struct ss_writer *writer, const struct ss_frame_record *frames,
-			 size_t count, enum ss_end end, const char *reason)
-{
-	return ss_definer_stack(&writer->definer, frames, count, end, reason);
-}
-
-uint32_t ss_writer_call(struct ss_writer *writer, long number, uint64_t argument,
-			const struct ss_wait *wait)
-{
-	return ss_definer_call(&writer->definer, number, argument, wait);
-}
-
-void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait)
-{
-	ss_definer_wait(&writer->definer, wait);
-}
-
-void ss_writer_coverage(struct ss_writer *writer,
-			const struct ss_written_coverage *coverage)
-{
-	ss_definer_coverage(&writer->definer, coverage);
-}
-
-void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *task)
-{
-	ss_definer_task(&writer->definer, task);
-}
-
 static struct ss_error *put_ticks(struct ss_writer *writer)
 {
 	_cleanup_buffer_ struct ss_buffer raw = {};
@@ -573,16 +434,6 @@ struct ss_error *ss_writer_tick(struct ss_writer *writer,
 	    tick->monotonic_ns >= writer->flushed_ns + writer->write_ns)
 		return flush(writer);
 	return NULL;
-}
-
-uint32_t ss_writer_probe(struct ss_writer *writer, const struct ss_written_probe *probe)
-{
-	return ss_definer_probe(&writer->definer, probe);
-}
-
-void ss_writer_trace(struct ss_writer *writer, const struct ss_trace_summary *summary)
-{
-	ss_definer_trace(&writer->definer, summary);
 }
 
 static void put_event(struct ss_writer *writer, const struct ss_trace_event *event)

@@ -135,15 +135,18 @@ struct ss_written_wait {
 };
 void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait);
 
-/* How far the tasks of a kind are known in the tick that is written next. They follow. */
-struct ss_written_coverage {
+/* How far the tasks of a kind are known in a snapshot. */
+struct ss_recorded_coverage {
 	uint64_t tick;
 	uint32_t process;
 	enum ss_task_kind kind;
-	const struct ss_task_coverage *coverage;
+	struct ss_task_coverage coverage; /* problem: of the recording */
 };
+
+/* How far the tasks of a kind are known in the tick that is written next. They follow. Its process
+   is a handle. */
 void ss_writer_coverage(struct ss_writer *writer,
-			const struct ss_written_coverage *coverage);
+			const struct ss_recorded_coverage *coverage);
 
 /* A task of a runtime in that tick. process, thread: handles; SS_ID_NONE: it is on no thread, or that
    is not known. stack: its number. */
@@ -156,16 +159,18 @@ struct ss_written_task {
 };
 void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *task);
 
-/* A function, line or USDT probe that is traced. */
-struct ss_written_probe {
-	uint32_t module; /* handle, or SS_ID_NONE */
-	uint64_t offset;
-	const char *name;
-	unsigned flags; /* SS_PROBE_... */
+/* A function, line or USDT probe of a recorded trace. */
+struct ss_recorded_probe {
+	const char *name; /* demangled */
+	uint32_t module;  /* index, or UINT32_MAX */
+	uint64_t offset;  /* ELF virtual address */
+	bool usdt;
+	bool line;  /* FILE:LINE, or MODULE+OFFSET */
+	bool scope; /* its returns were traced, too */
 };
 
-/* The number of a probe in this segment. */
-uint32_t ss_writer_probe(struct ss_writer *writer, const struct ss_written_probe *probe);
+/* The number of a probe in this segment. Its module is a handle, or SS_ID_NONE. */
+uint32_t ss_writer_probe(struct ss_writer *writer, const struct ss_recorded_probe *probe);
 
 /*
  * Appends an event of a trace. HIT and ENTER have a sample, which is a tick of its own; all

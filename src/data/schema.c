@@ -1,5 +1,6 @@
 #include "data/schema.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -11,12 +12,13 @@ enum { DEPTH_MAX = 16 };
 static const char zeros[1024];
 
 /* The host is little-endian: the first bytes of a member are its low ones. */
-static uint64_t load(const struct ss_field *field, const char *structure)
+uint64_t ss_field_number(const struct ss_field *field, const void *structure)
 {
 	uint64_t value = 0;
 	unsigned missing = 64U - 8U * SS_MIN(field->size, 8U);
 
-	memcpy(&value, structure + field->offset, SS_MIN(field->size, (uint16_t)8));
+	memcpy(&value, (const char *)structure + field->offset,
+	       SS_MIN(field->size, (uint16_t)8));
 	if (field->type != SS_FIELD_SIGNED || missing == 0)
 		return value;
 	return (uint64_t)((int64_t)(value << missing) >> missing);
@@ -36,6 +38,16 @@ static const char *load_pointer(const char *structure, uint16_t offset)
 
 	memcpy(&value, structure + offset, sizeof(value));
 	return value;
+}
+
+const void *ss_field_pointer(const struct ss_field *field, const void *structure)
+{
+	return load_pointer(structure, field->offset);
+}
+
+size_t ss_field_count(const struct ss_field *field, const void *structure)
+{
+	return load_size(structure, field->count);
 }
 
 static void store_pointer(char *structure, uint16_t offset, const void *value)
@@ -121,11 +133,11 @@ static void put_field(const struct ss_schema_writer *writer, const struct ss_fie
 
 	switch (field->type) {
 	case SS_FIELD_UNSIGNED:
-		put_number(writer, field, load(field, structure));
+		put_number(writer, field, ss_field_number(field, structure));
 		break;
 	case SS_FIELD_SIGNED:
 		ss_encode_uleb128(writer->out, (uint64_t)field->number << 1);
-		ss_encode_zigzag(writer->out, (int64_t)load(field, structure));
+		ss_encode_zigzag(writer->out, (int64_t)ss_field_number(field, structure));
 		break;
 	case SS_FIELD_TEXT:
 		put_text(writer, field, load_pointer(structure, field->offset));
@@ -165,18 +177,18 @@ static void put_field(const struct ss_schema_writer *writer, const struct ss_fie
 }
 
 /* Whether a member has its default. An address or frames of zeros are not the same as none. */
-static bool is_default(const struct ss_schema *schema, const struct ss_field *field,
-		       const char *structure)
+bool ss_field_is_default(const struct ss_schema *schema, const struct ss_field *field,
+			 const void *structure)
 {
 	unsigned length;
 
 	if (field->type == SS_FIELD_ARRAY)
 		return load_size(structure, field->count) == 0;
 	if (field->type == SS_FIELD_BYTES) {
-		memcpy(&length, structure + field->count, sizeof(length));
+		memcpy(&length, (const char *)structure + field->count, sizeof(length));
 		return length == 0;
 	}
-	return memcmp(structure + field->offset,
+	return memcmp((const char *)structure + field->offset,
 		      schema->none ? (const char *)schema->none + field->offset : zeros,
 		      field->size) == 0;
 }
@@ -185,7 +197,7 @@ void ss_schema_write(const struct ss_schema_writer *writer,
 		     const struct ss_schema *schema, const void *structure)
 {
 	for (size_t i = 0; i < schema->count; i++) {
-		if (!is_default(schema, &schema->fields[i], structure))
+		if (!ss_field_is_default(schema, &schema->fields[i], structure))
 			put_field(writer, &schema->fields[i], structure);
 	}
 }
@@ -474,4 +486,116 @@ void ss_schema_read(struct ss_schema_reader *reader, const struct ss_schema *sch
 		    void *structure)
 {
 	read_fields(reader, schema, structure, 0);
+}
+
+/* Copying ------------------------------------------------------------------ */
+
+enum { ALIGNMENT = 8 };
+
+/* The first of two passes only counts: block is NULL. */
+struct copying {
+	char *block;
+	size_t size;
+	const char *(*text)(void *data, const char *text);
+	void *data;
+	bool failed;
+};
+
+static char *take(struct copying *copying, size_t size)
+{
+	size_t at = copying->size;
+
+	copying->size += (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+	return copying->block ? copying->block + at : NULL;
+}
+
+static const char *copy_text(struct copying *copying, const char *text)
+{
+	if (copying->text && copying->block) {
+		const char *copy = copying->text(copying->data, text);
+		copying->failed |= !copy;
+		return copy;
+	}
+	size_t size = strlen(text) + 1;
+	char *copy = copying->text ? NULL : take(copying, size);
+	return copy ? memcpy(copy, text, size) : NULL;
+}
+
+static void copy_fields(struct copying *copying, const struct ss_schema *schema,
+			const char *from, char *to);
+
+static const char *copy_list(struct copying *copying, const struct ss_schema *schema,
+			     const char *items, size_t count)
+{
+	char *copies = count ? take(copying, count * schema->size) : NULL;
+
+	for (size_t i = 0; i < count; i++)
+		copy_fields(copying, schema, items + i * schema->size,
+			    copies ? copies + i * schema->size : NULL);
+	return copies;
+}
+
+static void copy_field(struct copying *copying, const struct ss_field *field,
+		       const char *from, char *to)
+{
+	const char *pointer;
+
+	switch (field->type) {
+	case SS_FIELD_STRUCT:
+		copy_fields(copying, field->schema, from + field->offset,
+			    to ? to + field->offset : NULL);
+		return;
+	case SS_FIELD_TEXT:
+		pointer = load_pointer(from, field->offset);
+		pointer = pointer ? copy_text(copying, pointer) : NULL;
+		break;
+	case SS_FIELD_POINTER:
+		pointer = load_pointer(from, field->offset);
+		pointer = copy_list(copying, field->schema, pointer, pointer != NULL);
+		break;
+	case SS_FIELD_LIST:
+		pointer = copy_list(copying, field->schema,
+				    load_pointer(from, field->offset),
+				    load_size(from, field->count));
+		if (to)
+			memcpy(to + field->count, from + field->count, sizeof(size_t));
+		break;
+	default:
+		if (to)
+			memcpy(to + field->offset, from + field->offset, field->size);
+		if (to && field->type == SS_FIELD_BYTES)
+			memcpy(to + field->count, from + field->count, sizeof(unsigned));
+		return;
+	}
+	if (to)
+		store_pointer(to, field->offset, pointer);
+}
+
+static void copy_fields(struct copying *copying, const struct ss_schema *schema,
+			const char *from, char *to)
+{
+	if (to && schema->none)
+		memcpy(to, schema->none, schema->size);
+	for (size_t i = 0; i < schema->count; i++)
+		copy_field(copying, &schema->fields[i], from, to);
+}
+
+void *ss_schema_copy(const struct ss_schema *schema, const void *structure,
+		     const char *(*text)(void *data, const char *text), void *data,
+		     size_t *bytes)
+{
+	struct copying copying = { .text = text, .data = data };
+
+	(void)copy_list(&copying, schema, structure, 1);
+	_cleanup_free_ char *block = calloc(1, copying.size);
+	if (!block)
+		return NULL;
+	copying.block = block;
+	copying.size = 0;
+	(void)copy_list(&copying, schema, structure, 1);
+	if (copying.failed)
+		return NULL;
+	if (bytes)
+		*bytes += copying.size;
+	return take_ptr(block);
 }

@@ -408,15 +408,16 @@ static void write_locks(struct ss_json *json, const struct ss_profile *profile)
 
 static void write_waits(struct ss_json *json, const struct ss_profile *profile)
 {
-	for (size_t i = 0; i < profile->edges.count; i++) {
-		const struct ss_profile_edge *edge = &profile->edges.items[i];
+	for (size_t i = 0; i < profile->threads.count; i++) {
+		const struct ss_profile_thread *t = &profile->threads.items[i];
+		if (!t->in_wait_graph)
+			continue;
 		ss_json_open(json, NULL, '{');
-		ss_json_unsigned(json, "thread", edge->thread);
-		ss_json_signed(json, "owner",
-			       edge->owner == SS_ID_NONE ? -1 : (int64_t)edge->owner);
-		ss_json_text(json, "kind", ss_wait_kind_name(edge->wait->kind));
-		ss_json_wait_text(json, "text", edge->wait);
-		ss_json_bool(json, "cycle", edge->in_cycle);
+		ss_json_unsigned(json, "thread", i);
+		ss_json_signed(json, "owner", (int64_t)t->owner - 1);
+		ss_json_text(json, "kind", ss_wait_kind_name(t->wait->kind));
+		ss_json_wait_text(json, "text", t->wait);
+		ss_json_bool(json, "cycle", t->in_cycle);
 		ss_json_close(json, '}');
 	}
 }

@@ -102,11 +102,11 @@ void ss_json_threads(struct ss_json *json, const struct ss_profile *profile)
 void ss_json_modules(struct ss_json *json, const struct ss_profile *profile)
 {
 	for (size_t i = 0; i < profile->modules.count; i++) {
-		const struct ss_profile_module *m = &profile->modules.items[i];
+		const struct ss_module *m = &profile->modules.items[i];
 		begin_row(json);
 		ss_json_text(json, "path", m->path);
 		ss_json_text(json, "build_id", m->build_id);
-		ss_json_text(json, "file_hash", m->hash);
+		ss_json_text(json, "file_hash", m->file.hash);
 		ss_json_bool(json, "by_file", m->by_file);
 		ss_json_text(json, "problem", m->problem);
 		ss_json_close(json, '}');
@@ -239,15 +239,17 @@ static void write_wait_details(struct ss_json *json, const struct ss_profile *pr
 
 static void write_waits(struct ss_json *json, const struct ss_profile *profile)
 {
-	for (size_t i = 0; i < profile->edges.count; i++) {
-		const struct ss_profile_edge *edge = &profile->edges.items[i];
+	for (size_t i = 0; i < profile->threads.count; i++) {
+		const struct ss_profile_thread *t = &profile->threads.items[i];
+		if (!t->in_wait_graph)
+			continue;
 		begin_row(json);
-		ss_json_unsigned(json, "thread", edge->thread);
-		write_index(json, "owner", edge->owner);
-		ss_json_text(json, "kind", ss_wait_kind_name(edge->wait->kind));
-		ss_json_wait_text(json, "text", edge->wait);
-		ss_json_bool(json, "deadlock", edge->in_cycle);
-		ss_json_wait(json, "data", edge->wait);
+		ss_json_unsigned(json, "thread", i);
+		ss_json_signed_if(json, "owner", t->owner, (int64_t)t->owner - 1);
+		ss_json_text(json, "kind", ss_wait_kind_name(t->wait->kind));
+		ss_json_wait_text(json, "text", t->wait);
+		ss_json_bool(json, "deadlock", t->in_cycle);
+		ss_json_wait(json, "data", t->wait);
 		ss_json_close(json, '}');
 	}
 }

@@ -279,7 +279,7 @@ static uint64_t range_start(uint64_t module)
 static void put_mappings(struct pprof *p)
 {
 	for (size_t i = 0; i < p->profile->modules.count; i++) {
-		const struct ss_profile_module *module = &p->profile->modules.items[i];
+		const struct ss_module *module = &p->profile->modules.items[i];
 		_cleanup_buffer_ struct ss_buffer mapping = {};
 		ss_protobuf_number(&mapping, MAPPING_ID, i + 1);
 		ss_protobuf_number(&mapping, MAPPING_START, range_start(i));

@@ -96,13 +96,6 @@ char *ss_label_new(const struct ss_frame *frame, bool raw)
 	return strdup(frame->symbol);
 }
 
-#define SS_PROFILE_ACCESS(name)                                                          \
-	static inline const struct ss_profile_##name *ss_profile_##name##_at(            \
-		const struct ss_profile *profile, uint64_t number)                       \
-	{                                                                                \
-		return ss_idtable_key(&profile->name##s, (uint32_t)number, NULL);        \
-	}
-
 static bool add_roots(struct ss_profile *profile)
 {
 	const struct ss_profile_call call = { SS_ID_NONE, SS_ID_NONE };
@@ -143,10 +136,6 @@ void ss_profile_free(struct ss_profile *profile)
 	ss_vector_free(&profile->lifetimes);
 	ss_vector_free(&profile->waits);
 	ss_vector_free(&profile->locks);
-	ss_vector_free(&profile->edges);
-	for (size_t i = 0; i < profile->more_waits.count; i++)
-		free(profile->more_waits.items[i]);
-	ss_vector_free(&profile->more_waits);
 	for (size_t i = 0; i < profile->details.count; i++)
 		free(profile->details.items[i]);
 	ss_vector_free(&profile->details);
@@ -172,28 +161,41 @@ const char *ss_profile_text(struct ss_profile *profile, const char *text)
 	return text ? ss_intern_string(profile->strings, text) : NULL;
 }
 
+/* What identifies a module; texts are interned. */
+struct module_key {
+	const char *path;
+	const char *build_id;
+	const char *problem;
+	const char *hash;
+	uint64_t by_file;
+};
+
 /* Modules with the same build-id are one module, whatever their paths, if the file was
    found. */
-uint32_t ss_profile_module(struct ss_profile *profile,
-			   const struct ss_profile_module *from)
+uint32_t ss_profile_module(struct ss_profile *profile, const struct ss_module *from,
+			   bool with_problem)
 {
-	const struct ss_profile_module module = {
+	struct module_key key = {
 		.path = ss_profile_text(profile, from->path),
 		.build_id = ss_profile_text(profile, from->build_id),
-		.problem = ss_profile_text(profile, from->problem),
-		.hash = ss_profile_text(profile, from->hash),
+		.problem = with_problem ? ss_profile_text(profile, from->problem) : NULL,
+		.hash = ss_profile_text(profile, from->file.hash),
 		.by_file = from->by_file,
 	};
-	struct ss_profile_module key = module;
+	const struct ss_module module = { .path = key.path,
+					  .build_id = key.build_id,
+					  .problem = key.problem,
+					  .file.hash = key.hash,
+					  .by_file = from->by_file };
 
-	if (!module.path)
+	if (!key.path)
 		return SS_ID_NONE;
-	if (module.build_id && !module.problem)
+	if (key.build_id && !key.problem)
 		key.path = NULL;
 	uint32_t number = ss_idtable_add(&profile->module_keys, &key, sizeof(key), NULL);
 	if (number == SS_ID_NONE || number < profile->modules.count)
 		return number;
-	struct ss_profile_module *slot = ss_vector_push(&profile->modules);
+	struct ss_module *slot = ss_vector_push(&profile->modules);
 	if (!slot)
 		return SS_ID_NONE;
 	*slot = module;
@@ -221,6 +223,28 @@ uint32_t ss_profile_frame(struct ss_profile *profile,
 
 	key.file = ss_profile_text(profile, frame->file);
 	return ss_idtable_add(&profile->frames, &key, sizeof(key), NULL);
+}
+
+struct ss_frame ss_profile_frame_model(const struct ss_profile *profile,
+				       const struct ss_profile_frame *frame)
+{
+	const struct ss_profile_function *function =
+		ss_profile_function_at(profile, frame->function);
+	bool placed = function->module != SS_ID_NONE;
+
+	return (struct ss_frame){
+		.pc = frame->offset,
+		.module = placed ? &profile->modules.items[function->module] : NULL,
+		.module_index = placed ? (int32_t)function->module : -1,
+		.lookup_offset = frame->offset,
+		.symbol = frame->named ? function->name : NULL,
+		.symbol_offset = frame->symbol_offset,
+		.file = frame->file,
+		.line = (uint32_t)frame->line,
+		.inlined = frame->inlined,
+		.area = function->place ? function->place : function->name,
+		.kind = (enum ss_frame_kind)function->kind,
+	};
 }
 
 uint32_t ss_profile_call(struct ss_profile *profile, uint32_t parent, uint32_t frame)

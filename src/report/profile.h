@@ -144,8 +144,11 @@ struct ss_profile_thread {
 	enum ss_task_kind kind;
 	uint64_t id;
 	const char *task; /* ASYNCIO: what it is called; or NULL */
-	/* Of a snapshot: what it waits for, of the last one; owned, or NULL */
+	/* Of a snapshot, of the last one: what it waits for; owned, or NULL */
 	struct ss_wait *wait;
+	uint32_t owner;	    /* the thread that it waits for: index + 1; 0: none */
+	bool in_cycle;	    /* it is part of a deadlock */
+	bool in_wait_graph; /* it waits for a thread, or is one that others wait for */
 	SS_VECTOR(struct ss_profile_run) runs;
 };
 
@@ -153,24 +156,6 @@ static inline bool ss_profile_is_thread(const struct ss_profile_thread *thread)
 {
 	return thread->kind == SS_TASK_THREAD;
 }
-
-/* What a thread of a snapshot waits for: an edge of the wait-for graph, from
-   struct ss_recorded_wait. */
-struct ss_profile_edge {
-	uint32_t thread;
-	uint32_t owner;		    /* or SS_ID_NONE */
-	const struct ss_wait *wait; /* that of the thread */
-	bool in_cycle;
-};
-
-/* One build of a module. */
-struct ss_profile_module {
-	const char *path;
-	const char *build_id; /* or NULL */
-	const char *problem;  /* why it has no symbols, or NULL */
-	const char *hash;     /* struct ss_file_identity; NULL: not identified by it */
-	uint64_t by_file;     /* its symbols are of a file with that identity */
-};
 
 struct ss_profile_lifetime {
 	uint32_t module;
@@ -221,17 +206,14 @@ struct ss_profile {
 	SS_VECTOR(struct ss_profile_recording) recordings;
 	SS_VECTOR(struct ss_profile_process) processes;
 	SS_VECTOR(struct ss_profile_thread) threads;
-	SS_VECTOR(struct ss_profile_module) modules;
-	struct ss_idtable
-		module_keys; /* struct ss_profile_module as far as it identifies one */
+	SS_VECTOR(struct ss_module) modules; /* builds, without their addresses */
+	struct ss_idtable module_keys;	     /* struct module_key */
 	SS_VECTOR(struct ss_profile_lifetime) lifetimes;
 	SS_VECTOR(struct ss_profile_wait) waits;
 	SS_VECTOR(struct ss_profile_lock) locks;
-	SS_VECTOR(struct ss_profile_edge) edges;
-	SS_VECTOR(struct ss_wait *) more_waits; /* owned; of threads with several */
-	SS_VECTOR(struct ss_wait *) details;	/* owned; of samples */
-	size_t detail_bytes;			/* of memory that they take */
-	struct ss_idtable probes;		/* of struct ss_profile_probe */
+	SS_VECTOR(struct ss_wait *) details; /* owned; of samples */
+	size_t detail_bytes;		     /* of memory that they take */
+	struct ss_idtable probes;	     /* of struct ss_profile_probe */
 	SS_VECTOR(struct ss_profile_event) events;
 	SS_VECTOR(uint64_t) event_args;
 	SS_VECTOR(struct ss_profile_trace) traces;
@@ -277,9 +259,9 @@ struct ss_profile *ss_profile_new(void);
 void ss_profile_free(struct ss_profile *profile);
 
 /* Finds or adds a module by build-id; by path as well if there is no build-id, or a
-   problem. Strings are copied. */
-uint32_t ss_profile_module(struct ss_profile *profile,
-			   const struct ss_profile_module *from);
+   problem. Strings are copied. with_problem: what says why it has no symbols is kept. */
+uint32_t ss_profile_module(struct ss_profile *profile, const struct ss_module *from,
+			   bool with_problem);
 
 /* Find or add. Strings are copied. module may be SS_ID_NONE. */
 uint32_t ss_profile_function(struct ss_profile *profile,
@@ -357,6 +339,10 @@ SS_PROFILE_ACCESS(frame)
 SS_PROFILE_ACCESS(call)
 SS_PROFILE_ACCESS(node)
 SS_PROFILE_ACCESS(probe)
+
+/* The frame as one of a snapshot. Its symbol is NULL if it has none, and its area then is its place. */
+struct ss_frame ss_profile_frame_model(const struct ss_profile *profile,
+				       const struct ss_profile_frame *frame);
 
 static inline const struct ss_profile_event *
 ss_profile_event_of(const struct ss_profile *profile, const struct ss_profile_run *run)

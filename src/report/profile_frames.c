@@ -107,14 +107,8 @@ static bool translate_modules(struct ss_load_frames *frames, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		const struct ss_module *module =
 			ss_recording_module(frames->recording, i)->module;
-		const struct ss_profile_module recorded = {
-			.path = module->path,
-			.build_id = module->build_id,
-			.problem = frames->options->raw ? NULL : module->problem,
-			.hash = module->file.hash,
-			.by_file = module->by_file,
-		};
-		frames->modules[i] = ss_profile_module(frames->profile, &recorded);
+		frames->modules[i] =
+			ss_profile_module(frames->profile, module, !frames->options->raw);
 		if (frames->modules[i] == SS_ID_NONE)
 			return false;
 		if (frames->selected_modules && frames->options->selects_module)

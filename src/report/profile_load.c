@@ -9,6 +9,7 @@
 #include "report/profile_series.h"
 #include "report/profile_waits.h"
 #include "data/recording.h"
+#include "data/snapshot_fields.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
 
@@ -477,6 +478,19 @@ static void count_missed(struct load *load, const struct ss_sample *sample,
 	load->before_ns = time_ns;
 }
 
+static const char *copy_text(void *profile, const char *text)
+{
+	return ss_profile_text(profile, text);
+}
+
+/* Copies a wait of the recording, without its chain: one block for free(3). Adds its size to
+   *bytes, which may be NULL. NULL without memory. */
+static struct ss_wait *copy_wait(struct ss_profile *profile, const struct ss_wait *wait,
+				 size_t *bytes)
+{
+	return ss_schema_copy(&ss_recorded_wait_schema, wait, copy_text, profile, bytes);
+}
+
 /* Copies what a thread waits for. False without memory. */
 static bool set_detail(struct load *load, const struct ss_wait *wait,
 		       struct ss_profile_run *run)
@@ -492,8 +506,8 @@ static bool set_detail(struct load *load, const struct ss_wait *wait,
 	}
 	uint32_t id = ss_idtable_add(&load->details, &wait, sizeof(wait), &added);
 	if (added) {
-		struct ss_wait *copy = ss_thread_wait_copy(load->profile, wait,
-							   &load->profile->detail_bytes);
+		struct ss_wait *copy =
+			copy_wait(load->profile, wait, &load->profile->detail_bytes);
 		struct ss_wait **slot = copy ? ss_vector_push(&load->profile->details) :
 					       NULL;
 		if (!slot) {
@@ -605,8 +619,8 @@ static bool *find_owners(const struct ss_recording *recording)
 	return owns;
 }
 
-/* Sets the waits of threads that have samples, and adds the wait-for graph: threads that others
-   wait for, and what these wait for. Those of the last snapshot of a series remain. */
+/* Sets the waits of threads that have samples: of each the first one, since a recording may claim
+   several. Those of the last snapshot of a series remain. */
 static bool add_waits(struct load *load)
 {
 	_cleanup_free_ bool *owns = find_owners(load->recording);
@@ -617,34 +631,19 @@ static bool add_waits(struct load *load)
 		const struct ss_recorded_wait *wait =
 			ss_recording_wait(load->recording, i);
 		bool owned = wait->owner != UINT32_MAX;
-		uint32_t owner = owned ? load->threads[wait->owner] : 0;
-		if (!load->threads[wait->thread])
-			continue;
 		struct ss_profile_thread *thread =
-			&load->profile->threads.items[load->threads[wait->thread] - 1];
-		struct ss_wait *copy =
-			ss_thread_wait_copy(load->profile, &wait->wait, NULL);
-		if (!copy)
-			return false;
-		struct ss_wait **slot = &thread->wait;
-		if (thread->wait) /* a recording may claim anything */
-			slot = ss_vector_push(&load->profile->more_waits);
-		if (!slot) {
-			free(copy);
-			return false;
-		}
-		*slot = copy;
-		if (!owned && !owns[wait->thread])
+			load->threads[wait->thread] ?
+				&load->profile->threads
+					 .items[load->threads[wait->thread] - 1] :
+				NULL;
+		if (!thread || thread->wait)
 			continue;
-		struct ss_profile_edge *edge = ss_vector_push(&load->profile->edges);
-		if (!edge)
+		thread->wait = copy_wait(load->profile, &wait->wait, NULL);
+		if (!thread->wait)
 			return false;
-		*edge = (struct ss_profile_edge){
-			.thread = load->threads[wait->thread] - 1,
-			.owner = owner ? owner - 1 : SS_ID_NONE,
-			.wait = copy,
-			.in_cycle = wait->in_cycle,
-		};
+		thread->owner = owned ? load->threads[wait->owner] : 0;
+		thread->in_wait_graph = owned || owns[wait->thread];
+		thread->in_cycle = thread->in_wait_graph && wait->in_cycle;
 	}
 	return owns != NULL;
 }

@@ -141,18 +141,13 @@ bool ss_series_has_module(const struct ss_series *series, size_t index, uint32_t
 void ss_series_drop_waits(const struct ss_series *series)
 {
 	struct ss_profile *profile = series->profile;
-	size_t kept = 0;
 
-	for (size_t i = 0; i < profile->edges.count; i++) {
-		uint32_t thread = profile->edges.items[i].thread;
-		if (profile->threads.items[thread].process != series->process)
-			profile->edges.items[kept++] = profile->edges.items[i];
-	}
-	profile->edges.count = kept;
 	for (size_t i = 0; i < series->threads.count; i++) {
 		struct ss_profile_thread *thread =
 			&profile->threads.items[series->threads.items[i].thread];
 		free(take_ptr(thread->wait));
+		thread->owner = 0;
+		thread->in_cycle = thread->in_wait_graph = false;
 	}
 }
 

@@ -8,16 +8,6 @@
 #include "diagnose/wait_table.h"
 #include "stacksnap/record.h"
 
-/*
- * Copies what a thread of a recording waits for, so that the recording can be closed.
- */
-
-/* Everything is in one block, which the caller frees with free(3), except strings, which are
-   those of the profile. Its size is added to *bytes, which may be NULL. Without chain. NULL without
-   memory. */
-struct ss_wait *ss_thread_wait_copy(struct ss_profile *profile,
-				    const struct ss_wait *wait, size_t *bytes);
-
 enum { SS_LOAD_CALLS_MAX = 1024 };
 
 struct ss_load_waits {
@@ -67,10 +57,8 @@ uint32_t ss_waiting_function_name(const struct ss_profile *profile, uint32_t cal
  * may wait itself. A recording may contain any graph, even an impossible one.
  */
 
-/* The wait of one thread. Indexes may be SS_ID_NONE. */
+/* The wait of one thread. cycle may be SS_ID_NONE. */
 struct ss_chain {
-	uint32_t edge;	 /* its wait: the first of its edges */
-	uint32_t next;	 /* the thread that it waits for */
 	uint32_t cycle;	 /* the deadlock that its chain ends in: its first member */
 	bool member;	 /* of this deadlock */
 	bool unproven;	 /* of a first member: this cycle is no deadlock */
@@ -80,7 +68,7 @@ struct ss_chain {
 
 /*
  * Returns one chain for each thread, to be freed with free(); NULL without memory. A
- * deadlock is a cycle all of whose edges are marked as part of one: a cycle alone
+ * deadlock is a cycle all of whose waits are marked as part of one: a cycle alone
  * proves nothing, since its threads may have been observed at different times.
  */
 struct ss_chain *ss_chains_new(const struct ss_profile *profile);

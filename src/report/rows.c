@@ -131,15 +131,13 @@ static void write_source(struct ss_json *json, const struct ss_frame *frame)
 	write_text(json, NULL, text);
 }
 
-/* first is the innermost of the calls at one place, last the function itself: what is
-   inlined into it comes before it. */
-static void write_frame(struct rows *rows, const struct ss_snapshot *snapshot,
-			const struct ss_task *thread, size_t first, size_t last,
+/* The calls at one place: the last one is the function itself, and what is inlined into it
+   comes before it. */
+static void write_frame(struct rows *rows, const struct ss_frame *calls, size_t count,
 			const char *id)
 {
 	struct ss_json json = { .out = rows->out };
-	const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, last);
-
+	const struct ss_frame *frame = &calls[count - 1];
 	bool named = frame->symbol && !rows->raw;
 
 	if (!named && !frame->module)
@@ -147,12 +145,12 @@ static void write_frame(struct rows *rows, const struct ss_snapshot *snapshot,
 	begin(&json, "frames");
 	ss_json_text(&json, "frame", id);
 	ss_json_open(&json, "names", '[');
-	for (size_t i = last + 1; named && i-- > first;)
-		write_text(&json, NULL, ss_snapshot_frame(snapshot, thread, i)->symbol);
+	for (size_t i = count; named && i-- > 0;)
+		write_text(&json, NULL, calls[i].symbol);
 	ss_json_close(&json, ']');
 	ss_json_open(&json, "sources", '[');
-	for (size_t i = last + 1; named && i-- > first;)
-		write_source(&json, ss_snapshot_frame(snapshot, thread, i));
+	for (size_t i = count; named && i-- > 0;)
+		write_source(&json, &calls[i]);
 	ss_json_close(&json, ']');
 	write_text(&json, "module", frame->module ? frame->module->path : NULL);
 	end(&json);
@@ -162,25 +160,24 @@ static void write_frame(struct rows *rows, const struct ss_snapshot *snapshot,
 
 /* The ids of the frames, outermost first, each followed by a newline. Writes those frames that
    were not written yet. */
-static void make_stack(struct rows *rows, const struct ss_snapshot *snapshot,
-		       const struct ss_task *thread, struct ss_buffer *ret)
+static void make_stack(struct rows *rows, const struct ss_frame *frames, size_t count,
+		       struct ss_buffer *ret)
 {
 	_cleanup_buffer_ struct ss_buffer id = {};
 
-	for (size_t last = thread->frame_count; last-- > 0;) {
+	for (size_t last = count; last-- > 0;) {
 		size_t first = last;
 		bool added = false;
-		while (first > 0 &&
-		       ss_snapshot_frame(snapshot, thread, first - 1)->inlined)
+		while (first > 0 && frames[first - 1].inlined)
 			first--;
 		id.size = 0;
-		add_frame_id(&id, ss_snapshot_frame(snapshot, thread, last));
+		add_frame_id(&id, &frames[last]);
 		finish_frame_id(&id, ret);
 		if (id.failed || ss_idtable_add(&rows->frames, id.bytes, id.size,
 						&added) == SS_ID_NONE)
 			rows->failed = true;
 		else if (added)
-			write_frame(rows, snapshot, thread, first, last, id.bytes);
+			write_frame(rows, &frames[first], last - first + 1, id.bytes);
 		last = first;
 	}
 }
@@ -220,12 +217,12 @@ static void finish_stack(struct rows *rows, struct ss_buffer *text,
 		write_stack(rows, ret, text->bytes);
 }
 
-static void add_stack(struct rows *rows, const struct ss_snapshot *snapshot,
-		      const struct ss_task *thread, char ret[static HASH_SIZE])
+static void add_stack(struct rows *rows, const struct ss_frame *frames, size_t count,
+		      char ret[static HASH_SIZE])
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 
-	make_stack(rows, snapshot, thread, &text);
+	make_stack(rows, frames, count, &text);
 	finish_stack(rows, &text, ret);
 }
 
@@ -366,7 +363,10 @@ static struct ss_error *write_all(const struct ss_snapshot *snapshot,
 		const struct ss_task *thread =
 			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		char stack[HASH_SIZE];
-		add_stack(&rows, snapshot, thread, stack);
+		add_stack(&rows,
+			  thread->frame_count ? ss_snapshot_frame(snapshot, thread, 0) :
+						NULL,
+			  thread->frame_count, stack);
 		const struct thread_values values = {
 			.stack = stack,
 			.samples = 1,
@@ -409,15 +409,10 @@ struct row_wait {
 	uint32_t detail;
 };
 
-struct thread_order {
-	uint32_t *numbers; /* those of a process together */
-	bool *in_cycle;	   /* by thread */
-};
-
 struct thread_rows {
 	struct rows rows;
 	const struct ss_profile *profile;
-	const struct thread_order *order;
+	const uint32_t *order;	 /* numbers of threads: those of a process together */
 	struct ss_idtable table; /* of struct thread_row */
 	SS_VECTOR(struct thread_count {
 		uint64_t samples;
@@ -429,7 +424,7 @@ struct thread_rows {
 	counts;
 	struct ss_idtable waits; /* struct row_wait */
 	SS_VECTOR(uint64_t) wait_samples;
-	SS_VECTOR(uint32_t) frames; /* scratch: of a stack, innermost first */
+	SS_VECTOR(struct ss_frame) frames; /* scratch: of a stack, innermost first */
 };
 
 static void thread_rows_deinit(struct thread_rows *t)
@@ -442,72 +437,6 @@ static void thread_rows_deinit(struct thread_rows *t)
 	ss_vector_free(&t->frames);
 }
 
-static const struct ss_profile_frame *frame_at(const struct thread_rows *t, size_t index)
-{
-	return ss_profile_frame_at(t->profile, t->frames.items[index]);
-}
-
-static void add_recorded_id(const struct thread_rows *t, struct ss_buffer *id,
-			    const struct ss_profile_frame *frame)
-{
-	const struct ss_profile_function *function =
-		ss_profile_function_at(t->profile, frame->function);
-	const struct ss_profile_module *recorded =
-		function->module == SS_ID_NONE ?
-			NULL :
-			&t->profile->modules.items[function->module];
-	const struct ss_module module = {
-		.path = recorded ? recorded->path : NULL,
-		.build_id = recorded ? recorded->build_id : NULL,
-	};
-	const struct ss_frame same = {
-		.module = recorded ? &module : NULL,
-		.lookup_offset = frame->offset,
-		.symbol = frame->named ? function->name : NULL,
-		.file = frame->file,
-		.area = function->place ? function->place : function->name,
-	};
-
-	add_frame_id(id, &same);
-}
-
-static void write_recorded_source(struct ss_json *json,
-				  const struct ss_profile_frame *frame)
-{
-	const struct ss_frame same = { .file = frame->file,
-				       .line = (unsigned)frame->line };
-
-	write_source(json, &same);
-}
-
-/* The frames from first to last are at one place, as for write_frame(). */
-static void write_recorded_frame(struct thread_rows *t, size_t first, size_t last,
-				 const char *id)
-{
-	struct ss_json json = { .out = t->rows.out };
-	const struct ss_profile_frame *frame = frame_at(t, last);
-	uint64_t module = ss_profile_function_at(t->profile, frame->function)->module;
-	bool named = frame->named && !t->rows.raw;
-
-	if (!named && module == SS_ID_NONE)
-		return;
-	begin(&json, "frames");
-	ss_json_text(&json, "frame", id);
-	ss_json_open(&json, "names", '[');
-	for (size_t i = last + 1; named && i-- > first;)
-		write_text(&json, NULL,
-			   ss_profile_function_at(t->profile, frame_at(t, i)->function)
-				   ->name);
-	ss_json_close(&json, ']');
-	ss_json_open(&json, "sources", '[');
-	for (size_t i = last + 1; named && i-- > first;)
-		write_recorded_source(&json, frame_at(t, i));
-	ss_json_close(&json, ']');
-	write_text(&json, "module",
-		   module == SS_ID_NONE ? NULL : t->profile->modules.items[module].path);
-	end(&json);
-}
-
 /* Finds the frames of a call, and why the stack ends there. */
 static enum ss_end find_frames(struct thread_rows *t, uint32_t call)
 {
@@ -515,45 +444,22 @@ static enum ss_end find_frames(struct thread_rows *t, uint32_t call)
 
 	t->frames.count = 0;
 	for (; call != 0; call = ss_profile_call_at(t->profile, call)->parent) {
-		uint32_t frame = ss_profile_call_at(t->profile, call)->frame;
-		const struct ss_profile_function *function = ss_profile_function_at(
-			t->profile, ss_profile_frame_at(t->profile, frame)->function);
+		const struct ss_profile_frame *frame = ss_profile_frame_at(
+			t->profile, ss_profile_call_at(t->profile, call)->frame);
+		const struct ss_profile_function *function =
+			ss_profile_function_at(t->profile, frame->function);
 		if (function->is_end || function->is_origin) {
 			if (function->is_end)
 				end = (enum ss_end)(function->is_end - 1);
 			continue;
 		}
-		uint32_t *slot = ss_vector_push(&t->frames);
+		struct ss_frame *slot = ss_vector_push(&t->frames);
 		if (slot)
-			*slot = frame;
+			*slot = ss_profile_frame_model(t->profile, frame);
 		else
 			t->rows.failed = true;
 	}
 	return end;
-}
-
-/* As add_stack(). */
-static void add_recorded_stack(struct thread_rows *t, char ret[static HASH_SIZE])
-{
-	_cleanup_buffer_ struct ss_buffer text = {};
-	_cleanup_buffer_ struct ss_buffer id = {};
-
-	for (size_t last = t->frames.count; last-- > 0;) {
-		size_t first = last;
-		bool added = false;
-		while (first > 0 && frame_at(t, first - 1)->inlined)
-			first--;
-		id.size = 0;
-		add_recorded_id(t, &id, frame_at(t, last));
-		finish_frame_id(&id, &text);
-		if (id.failed || ss_idtable_add(&t->rows.frames, id.bytes, id.size,
-						&added) == SS_ID_NONE)
-			t->rows.failed = true;
-		else if (added)
-			write_recorded_frame(t, first, last, id.bytes);
-		last = first;
-	}
-	finish_stack(&t->rows, &text, ret);
 }
 
 /* A row has the wait of most of its samples. */
@@ -585,7 +491,7 @@ static void add_run(struct thread_rows *t, uint32_t thread,
 	struct thread_row row = { .thread = thread, .state = (unsigned char)run->state };
 	enum ss_end end = find_frames(t, run->call);
 
-	add_recorded_stack(t, row.stack);
+	add_stack(&t->rows, t->frames.items, t->frames.count, row.stack);
 	uint32_t number = ss_idtable_add(&t->table, &row, sizeof(row), NULL);
 	if (number == SS_ID_NONE ||
 	    (number == t->counts.count && !ss_vector_push(&t->counts))) {
@@ -625,8 +531,7 @@ static void write_recorded_thread(struct thread_rows *t, const struct thread_row
 	const struct thread_values values = {
 		.stack = row->stack,
 		.samples = count->samples,
-		.deadlock = wait && wait == recorded->wait &&
-			    t->order->in_cycle[row->thread],
+		.deadlock = wait && wait == recorded->wait && recorded->in_cycle,
 	};
 
 	write_thread(&t->rows, &thread, &values);
@@ -637,7 +542,7 @@ static void write_process(struct thread_rows *t, uint32_t process, uint32_t *at)
 	const struct ss_profile *profile = t->profile;
 
 	for (; *at < profile->threads.count; (*at)++) {
-		uint32_t number = t->order->numbers[*at];
+		uint32_t number = t->order[*at];
 		const struct ss_profile_thread *thread = &profile->threads.items[number];
 		if (thread->process != process)
 			break;
@@ -657,11 +562,11 @@ static void write_process(struct thread_rows *t, uint32_t process, uint32_t *at)
 
 /* The threads from *at on: each process of a recording has a row of its own. */
 static struct ss_error *write_recorded_process(const struct ss_profile *profile,
-					       const struct thread_order *order,
+					       const uint32_t *order,
 					       const struct ss_format_options *options,
 					       FILE *out, uint32_t *at)
 {
-	uint32_t index = profile->threads.items[order->numbers[*at]].process;
+	uint32_t index = profile->threads.items[order[*at]].process;
 	const struct ss_profile_process *recorded = &profile->processes.items[index];
 	const struct ss_profile_recording *recording =
 		&profile->recordings.items[recorded->recording];
@@ -719,21 +624,16 @@ static struct ss_error *write_profile(const struct ss_profile *profile,
 {
 	uint32_t count = (uint32_t)profile->threads.count;
 	_cleanup_free_ uint32_t *numbers = calloc(count + 1, sizeof(*numbers));
-	_cleanup_free_ bool *in_cycle = calloc(count + 1, sizeof(*in_cycle));
-	const struct thread_order order = { numbers, in_cycle };
 	struct ss_error *error = NULL;
 
-	if (!numbers || !in_cycle)
+	if (!numbers)
 		return ss_error_no_memory();
 	for (uint32_t i = 0; i < count; i++)
 		numbers[i] = i;
 	qsort_r(numbers, count, sizeof(*numbers), compare_processes,
 		ss_drop_const(profile));
-	for (size_t i = 0; i < profile->edges.count; i++)
-		in_cycle[profile->edges.items[i].thread] |=
-			profile->edges.items[i].in_cycle;
 	for (uint32_t at = 0; at < count && !error;)
-		error = write_recorded_process(profile, &order, options, out, &at);
+		error = write_recorded_process(profile, numbers, options, out, &at);
 	return error;
 }
 
@@ -757,12 +657,12 @@ bool ss_rows_write_names(const struct ss_snapshot *snapshot, size_t index, const
 			 FILE *out)
 {
 	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, index);
-	size_t last = thread->frame_count - 1;
+	const struct ss_frame *frames = ss_snapshot_frame(snapshot, thread, 0);
 	struct rows rows = { .out = out };
 
-	if (!ss_snapshot_frame(snapshot, thread, last)->symbol)
+	if (!frames[thread->frame_count - 1].symbol)
 		return false;
-	write_frame(&rows, snapshot, thread, 0, last, id);
+	write_frame(&rows, frames, thread->frame_count, id);
 	return true;
 }
 

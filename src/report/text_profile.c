@@ -646,7 +646,7 @@ static void count_nameless(const struct ss_condensed *condensed,
 	}
 }
 
-static void write_nameless_module(const struct ss_profile_module *module,
+static void write_nameless_module(const struct ss_module *module,
 				  const struct nameless *nameless, FILE *out)
 {
 	(void)fputs("  ", out);
@@ -681,7 +681,7 @@ static bool write_nameless(const struct ss_condensed *condensed,
 		return false;
 	count_nameless(condensed, weights, nameless);
 	for (size_t i = 0; i < profile->modules.count; i++) {
-		const struct ss_profile_module *module = &profile->modules.items[i];
+		const struct ss_module *module = &profile->modules.items[i];
 		if (nameless[i].functions + nameless[i].addresses == 0 ||
 		    !module->build_id || module->problem ||
 		    (double)nameless[i].samples < least)
@@ -704,7 +704,7 @@ static void write_by_file(const struct ss_profile *profile,
 	bool any = false;
 
 	for (size_t i = 0; i < profile->modules.count; i++) {
-		const struct ss_profile_module *module = &profile->modules.items[i];
+		const struct ss_module *module = &profile->modules.items[i];
 		if (!module->by_file || options->raw)
 			continue;
 		if (!any)
@@ -716,7 +716,7 @@ static void write_by_file(const struct ss_profile *profile,
 		(void)fputs("  ", out);
 		ss_escape_write(module->path, NULL, out);
 		(void)fputs(" [file ", out);
-		ss_escape_write(module->hash, NULL, out);
+		ss_escape_write(module->file.hash, NULL, out);
 		(void)fputs("]\n", out);
 	}
 }
@@ -744,10 +744,9 @@ static bool write_tables(const struct ss_profile *profile,
 	_cleanup_(ss_weights_cleanup) struct ss_weights *weights =
 		condensed ? ss_weights_new(&condensed->profile) : NULL;
 
-	if (!chains || !weights)
-		return false;
-	ss_text_profile_deadlocks(profile, chains, options, out);
-	if (!text_profile_trace(profile, options, out) ||
+	if (!chains || !weights ||
+	    !ss_text_profile_deadlocks(profile, chains, options, out) ||
+	    !text_profile_trace(profile, options, out) ||
 	    !write_functions(condensed, weights, options, out) ||
 	    (!ss_profile_is_trace(profile) &&
 	     !text_profile_threads(condensed, options, out)) ||

@@ -25,9 +25,8 @@ void ss_text_profile_heading(const char *text, const struct ss_format_options *o
 /* " 12.3 %" */
 void ss_text_profile_share(uint64_t part, uint64_t whole, FILE *out);
 
-/* Writes the deadlocks of recorded snapshots: their threads in order, each with its wait and
-   the innermost frames of the program. */
-void ss_text_profile_deadlocks(const struct ss_profile *profile,
+/* Writes the deadlocks of recorded snapshots, as ss_text_write_deadlocks(). */
+bool ss_text_profile_deadlocks(const struct ss_profile *profile,
 			       const struct ss_chain *chains,
 			       const struct ss_format_options *options, FILE *out);
 

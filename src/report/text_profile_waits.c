@@ -15,6 +15,7 @@
 #include "report/wait_text.h"
 #include "report/profile.h"
 #include "report/profile_waits.h"
+#include "data/snapshot.h"
 
 enum { NAMES_SHOWN = 3 };
 
@@ -405,9 +406,7 @@ bool ss_text_profile_waits(const struct ss_profile *profile,
 
 enum {
 	DEADLOCKS_MAX = 8, /* without -v */
-	MEMBERS_MAX = 16,
-	USER_FRAMES = 2,  /* frames shown for each waiting thread */
-	SEARCH_MAX = 256, /* frames searched per thread: -v has no limit of threads */
+	FRAMES_MAX = 256,  /* of a thread in a deadlock: -v has no limit of threads */
 };
 
 /* Writes the process and recording of a thread if there are several. */
@@ -428,154 +427,105 @@ static void write_process(const struct ss_profile *profile,
 	ss_escape_write(ss_profile_recording_of(profile, thread)->file, NULL, out);
 }
 
-static const struct ss_profile_frame *frame_of(const struct ss_profile *profile,
-					       uint32_t call)
+/* Adds the stack of the last sample of a thread, without what is no function. */
+static bool add_stack(struct ss_snapshot *snapshot, const struct ss_profile *profile,
+		      const struct ss_profile_thread *thread, struct ss_task *task)
 {
-	return ss_profile_frame_at(profile, ss_profile_call_at(profile, call)->frame);
-}
-
-static const struct ss_profile_function *function_of(const struct ss_profile *profile,
-						     uint32_t call)
-{
-	return ss_profile_function_at(profile, frame_of(profile, call)->function);
-}
-
-/* Returns 0 if there is no caller. */
-static uint32_t caller_of(const struct ss_profile *profile, uint32_t call)
-{
-	uint32_t caller = ss_profile_call_at(profile, call)->parent;
-	const struct ss_profile_function *f = caller ? function_of(profile, caller) :
-						       NULL;
-
-	return f && !f->is_end && !f->is_origin ? caller : 0;
-}
-
-/* Returns the innermost call of the program itself: not in the module that waits, if
-   possible, and not in code of libraries. 0: there is none. */
-static uint32_t find_user_call(const struct ss_profile *profile, uint32_t innermost)
-{
-	uint64_t module = innermost ? function_of(profile, innermost)->module : 0;
-	uint32_t outside = innermost;
-	int visited = 0;
-
-	while (outside && visited++ < SEARCH_MAX &&
-	       function_of(profile, outside)->module == module)
-		outside = caller_of(profile, outside);
-	if (!outside || visited > SEARCH_MAX)
-		outside = innermost;
-	for (uint32_t at = outside; at && visited++ < 2 * SEARCH_MAX;
-	     at = caller_of(profile, at)) {
-		if (!ss_label_is_of_library(function_of(profile, at)->name))
-			return at;
-	}
-	return outside;
-}
-
-static void write_where(const struct ss_profile *profile,
-			const struct ss_profile_thread *thread,
-			const struct ss_format_options *options, FILE *out)
-{
+	_cleanup_free_ struct ss_frame *frames = calloc(FRAMES_MAX, sizeof(*frames));
 	size_t runs = thread->runs.count;
 	uint32_t call = runs ? thread->runs.items[runs - 1].call : 0;
 
-	call = find_user_call(profile, call);
-	for (int i = 0; i < USER_FRAMES && call; i++) {
-		const struct ss_profile_frame *frame = frame_of(profile, call);
-		(void)fputs(i == 0 ? "    in " : "    called from ", out);
-		ss_text_profile_name(profile, frame->function, options, out);
-		if (frame->file && frame->line) {
-			(void)fputs(" at ", out);
-			ss_escape_write(frame->file, NULL, out);
-			(void)fprintf(out, ":%" PRIu64, frame->line);
-		}
-		(void)fputc('\n', out);
-		call = caller_of(profile, call);
+	for (; frames && call && task->frame_count < FRAMES_MAX;
+	     call = ss_profile_call_at(profile, call)->parent) {
+		const struct ss_profile_frame *frame = ss_profile_frame_at(
+			profile, ss_profile_call_at(profile, call)->frame);
+		const struct ss_profile_function *function =
+			ss_profile_function_at(profile, frame->function);
+		if (function->is_end || function->is_origin)
+			break;
+		frames[task->frame_count] = ss_profile_frame_model(profile, frame);
+		frames[task->frame_count++].symbol = function->name;
 	}
+	return frames && ss_snapshot_add_stack(snapshot, frames, task->frame_count,
+					       SS_END_ROOT, &task->stack_id);
 }
 
-static void write_members(const struct ss_profile *profile, const struct ss_chain *chains,
-			  uint32_t first, const struct ss_format_options *options,
-			  FILE *out)
+/* Adds a thread with its last stack. Texts and the wait stay those of the profile. */
+static bool add_thread(struct ss_snapshot *snapshot, const struct ss_profile *profile,
+		       uint32_t number, const struct ss_wait *wait)
 {
-	uint32_t count = chains[first].size;
-	uint32_t shown = options->verbose ? count : SS_MIN(count, (uint32_t)MEMBERS_MAX);
-	uint32_t at = first;
+	const struct ss_profile_thread *thread = &profile->threads.items[number];
+	struct ss_task *task = ss_snapshot_add_task(snapshot, SS_TASK_THREAD);
 
-	for (uint32_t i = 0; i < shown; i++, at = chains[at].next) {
-		const struct ss_profile_thread *thread = &profile->threads.items[at];
-		(void)fputs("  ", out);
-		ss_text_write_thread(thread->tid, thread->name, options, out);
-		(void)fputs(" waits for ", out);
-		ss_wait_text_write(profile->edges.items[chains[at].edge].wait,
-				   options->color, out);
-		(void)fputc('\n', out);
-		write_where(profile, thread, options, out);
-	}
-	if (shown < count)
-		(void)fprintf(out, "  ... and %u more threads (-v lists them)\n",
-			      count - shown);
+	if (!task)
+		return false;
+	task->id = (uint64_t)thread->tid;
+	task->tid = thread->tid;
+	task->name = thread->name;
+	task->wait = wait;
+	return !wait || add_stack(snapshot, profile, thread, task);
 }
 
-static bool has_time_limit(const struct ss_profile *profile,
-			   const struct ss_chain *chains, uint32_t first)
-{
-	uint32_t at = first;
-
-	for (uint32_t i = 0; i < chains[first].size; i++, at = chains[at].next) {
-		if (profile->edges.items[chains[at].edge].wait->timed)
-			return true;
-	}
-	return false;
-}
-
-static bool has_other_thread(const struct ss_profile *profile, uint32_t thread)
+/* Adds another thread of the process, if there is one: it might unlock the lock. */
+static bool add_other_thread(struct ss_snapshot *snapshot,
+			     const struct ss_profile *profile, uint32_t thread)
 {
 	for (uint32_t i = 0; i < profile->threads.count; i++) {
 		if (i != thread && profile->threads.items[i].process ==
 					   profile->threads.items[thread].process)
-			return true;
+			return add_thread(snapshot, profile, i, NULL);
 	}
-	return false;
+	return true;
 }
 
-/* The words of a snapshot (text_threads.c). */
-static const char *cycle_word(const struct ss_profile *profile,
-			      const struct ss_chain *chains, uint32_t first)
+/* A deadlock as that of a snapshot, whose threads are its members. NULL without memory. */
+static struct ss_snapshot *new_deadlock(const struct ss_profile *profile,
+					const struct ss_chain *chains, uint32_t first)
 {
-	if (has_time_limit(profile, chains, first))
-		return "Contention with a time limit";
-	if (chains[first].size == 1 && has_other_thread(profile, first))
-		return "Would be a self-deadlock unless another thread unlocks it";
-	return "DEADLOCK";
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = ss_snapshot_new();
+	const size_t count = chains[first].size;
+	struct ss_deadlock *deadlock = snapshot ? ss_vector_push(&snapshot->deadlocks) :
+						  NULL;
+	size_t *members =
+		deadlock ? ss_snapshot_alloc(snapshot, count, sizeof(*members)) : NULL;
+	uint32_t at = first;
+
+	if (!members)
+		return NULL;
+	*deadlock = (struct ss_deadlock){ .threads = members,
+					  .count = count,
+					  .behind = chains[first].behind };
+	for (size_t i = 0; i < count; i++, at = profile->threads.items[at].owner - 1) {
+		const struct ss_wait *wait = profile->threads.items[at].wait;
+		members[i] = i;
+		deadlock->timed |= wait->timed;
+		if (!add_thread(snapshot, profile, at, wait))
+			return NULL;
+	}
+	if (count == 1 && !add_other_thread(snapshot, profile, first))
+		return NULL;
+	return take_ptr(snapshot);
 }
 
-static void write_deadlock(const struct ss_profile *profile,
+static bool write_deadlock(const struct ss_profile *profile,
 			   const struct ss_chain *chains, uint32_t first,
 			   const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_profile_thread *thread = &profile->threads.items[first];
-	bool alone = chains[first].size == 1;
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
+		new_deadlock(profile, chains, first);
 
-	(void)fputc('\n', out);
-	ss_style_write(SS_STYLE_WARN, options->color, out);
-	(void)fputs(cycle_word(profile, chains, first), out);
-	if (alone)
-		(void)fputs(": a thread", out);
-	else
-		(void)fprintf(out, ": %u threads", chains[first].size);
-	write_process(profile, thread, out);
-	(void)fputs(alone ? " waits for a lock that it holds" :
-			    " wait for each other in a cycle",
-		    out);
-	ss_style_write(SS_STYLE_NONE, options->color, out);
-	if (chains[first].behind)
-		(void)fprintf(out, "; %u more wait%s for them", chains[first].behind,
-			      chains[first].behind == 1 ? "s" : "");
-	(void)fputs(":\n", out);
-	write_members(profile, chains, first, options, out);
+	if (!snapshot)
+		return false;
+	if (profile->processes.count > 1) {
+		(void)fputs("\nThreads", out);
+		write_process(profile, &profile->threads.items[first], out);
+		(void)fputs(":\n", out);
+	}
+	ss_text_write_deadlocks(snapshot, true, options, out);
+	return true;
 }
 
-void ss_text_profile_deadlocks(const struct ss_profile *profile,
+bool ss_text_profile_deadlocks(const struct ss_profile *profile,
 			       const struct ss_chain *chains,
 			       const struct ss_format_options *options, FILE *out)
 {
@@ -584,18 +534,20 @@ void ss_text_profile_deadlocks(const struct ss_profile *profile,
 	for (uint32_t i = 0; i < profile->threads.count; i++) {
 		if (!chains[i].size)
 			continue;
-		if (count++ < DEADLOCKS_MAX || options->verbose)
-			write_deadlock(profile, chains, i, options, out);
+		if ((count++ < DEADLOCKS_MAX || options->verbose) &&
+		    !write_deadlock(profile, chains, i, options, out))
+			return false;
 	}
 	if (count > DEADLOCKS_MAX && !options->verbose)
 		(void)fprintf(out, "... and %zu more deadlock%s (-v lists them)\n",
 			      count - DEADLOCKS_MAX,
 			      count == DEADLOCKS_MAX + 1 ? "" : "s");
+	return true;
 }
 
 /* A wait that is not part of a deadlock, and its text. */
 struct item {
-	const struct ss_profile_edge *edge;
+	uint32_t thread;
 	char *text; /* owned */
 };
 
@@ -613,27 +565,35 @@ static void order_deinit(struct order *order)
 	free(order->items);
 }
 
+static const struct ss_profile_thread *thread_of(const struct order *order,
+						 const struct item *item)
+{
+	return &order->profile->threads.items[item->thread];
+}
+
 /* Threads of one process with the same wait. */
 struct wait_row {
 	const struct item *items;
 	size_t count;
 };
 
-static bool is_marked(const struct ss_profile_edge *edge, const struct ss_chain *chains)
+/* Whether it is part of a deadlock with threads that were not selected. */
+static bool is_marked(const struct order *order, const struct item *item)
 {
-	return edge->in_cycle && chains[edge->thread].cycle == SS_ID_NONE;
+	return thread_of(order, item)->in_cycle &&
+	       order->chains[item->thread].cycle == SS_ID_NONE;
 }
 
 static int compare_waits(const struct item *x, const struct item *y,
 			 const struct order *order)
 {
-	uint32_t a = order->profile->threads.items[x->edge->thread].process;
-	uint32_t b = order->profile->threads.items[y->edge->thread].process;
+	uint32_t a = thread_of(order, x)->process;
+	uint32_t b = thread_of(order, y)->process;
 
 	if (a != b)
 		return a < b ? -1 : 1;
-	if (is_marked(x->edge, order->chains) != is_marked(y->edge, order->chains))
-		return is_marked(x->edge, order->chains) ? -1 : 1;
+	if (is_marked(order, x) != is_marked(order, y))
+		return is_marked(order, x) ? -1 : 1;
 	return strcmp(x->text, y->text);
 }
 
@@ -645,7 +605,7 @@ static int compare_items(const void *a, const void *b, void *data)
 
 	if (order)
 		return order;
-	return x->edge->thread < y->edge->thread ? -1 : x->edge->thread > y->edge->thread;
+	return x->thread < y->thread ? -1 : x->thread > y->thread;
 }
 
 static int compare_wait_rows(const void *a, const void *b)
@@ -655,19 +615,18 @@ static int compare_wait_rows(const void *a, const void *b)
 
 	if (x->count != y->count)
 		return x->count < y->count ? 1 : -1;
-	return x->items->edge->thread < y->items->edge->thread ? -1 : 1;
+	return x->items->thread < y->items->thread ? -1 : 1;
 }
 
 static bool list_items(struct order *order)
 {
 	const struct ss_profile *profile = order->profile;
 
-	for (uint32_t i = 0; i < profile->edges.count; i++) {
-		const struct ss_profile_edge *edge = &profile->edges.items[i];
-		const struct ss_chain *chain = &order->chains[edge->thread];
-		if (chain->member && chain->edge == i)
+	for (uint32_t i = 0; i < profile->threads.count; i++) {
+		const struct ss_profile_thread *thread = &profile->threads.items[i];
+		if (!thread->in_wait_graph || order->chains[i].member)
 			continue;
-		struct item item = { edge, ss_wait_text_new(edge->wait) };
+		struct item item = { i, ss_wait_text_new(thread->wait) };
 		if (!item.text)
 			return false;
 		order->items[order->count++] = item;
@@ -696,22 +655,21 @@ static size_t make_rows(struct order *order, struct wait_row *rows)
 static void write_wait_row(const struct order *order, const struct wait_row *row,
 			   const struct ss_format_options *options, FILE *out)
 {
-	const struct ss_profile *profile = order->profile;
+	const struct ss_profile_thread *first = thread_of(order, row->items);
 	size_t shown = options->verbose || row->count <= NAMES_SHOWN ? row->count :
 								       NAMES_SHOWN;
 
 	for (size_t i = 0; i < shown; i++) {
-		const struct ss_profile_thread *thread =
-			&profile->threads.items[row->items[i].edge->thread];
+		const struct ss_profile_thread *thread = thread_of(order, &row->items[i]);
 		(void)fputs(i ? ", " : "  ", out);
 		ss_text_write_thread(thread->tid, thread->name, options, out);
 	}
 	if (shown < row->count)
 		(void)fprintf(out, " and %zu more", row->count - shown);
-	write_process(profile, &profile->threads.items[row->items->edge->thread], out);
+	write_process(order->profile, first, out);
 	(void)fputs(row->count > 1 ? " wait for " : " waits for ", out);
-	ss_wait_text_write(row->items->edge->wait, options->color, out);
-	if (is_marked(row->items->edge, order->chains))
+	ss_wait_text_write(first->wait, options->color, out);
+	if (is_marked(order, row->items))
 		(void)fputs("; a DEADLOCK with threads that are not shown", out);
 	(void)fputc('\n', out);
 }
@@ -720,7 +678,7 @@ bool ss_text_profile_other_waits(const struct ss_profile *profile,
 				 const struct ss_chain *chains,
 				 const struct ss_format_options *options, FILE *out)
 {
-	size_t most = profile->edges.count + 1;
+	size_t most = profile->threads.count + 1;
 	__attribute__((cleanup(order_deinit))) struct order order = {
 		.profile = profile,
 		.chains = chains,

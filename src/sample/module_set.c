@@ -30,54 +30,40 @@ const struct ss_module_entry *ss_module_set_find(const struct ss_module_set *set
 	return find(set, module);
 }
 
-static void mark_mapped(struct ss_module_set *set, const struct ss_capture *capture)
+bool ss_module_set_update(struct ss_module_set *set, const struct ss_capture *capture)
 {
 	for (size_t i = 0; i < set->items.count; i++)
-		set->items.items[i].mapped = false;
+		set->items.items[i].state = SS_MODULE_UNLOADED;
 	for (size_t i = 0; capture && i < capture->modules.count; i++) {
-		struct ss_module_entry *found = find(set, capture->modules.items[i]);
-		if (found)
-			found->mapped = true;
+		struct ss_module_entry *entry = find(set, capture->modules.items[i]);
+		if (entry) {
+			entry->state = SS_MODULE_MAPPED;
+			continue;
+		}
+		entry = ss_vector_push(&set->items);
+		if (!entry)
+			return false;
+		entry->module = ss_module_ref(capture->modules.items[i]);
+		entry->state = SS_MODULE_LOADED;
 	}
+	return true;
 }
 
-static void report_unloaded(struct ss_module_set *set, ss_module_change *change,
-			    void *data)
+void ss_module_set_settle(struct ss_module_set *set)
 {
+	const bool loaded = set->items.count > set->sorted;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < set->items.count; i++) {
-		struct ss_module_entry *entry = &set->items.items[i];
-		if (entry->mapped) {
+		const struct ss_module_entry *entry = &set->items.items[i];
+		if (entry->state == SS_MODULE_UNLOADED)
+			ss_module_unref(entry->module);
+		else
 			set->items.items[kept++] = *entry;
-			continue;
-		}
-		change(data, entry, false);
-		ss_module_unref(entry->module);
 	}
 	set->items.count = set->sorted = kept;
-}
-
-bool ss_module_set_update(struct ss_module_set *set, const struct ss_capture *capture,
-			  ss_module_change *change, void *data)
-{
-	mark_mapped(set, capture);
-	report_unloaded(set, change, data);
-	for (size_t i = 0; capture && i < capture->modules.count; i++) {
-		struct ss_module_impl *module = capture->modules.items[i];
-		if (find(set, module))
-			continue;
-		struct ss_module_entry *entry = ss_vector_push(&set->items);
-		if (!entry)
-			return false;
-		entry->module = ss_module_ref(module);
-		change(data, entry, true);
-	}
-	if (set->items.count > set->sorted)
-		qsort(set->items.items, set->items.count, sizeof(*set->items.items),
-		      compare_modules);
-	set->sorted = set->items.count;
-	return true;
+	if (loaded)
+		qsort(set->items.items, kept, sizeof(*set->items.items), compare_modules);
 }
 
 void ss_module_set_deinit(struct ss_module_set *set)

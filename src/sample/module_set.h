@@ -1,5 +1,5 @@
 /*
- * The modules of a process: reports which were loaded and unloaded between two captures.
+ * The modules of a process, and which were loaded and unloaded between two captures.
  */
 #ifndef SS_SAMPLE_MODULE_SET_H
 #define SS_SAMPLE_MODULE_SET_H
@@ -10,10 +10,12 @@
 #include "process/target.h"
 #include "sandbox/job.h"
 
+enum ss_module_state { SS_MODULE_MAPPED, SS_MODULE_LOADED, SS_MODULE_UNLOADED };
+
 struct ss_module_entry {
 	struct ss_module_impl *module; /* one reference */
 	uint32_t id;		       /* the owner's */
-	bool mapped;
+	enum ss_module_state state;
 };
 
 struct ss_module_set {
@@ -21,15 +23,13 @@ struct ss_module_set {
 	size_t sorted; /* the first ones, sorted by the addresses of their objects */
 };
 
-/* Called for each module that was loaded or unloaded. It may set the id of a loaded
-   one. */
-typedef void ss_module_change(void *data, struct ss_module_entry *entry, bool loaded);
-
 /* Compares with the modules of a capture, each of which is in it once; NULL: all are
-   unloaded. Unloaded modules are reported first. A module that is the same object has not
-   changed. False without memory. */
-bool ss_module_set_update(struct ss_module_set *set, const struct ss_capture *capture,
-			  ss_module_change *change, void *data);
+   unloaded. A module that is the same object has not changed. Unloaded modules are before
+   loaded ones in items. ss_module_set_settle() must follow. False without memory. */
+bool ss_module_set_update(struct ss_module_set *set, const struct ss_capture *capture);
+
+/* Forgets unloaded modules; loaded ones can be found from now on. */
+void ss_module_set_settle(struct ss_module_set *set);
 
 /* The entry of a module, or NULL. */
 const struct ss_module_entry *ss_module_set_find(const struct ss_module_set *set,

@@ -1,6 +1,6 @@
 /*
- * A recorded process: converts captures of its sampler and stacks of the unwinder to
- * definitions and samples of the recording.
+ * A recorded process: what the recording has of it, and its ticks (recorder_tick.c), which make
+ * definitions and samples of captures of its sampler and stacks of the unwinder.
  */
 #ifndef SS_SAMPLE_RECORDER_PROCESS_H
 #define SS_SAMPLE_RECORDER_PROCESS_H
@@ -18,26 +18,6 @@ struct ss_samples {
 	SS_VECTOR(struct ss_sample_record) items;
 };
 
-/* A thread of the recording. */
-struct ss_recorder_thread {
-	pid_t tid;	 /* 0: the slot is free */
-	uint32_t handle; /* the writer's */
-	bool sampled;	 /* has been captured; the following members are valid: */
-	uint32_t stack;	 /* the writer's number */
-	uint32_t call;	 /* likewise, or SS_ID_NONE */
-	char state;
-	uint64_t counted_ns;	   /* time on a CPU that samples account for */
-	uint64_t counted_ready_ns; /* waiting for one, likewise */
-	char name[SS_COMM_MAX];
-	struct ss_recorder_wait wait;
-	bool queued; /* in pending */
-	/* CLOCK_MONOTONIC; when its stack was first unreadable, or in its current sleep on a stack
-	   that the memory map does not have; 0: never */
-	uint64_t unread_ns;
-	uint64_t unread_count; /* its run count then */
-	uint32_t place;	       /* index of its sample in last + 1; 0: it is not in it */
-};
-
 /*
  * The names of code that a JIT compiler made in a recorded process: its perf map is
  * copied to the recording, and the report looks names up. Nothing is interpreted here.
@@ -48,50 +28,24 @@ struct ss_recorder_perf_map {
 	uint64_t searched_ns;	     /* CLOCK_MONOTONIC */
 };
 
-struct ss_recorder_process {
-	struct ss_target *target;
-	bool owned; /* the target is closed with the process */
-	bool ended;
-	bool lost; /* the unwinder failed in this tick */
-	/* What runtimes need with the stacks, as the unwinder has planned it; owned. NULL: nothing yet */
-	struct ss_gather_plan *plan;
-	bool has_new_ids; /* of threads, since the plan was set */
-	struct ss_sampler sampler;
-	SS_VECTOR(struct ss_recorder_thread)
-	threads;		      /* by slot of the sampler's threads */
-	struct ss_module_set modules; /* id: the unwinder's */
-	SS_VECTOR(uint32_t) handles;  /* of modules by their ids; SS_ID_NONE: none yet */
-	SS_VECTOR(uint64_t) begins;   /* likewise, when they were loaded */
-	struct ss_load_feed *feed;    /* borrowed, or NULL */
-	struct ss_sample_reader *reader; /* likewise */
-	uint32_t sample_plan;		 /* its handle of the plan */
-	struct ss_module_loads loads;	 /* by the feed */
-	uint64_t begin_ns;		 /* of the process in the recording */
-	uint64_t brief_ns;		 /* when brief was set to 0 */
-	unsigned brief;			 /* modules that came and went */
-	size_t undefined;		 /* modules without a handle */
-	bool no_memory;			 /* in a callback */
-	struct ss_writer *writer;	 /* borrowed */
-	struct ss_unwinder *unwinder;	 /* borrowed */
-	struct ss_unwinder_space space;
-	uint32_t handle; /* the writer's; SS_ID_NONE: not defined */
-	uint64_t now_ns; /* CLOCK_MONOTONIC of the current tick */
-	uint64_t period_ns;
-	bool sampled; /* the current tick consists of samples of the CPUs */
-	struct ss_recorder_perf_map perf_map;
-	struct ss_recorder_waits waits;
-	struct ss_recorder_waits_budget *waits_budget; /* borrowed */
-	pid_t inner_pid;	    /* in its innermost pid namespace; 0: not known */
-	SS_VECTOR(uint32_t) stacks; /* the writer's numbers of the unwound stacks */
-	SS_VECTOR(struct ss_frame_record) frames;
-	SS_VECTOR(pid_t) pending; /* threads whose waits are to be looked up */
-	/* The samples of the last tick, and whether they are still those of the same threads. */
-	SS_VECTOR(struct ss_sample_record) last;
-	bool grouped;
+/* A module, by the id of the unwinder. */
+struct ss_recorder_module {
+	uint32_t handle; /* the writer's; SS_ID_NONE: not defined yet */
+	uint64_t begin_ns;
+};
+
+/* As of the last tick. */
+enum ss_recorder_process_state {
+	SS_PROCESS_RECORDED,
+	SS_PROCESS_LOST, /* the unwinder failed in this tick */
+	SS_PROCESS_ENDED,
 };
 
 struct ss_recorder_process_options {
-	bool on_cpu;			 /* see struct ss_sampler */
+	bool on_cpu; /* see struct ss_sampler */
+	/* Threads are neither listed nor stopped: ticks consist of samples of the CPUs, see
+	   ss_sampler_take(). */
+	bool only_samples;
 	struct ss_load_feed *feed;	 /* NULL: running threads are stopped */
 	struct ss_sample_reader *reader; /* of the samples, or NULL */
 	uint64_t period_ns;
@@ -102,6 +56,35 @@ struct ss_recorder_process_options {
 	struct ss_recorder_waits_budget *waits_budget; /* shared by all processes */
 };
 
+struct ss_recorder_process {
+	const struct ss_recorder_process_options *options; /* borrowed */
+	struct ss_target *target;
+	bool owned; /* the target is closed with the process */
+	enum ss_recorder_process_state state;
+	/* What runtimes need with the stacks, as the unwinder has planned it; owned. NULL: nothing yet */
+	struct ss_gather_plan *plan;
+	uint32_t sample_plan; /* the handle that the reader has of it */
+	struct ss_sampler sampler;
+	struct ss_module_set modules;			       /* id: the unwinder's */
+	SS_VECTOR(struct ss_recorder_module) recorded_modules; /* by that id */
+	size_t undefined;	      /* modules without a handle */
+	struct ss_load_feed *feed;    /* borrowed; NULL: loads are not known */
+	struct ss_module_loads loads; /* by the feed */
+	uint64_t begin_ns;	      /* of the process in the recording */
+	uint64_t brief_ns;	      /* when brief was set to 0 */
+	unsigned brief;		      /* modules that came and went */
+	struct ss_unwinder_space space;
+	uint32_t handle; /* the writer's; SS_ID_NONE: not defined */
+	uint64_t now_ns; /* CLOCK_MONOTONIC of the current tick */
+	struct ss_recorder_perf_map perf_map;
+	struct ss_recorder_waits waits;
+	SS_VECTOR(uint32_t) stacks; /* the writer's numbers of the unwound stacks */
+	SS_VECTOR(struct ss_frame_record) frames;
+	/* The samples of the last tick, and whether they are still those of the same threads. */
+	SS_VECTOR(struct ss_sample_record) last;
+	bool grouped;
+};
+
 /* Borrows all options, except the target if owned is set. NULL: no memory; an owned
    target is closed. The caller frees the process. */
 struct ss_recorder_process *
@@ -109,21 +92,14 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 			const struct ss_recorder_process_options *options);
 void ss_recorder_process_free(struct ss_recorder_process *process);
 
-/* Takes one tick: captures the threads that have run, defines new objects, and appends
-   a sample of each thread. clocked: what was on the CPUs then, if that was sampled. Errors: those
-   of ss_sampler_tick(). */
+/* Takes one tick: captures the threads that have run, defines new objects, and appends a sample of
+   each thread. clocked: what was on the CPUs then, if that was sampled; with only_samples, of each of
+   these threads. Errors: those of ss_sampler_tick(). */
 struct ss_error *ss_recorder_process_tick(struct ss_recorder_process *process,
 					  uint64_t now_ns,
 					  const struct ss_on_cpu_sample *clocked,
 					  size_t count, struct ss_samples *samples,
 					  struct ss_tick_record *written);
-
-/* The same for a tick that consists of samples of the CPUs, see ss_sampler_take(). Appends
-   samples of the threads that were on one. */
-struct ss_error *ss_recorder_process_take(struct ss_recorder_process *process,
-					  uint64_t now_ns,
-					  const struct ss_on_cpu_sample *sampled,
-					  size_t count, struct ss_samples *samples);
 
 /* At the end of the recording. Errors: SYSTEM (the disk is full), NO_MEMORY. */
 struct ss_error *ss_recorder_process_finish(struct ss_recorder_process *process);
@@ -135,6 +111,38 @@ bool ss_recorder_process_last(const struct ss_recorder_process *process,
    and is advanced past its last. */
 void ss_recorder_process_renumber(struct ss_recorder_process *process,
 				  const struct ss_sample_record **next);
+
+/*
+ * What a tick defines. Each returns false, or NULL, without memory.
+ */
+
+/* Whether the kernel has reported no mapping of code since the memory map was read. */
+bool ss_recorder_process_is_current(const struct ss_recorder_process *process);
+
+/* Applies a change of the address space, which is SAME then. New modules are defined once the
+   unwinder has described them: by the next function. */
+bool ss_recorder_process_follow(struct ss_recorder_process *process,
+				enum ss_address_space_change *change);
+bool ss_recorder_process_define_modules(struct ss_recorder_process *process);
+
+/* Defines a new thread, or a new name of a known one. */
+struct ss_recorder_thread *
+ss_recorder_process_define_thread(struct ss_recorder_process *process,
+				  struct ss_sampled_thread *thread);
+
+/* Ends the threads that have ended. */
+void ss_recorder_process_end_threads(struct ss_recorder_process *process);
+
+/* The process has ended. Errors: those of ss_recorder_process_finish(). */
+struct ss_error *ss_recorder_process_end(struct ss_recorder_process *process);
+
+/* Takes the plan of an answer. Whether it must be set: it is new, or for threads whose ids are known by
+   now. */
+bool ss_recorder_process_take_plan(struct ss_recorder_process *process,
+				   const struct ss_unwound *unwound);
+
+/* Sets what is copied with the stacks of threads from now on. What was copied is dropped. */
+void ss_recorder_process_set_plan(struct ss_recorder_process *process);
 
 /*
  * Its stacks (recorder_stacks.c).
@@ -158,18 +166,6 @@ uint32_t ss_recorder_stack_of(struct ss_recorder_process *process,
 
 /* That of a stack without frames, since modules have changed (stale), or the thread has run. */
 uint32_t ss_recorder_no_stack(struct ss_recorder_process *process, bool stale);
-
-/*
- * Checks that the frames of a capture lie in the modules that the sampler assigned to them. current:
- * the kernel reports mappings of code, and has reported none since the memory map was read; then
- * frames in its areas are not checked. Returns the worst result for areas that were not verified.
- * Even SAME does not verify them: it was read after the thread may have run. *verified: all areas
- * of all threads were.
- */
-enum ss_mapping_check ss_recorder_check_frames(struct ss_recorder_process *process,
-					       const struct ss_capture *capture,
-					       const struct ss_unwound *unwound,
-					       bool current, bool *verified);
 
 /*
  * The processes of a recording (recorder_processes.c): the first one and its descendants.
@@ -218,8 +214,8 @@ struct ss_processes {
 		busy_since;
 };
 
-/* recorder: max_frames, children and on_cpu. feed, reader: see struct ss_recorder_process_options. Errors:
-   SYSTEM, NO_MEMORY; must be deinitialized even then. */
+/* recorder: max_frames, children, on_cpu and period_ns. feed, reader: see struct
+   ss_recorder_process_options. Errors: SYSTEM, NO_MEMORY; must be deinitialized even then. */
 struct ss_error *ss_processes_init(struct ss_processes *processes,
 				   struct ss_target *target, struct ss_writer *writer,
 				   const struct ss_recorder_options *recorder,
@@ -233,11 +229,6 @@ struct ss_error *ss_processes_tick(struct ss_processes *processes, uint64_t now_
 				   const struct ss_on_cpu_sample *clocked, size_t count,
 				   struct ss_samples *samples,
 				   struct ss_tick_record *written);
-
-/* The same for a tick that consists of samples of the CPUs; count: 0 if there are none. */
-struct ss_error *ss_processes_take(struct ss_processes *processes, uint64_t now_ns,
-				   const struct ss_on_cpu_sample *sampled, size_t count,
-				   struct ss_samples *samples);
 
 /* Whether a process is recorded. data: the processes. */
 bool ss_processes_have(void *data, pid_t pid);

@@ -117,17 +117,18 @@ struct ss_error *ss_processes_init(struct ss_processes *processes,
 {
 	*processes = (struct ss_processes){ .children = recorder->children };
 	ss_family_init(&processes->family, &ss_process_access);
-	processes->options =
-		(struct ss_recorder_process_options){ .on_cpu = recorder->on_cpu,
-						      .period_ns = recorder->period_ns,
-						      .feed = feed,
-						      .reader = reader,
-						      .capture = *options,
-						      .arena = &processes->arena,
-						      .writer = writer,
-						      .waits_budget =
-							      &processes->waits_budget,
-						      .unwinder = &processes->unwinder };
+	processes->options = (struct ss_recorder_process_options){
+		.on_cpu = recorder->on_cpu,
+		.only_samples = recorder->on_cpu && reader,
+		.period_ns = recorder->period_ns,
+		.feed = feed,
+		.reader = reader,
+		.capture = *options,
+		.arena = &processes->arena,
+		.writer = writer,
+		.waits_budget = &processes->waits_budget,
+		.unwinder = &processes->unwinder
+	};
 	struct ss_error *error = ss_arena_share(&processes->arena, options->max_total);
 	if (!error)
 		error = ss_unwinder_init(&processes->unwinder, target, &processes->arena,
@@ -177,7 +178,7 @@ static void drop_ended(struct ss_processes *processes)
 
 	for (size_t i = 0; i < processes->items.count; i++) {
 		struct ss_recorder_process *process = processes->items.items[i];
-		if (!process->ended) {
+		if (process->state != SS_PROCESS_ENDED) {
 			processes->items.items[kept++] = process;
 			continue;
 		}
@@ -205,11 +206,11 @@ static struct ss_error *end_one(struct ss_processes *processes,
 {
 	processes->busy_since = 0;
 	processes->late |= process->sampler.late;
-	processes->lost |= process->lost;
+	processes->lost |= process->state == SS_PROCESS_LOST;
 	if (!error || !is_of_one(processes, error))
 		return error;
 	ss_error_free(error);
-	process->ended = true;
+	process->state = SS_PROCESS_ENDED;
 	return ss_recorder_process_finish(process); /* still writes its perf map */
 }
 
@@ -240,24 +241,6 @@ struct ss_error *ss_processes_tick(struct ss_processes *processes, uint64_t now_
 		error = end_one(processes, process,
 				ss_recorder_process_tick(process, now_ns, clocked, count,
 							 samples, written));
-	}
-	if (!error)
-		drop_ended(processes);
-	return error;
-}
-
-struct ss_error *ss_processes_take(struct ss_processes *processes, uint64_t now_ns,
-				   const struct ss_on_cpu_sample *sampled, size_t count,
-				   struct ss_samples *samples)
-{
-	struct ss_error *error = begin_tick(processes, now_ns);
-
-	for (size_t i = 0; !error && i < processes->items.count; i++) {
-		struct ss_recorder_process *process = processes->items.items[i];
-		processes->busy_since = ss_now_ns();
-		error = end_one(processes, process,
-				ss_recorder_process_take(process, now_ns, sampled, count,
-							 samples));
 	}
 	if (!error)
 		drop_ended(processes);

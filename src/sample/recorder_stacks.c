@@ -1,5 +1,5 @@
 /*
- * The stacks of a recorded process: their frames are checked against the memory map, and written.
+ * The stacks of a recorded process, and the names of code that a JIT compiler made.
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -11,101 +11,6 @@
 
 static const char changed_text[] = "modules were loaded or unloaded during the capture";
 static const char unverified_text[] = "the thread ran before its mappings were verified";
-
-/* The frames of one thread after the other. */
-struct frame_check {
-	struct ss_sampler *sampler;
-	struct ss_sampled_thread *thread;   /* the current one, or NULL */
-	uint64_t starts[SS_AREA_CHECK_MAX]; /* of the areas of its frames */
-	size_t count;
-	enum ss_mapping_check result;
-	bool verified;
-	bool current;
-};
-
-static void begin_thread(struct frame_check *check, pid_t tid)
-{
-	check->thread = ss_thread_list_find(&check->sampler->threads, tid);
-	check->count = 0;
-}
-
-static void verify(struct frame_check *check, uint64_t pc)
-{
-	check->result =
-		SS_MIN(check->result, ss_address_space_check(&check->sampler->space, pc));
-}
-
-static bool is_known(const struct frame_check *check, uint64_t start)
-{
-	for (size_t i = 0; i < check->count; i++) {
-		if (check->starts[i] == start)
-			return true;
-	}
-	return false;
-}
-
-static void add_frame(struct frame_check *check, uint64_t pc)
-{
-	const struct ss_area *area =
-		ss_capture_find_area(check->sampler->space.capture, pc);
-
-	if (!check->thread || check->result == SS_MAPPING_DIFFERS)
-		return;
-	if (!area) {
-		verify(check, pc);
-		return;
-	}
-	if (is_known(check, area->start))
-		return;
-	bool fits = check->count < SS_AREA_CHECK_MAX;
-	if (fits)
-		check->starts[check->count++] = area->start;
-	if (ss_area_check_contains(&check->thread->areas, area->start) || check->current)
-		return;
-	verify(check, pc);
-	/* More areas than fit are never verified, and a sample of the kernel cannot be:
-	   another attempt would not help. */
-	check->thread->areas.incomplete |= fits && !check->thread->by_kernel &&
-					   check->result != SS_MAPPING_UNKNOWN;
-}
-
-static void end_thread(struct frame_check *check)
-{
-	struct ss_sampled_thread *thread = check->thread;
-
-	if (!thread)
-		return;
-	ss_area_check_remember(&thread->areas, check->starts, check->count);
-	/* If the thread has not run, the current mappings are those of the capture. */
-	if (thread->areas.incomplete &&
-	    ss_thread_list_is_unchanged(&check->sampler->threads, thread))
-		thread->areas.incomplete = false;
-	check->verified &= !thread->areas.incomplete;
-}
-
-enum ss_mapping_check ss_recorder_check_frames(struct ss_recorder_process *process,
-					       const struct ss_capture *capture,
-					       const struct ss_unwound *unwound,
-					       bool current, bool *verified)
-{
-	struct frame_check check = { .sampler = &process->sampler,
-				     .result = SS_MAPPING_SAME,
-				     .verified = true,
-				     .current = current };
-
-	for (size_t i = 0; i < capture->threads.count; i++) {
-		const struct ss_unwound_stack *stack =
-			&unwound->stacks.items[unwound->threads.items[i].stack];
-		begin_thread(&check, capture->threads.items[i].tid);
-		for (size_t f = 0; f < stack->count; f++) {
-			if (!stack->frames[f].call)
-				add_frame(&check, stack->frames[f].pc);
-		}
-		end_thread(&check);
-	}
-	*verified = check.verified;
-	return check.result;
-}
 
 /* Names of code that a JIT compiler made --------------------------------- */
 
@@ -165,14 +70,15 @@ static bool is_jit(const struct ss_module_impl *module, const struct ss_area *ar
 			area != NULL;
 }
 
-static struct ss_frame_record record_of_call(const struct ss_unwound_call *call)
+static struct ss_frame_record record_of_call(const struct ss_unwound *unwound,
+					     const struct ss_unwound_call *call)
 {
 	return (struct ss_frame_record){
 		.module = SS_ID_NONE,
 		.flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT,
-		.kind = call->kind,
-		.function = call->function,
-		.file = call->file,
+		.kind = (enum ss_frame_kind)call->kind,
+		.function = ss_unwound_text(unwound, call->function),
+		.file = ss_unwound_text(unwound, call->file),
 		.line = call->line,
 	};
 }
@@ -187,8 +93,8 @@ static bool place_frame(struct ss_recorder_process *process,
 	const struct ss_module_impl *module = NULL;
 	const struct ss_area *area = NULL;
 
-	if (frame->call) {
-		*ret = record_of_call(&unwound->calls.items[frame->call - 1]);
+	if (ss_frame_flags_source(frame->flags) == SS_FROM_RUNTIME) {
+		*ret = record_of_call(unwound, &unwound->calls.items[frame->pc]);
 		return true;
 	}
 	if (frame->module >= 0)
@@ -209,8 +115,8 @@ static bool place_frame(struct ss_recorder_process *process,
 		ss_module_set_find(&process->modules, module);
 	if (!tracked)
 		return false;
-	ret->module = process->handles.items[tracked->id];
-	ret->value -= process->unwinder->modules.items[tracked->id].bias;
+	ret->module = process->recorded_modules.items[tracked->id].handle;
+	ret->value -= process->options->unwinder->modules.items[tracked->id].bias;
 	return ret->module != SS_ID_NONE;
 }
 
@@ -219,17 +125,19 @@ static uint32_t write_stack(struct ss_recorder_process *process,
 			    const struct ss_unwound *unwound,
 			    const struct ss_unwound_stack *stack, const char *reason)
 {
+	const struct ss_unwound_frame *frames = ss_unwound_frames(unwound, stack);
+
 	process->frames.count = 0;
 	for (size_t i = 0; i < stack->count; i++) {
 		struct ss_frame_record *frame = ss_vector_push(&process->frames);
 		if (!frame)
 			return SS_ID_NONE;
-		if (!place_frame(process, capture, unwound, &stack->frames[i], frame))
-			return ss_writer_stack(process->writer, NULL, 0,
+		if (!place_frame(process, capture, unwound, &frames[i], frame))
+			return ss_writer_stack(process->options->writer, NULL, 0,
 					       SS_END_UNREADABLE, changed_text);
 	}
-	return ss_writer_stack(process->writer, process->frames.items,
-			       process->frames.count, stack->end, reason);
+	return ss_writer_stack(process->options->writer, process->frames.items,
+			       process->frames.count, (enum ss_end)stack->end, reason);
 }
 
 uint32_t ss_recorder_stack_of(struct ss_recorder_process *process,
@@ -241,7 +149,7 @@ uint32_t ss_recorder_stack_of(struct ss_recorder_process *process,
 	const char *reason = capture->threads.items[index].reason;
 	uint32_t *slot = &process->stacks.items[thread->stack];
 
-	reason = reason ? reason : thread->reason;
+	reason = reason ? reason : ss_unwound_text(unwound, thread->reason);
 	if (reason)
 		return write_stack(process, capture, unwound, stack, reason);
 	if (*slot == SS_ID_NONE)
@@ -251,7 +159,7 @@ uint32_t ss_recorder_stack_of(struct ss_recorder_process *process,
 
 uint32_t ss_recorder_no_stack(struct ss_recorder_process *process, bool stale)
 {
-	return ss_writer_stack(process->writer, NULL, 0, SS_END_UNREADABLE,
+	return ss_writer_stack(process->options->writer, NULL, 0, SS_END_UNREADABLE,
 			       stale ? changed_text : unverified_text);
 }
 

@@ -18,12 +18,22 @@
 #include "diagnose/wait_table.h"
 #include "process/objects.h"
 
-/* How long to read the memory of locks: a file system may not answer. */
-enum { READ_NS = 2 * 1000 * 1000 };
+enum {
+	SHARE = 100,		     /* lookups take one part in so many of the time, */
+	BURST_NS = 20 * 1000 * 1000, /* after so much at the beginning */
+	FORGET_NS = 2000 * 1000 * 1000, /* a number may be another file by then */
+	KNOWN_MAX = 1 << 14,
+	KEY_MEMORY_MAX = 256, /* bytes that a call refers to; with more, it has no key */
+	KEY_POLLED_MAX = 4,   /* likewise, descriptors: each costs a system call */
+	TRIED_MAX = 128,      /* waits of a tick */
+	LOOKUPS_MAX = 32,     /* of these that are looked up at once */
+	/* How long to read the memory of locks: a file system may not answer. */
+	READ_NS = 2 * 1000 * 1000,
+};
 
 struct locks {
-	struct ss_piece pieces[SS_WAIT_FACTS_MAX];
-	uint8_t bytes[SS_WAIT_FACTS_MAX][SS_LOCK_MAX];
+	struct ss_piece pieces[LOOKUPS_MAX];
+	uint8_t bytes[LOOKUPS_MAX][SS_LOCK_MAX];
 };
 
 /* Copies the memory around the futexes, within their areas. */
@@ -53,8 +63,12 @@ static void read_locks(struct ss_sampler *sampler, struct locks *locks,
 	ss_process_memory_read_present(&memory, locks->pieces, count);
 }
 
-struct ss_facts *ss_wait_facts_read(struct ss_sampler *sampler,
-				    const struct ss_blocked_thread *threads, size_t count)
+/*
+ * Reads the memory, descriptors and locks that the calls of these threads refer to. They are in
+ * ascending order. NULL: no memory. The caller frees the facts.
+ */
+static struct ss_facts *read_facts(struct ss_sampler *sampler,
+				   const struct ss_blocked_thread *threads, size_t count)
 {
 	/* The captured threads of this tick are not needed any more. */
 	struct ss_capture *capture = sampler->space.capture;
@@ -88,15 +102,17 @@ struct ss_facts *ss_wait_facts_read(struct ss_sampler *sampler,
 	return facts;
 }
 
-bool ss_wait_facts_are_of(struct ss_sampler *sampler,
-			  const struct ss_blocked_thread *thread)
+/* Whether a thread has not run since. */
+static bool has_not_run(struct ss_sampler *sampler,
+			const struct ss_blocked_thread *thread)
 {
 	return sampler->access->read_run_count(sampler->target, thread->tid,
 					       &sampler->text) == thread->run_count;
 }
 
-bool ss_wait_facts_read_memory(const struct ss_sampler *sampler, uint64_t address,
-			       void *ret, size_t size)
+/* Reads memory that a call refers to, of pages that are in memory. False: not all of it. */
+static bool read_memory(const struct ss_sampler *sampler, uint64_t address, void *ret,
+			size_t size)
 {
 	struct ss_process_memory memory = sampler->space.memory;
 	struct ss_piece piece = { .address = address, .bytes = ret, .size = size };
@@ -106,8 +122,8 @@ bool ss_wait_facts_read_memory(const struct ss_sampler *sampler, uint64_t addres
 	return piece.done == size;
 }
 
-bool ss_wait_facts_read_link(const struct ss_sampler *sampler, int fd, char *ret,
-			     size_t size)
+/* The link of a descriptor, such as "socket:[4711]". False: it is not open. */
+static bool read_link(const struct ss_sampler *sampler, int fd, char *ret, size_t size)
 {
 	char path[32];
 
@@ -119,32 +135,13 @@ bool ss_wait_facts_read_link(const struct ss_sampler *sampler, int fd, char *ret
 	return true;
 }
 
-pid_t ss_wait_facts_inner_tid(struct ss_sampler *sampler, pid_t tid)
-{
-	struct ss_status status;
-
-	return ss_target_read_task(sampler->target, tid, "status", &sampler->text) &&
-			       ss_status_parse(sampler->text.bytes, sampler->text.size,
-					       &status) ?
-		       status.inner_id :
-		       0;
-}
-
-enum {
-	SHARE = 100,		     /* lookups take one part in so many of the time, */
-	BURST_NS = 20 * 1000 * 1000, /* after so much at the beginning */
-	FORGET_NS = 2000 * 1000 * 1000, /* a number may be another file by then */
-	KNOWN_MAX = 1 << 14,
-	KEY_MEMORY_MAX = 256, /* bytes that a call refers to; with more, it has no key */
-	KEY_POLLED_MAX = 4,   /* likewise, descriptors: each costs a system call */
-};
-
 void ss_recorder_waits_deinit(struct ss_recorder_waits *waits)
 {
 	ss_wait_table_free(waits->table);
 	ss_idtable_deinit(&waits->known);
 	ss_vector_free(&waits->calls);
 	ss_buffer_deinit(&waits->key);
+	ss_vector_free(&waits->queue);
 }
 
 void ss_recorder_waits_forget(struct ss_recorder_waits *waits)
@@ -197,21 +194,31 @@ static bool is_known(const struct ss_syscall *syscall)
 	return ss_call_find(syscall->id) || ss_futex_parse(syscall, &futex);
 }
 
-void ss_recorder_wait_begin(struct ss_recorder_wait *wait,
+bool ss_recorder_waits_note(struct ss_recorder_waits *waits,
+			    struct ss_recorder_wait *wait,
 			    const struct ss_capture_thread *captured,
 			    const char *function, bool musl)
 {
-	*wait = (struct ss_recorder_wait){
-		.pending = captured->state != 'R' && captured->syscall.number >= 0 &&
-			   is_known(&captured->syscall),
-		.musl = musl,
-		.thread = { .tid = captured->tid,
-			    .state = captured->state,
-			    .call = captured->syscall,
-			    .regs = captured->regs },
-	};
+	if (wait->lookup == SS_LOOKUP_PENDING)
+		wait->lookup = SS_LOOKUP_DROPPED;
+	if (!captured || captured->state == 'R' || captured->syscall.number < 0 ||
+	    !is_known(&captured->syscall))
+		return true;
+	if (wait->lookup == SS_LOOKUP_NONE) {
+		pid_t *slot = ss_vector_push(&waits->queue);
+		if (!slot)
+			return false;
+		*slot = captured->tid;
+	}
+	wait->lookup = SS_LOOKUP_PENDING;
+	wait->musl = musl;
+	wait->thread = (struct ss_blocked_thread){ .tid = captured->tid,
+						   .state = captured->state,
+						   .call = captured->syscall,
+						   .regs = captured->regs };
 	(void)snprintf(wait->function, sizeof(wait->function), "%s",
 		       function ? function : ""); /* may be cut */
+	return true;
 }
 
 /* Keys ------------------------------------------------------------------- */
@@ -230,7 +237,7 @@ static bool add_link(struct ss_buffer *key, const struct ss_sampler *sampler, in
 {
 	char link[PATH_MAX];
 
-	if (!ss_wait_facts_read_link(sampler, fd, link, sizeof(link)))
+	if (!read_link(sampler, fd, link, sizeof(link)))
 		return false;
 	ss_buffer_add(key, link, strlen(link) + 1);
 	return true;
@@ -266,8 +273,7 @@ static bool add_memory(struct ss_buffer *key, struct ss_sampler *sampler,
 		if (memory->arg == call->timeout)
 			continue;
 		if (call->kind == SS_WAIT_SELECT || size > sizeof(bytes) ||
-		    !ss_wait_facts_read_memory(sampler, syscall->args[memory->arg - 1],
-					       bytes, size))
+		    !read_memory(sampler, syscall->args[memory->arg - 1], bytes, size))
 			return false;
 		if (call->kind != SS_WAIT_POLL)
 			ss_buffer_add(key, bytes, size);
@@ -277,7 +283,7 @@ static bool add_memory(struct ss_buffer *key, struct ss_sampler *sampler,
 		any = true;
 	}
 	/* It could have been overwritten after the wait. */
-	return !any || ss_wait_facts_are_of(sampler, &wait->thread);
+	return !any || has_not_run(sampler, &wait->thread);
 }
 
 /* Makes the key of a wait that is the same for as long as its object. False: look it up
@@ -310,8 +316,9 @@ static bool make_key(struct ss_recorder_waits *waits, struct ss_sampler *sampler
 	       !key->failed;
 }
 
-bool ss_recorder_waits_find(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
-			    const struct ss_recorder_wait *wait, uint32_t *call)
+/* Whether the wait is known: then *call is set. */
+static bool find_known(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
+		       const struct ss_recorder_wait *wait, uint32_t *call)
 {
 	uint32_t number = make_key(waits, sampler, wait) ?
 				  ss_idtable_find(&waits->known, waits->key.bytes,
@@ -367,17 +374,24 @@ static bool add_stack(struct ss_snapshot *snapshot, const struct ss_recorder_wai
 	return !*wait->function || stack->frames->symbol;
 }
 
-static bool add_waiter(struct ss_snapshot *snapshot,
-		       const struct ss_recorder_waits_context *context,
-		       const struct ss_recorder_wait *wait)
+static struct ss_task task_of(struct ss_sampler *sampler,
+			      struct ss_sampled_thread *thread)
 {
+	return (struct ss_task){ .tid = thread->tid,
+				 .inner_tid = ss_sampler_inner_tid(sampler, thread),
+				 .name = thread->name,
+				 .state = thread->kernel_state };
+}
+
+static bool add_waiter(struct ss_snapshot *snapshot, struct ss_sampler *sampler,
+		       struct ss_sampled_thread *waiter)
+{
+	const struct ss_recorder_wait *wait = &waiter->recorded->wait;
 	struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 
 	if (!thread || !add_stack(snapshot, wait))
 		return false;
-	if (!context->find(context->data, wait->thread.tid, false, thread))
-		*thread = (struct ss_task){ .name = "" };
-	thread->tid = wait->thread.tid;
+	*thread = task_of(sampler, waiter);
 	thread->state = wait->thread.state;
 	thread->stack_id = (uint32_t)snapshot->stacks.count - 1;
 	thread->frame_count = 1;
@@ -394,22 +408,22 @@ static bool has_thread(const struct ss_snapshot *snapshot, pid_t tid)
 }
 
 /* Adds the threads whose ids are in the memory of a lock: one of them may be its owner. */
-static bool add_owners(struct ss_snapshot *snapshot,
-		       const struct ss_recorder_waits_context *context,
+static bool add_owners(struct ss_snapshot *snapshot, struct ss_sampler *sampler,
 		       const struct ss_memory_fact *lock)
 {
 	for (size_t at = 0; at + sizeof(uint32_t) <= lock->size; at += sizeof(uint32_t)) {
-		struct ss_task owner = {};
 		uint32_t word;
 		memcpy(&word, lock->bytes + at, sizeof(word));
 		word &= FUTEX_TID_MASK;
-		if (!word || !context->find(context->data, (pid_t)word, true, &owner) ||
-		    has_thread(snapshot, owner.tid))
+		struct ss_sampled_thread *owner =
+			word ? ss_sampler_find_inner(sampler, (pid_t)word) : NULL;
+		if (!owner || owner->state == SS_THREAD_GONE ||
+		    has_thread(snapshot, owner->tid))
 			continue;
 		struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 		if (!thread)
 			return false;
-		*thread = owner;
+		*thread = task_of(sampler, owner);
 	}
 	return true;
 }
@@ -423,27 +437,27 @@ static int compare_threads(const void *a, const void *b)
 }
 
 /* A snapshot of these threads and of those that may own their locks. NULL: no memory. */
-static struct ss_snapshot *make_snapshot(const struct ss_recorder_waits_context *context,
-					 const struct ss_recorder_lookup *lookups,
+static struct ss_snapshot *make_snapshot(struct ss_sampler *sampler,
+					 struct ss_sampled_thread *const *waiters,
 					 size_t count, struct ss_facts *facts)
 {
 	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = ss_snapshot_new();
 
 	if (!snapshot)
 		return NULL;
-	snapshot->arch = context->sampler->space.capture->arch;
-	snapshot->process.pid = context->sampler->target->pid;
-	snapshot->process.inner_pid = context->inner_pid;
+	snapshot->arch = sampler->space.capture->arch;
+	snapshot->process.pid = sampler->target->pid;
+	snapshot->process.inner_pid = sampler->inner_pid;
 	snapshot->facts = ss_facts_ref(facts);
 	for (size_t i = 0; i < count; i++) {
-		if (!add_waiter(snapshot, context, lookups[i].wait))
+		if (!add_waiter(snapshot, sampler, waiters[i]))
 			return NULL;
 	}
 	struct ss_stack *none = ss_vector_push(&snapshot->stacks);
 	if (!none)
 		return NULL;
 	for (size_t i = 0; i < facts->threads.count; i++) {
-		if (!add_owners(snapshot, context, &facts->threads.items[i].lock))
+		if (!add_owners(snapshot, sampler, &facts->threads.items[i].lock))
 			return NULL;
 	}
 	for (size_t i = count; i < snapshot->tasks[SS_TASK_THREAD].count; i++)
@@ -507,60 +521,104 @@ static void simplify(struct simple *simple, const struct ss_wait *diagnosed)
 	wait->descriptor = descriptor;
 }
 
-static bool take_wait(struct ss_recorder_waits *waits,
-		      const struct ss_recorder_waits_context *context,
-		      const struct ss_recorder_lookup *lookup,
+/* Writes the call of a thread with what was diagnosed. False: no memory. */
+static bool take_wait(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
+		      struct ss_writer *writer, struct ss_recorder_thread *thread,
 		      const struct ss_wait *diagnosed)
 {
-	const struct ss_recorder_wait *wait = lookup->wait;
+	const struct ss_recorder_wait *wait = &thread->wait;
 	const struct ss_syscall *syscall = &wait->thread.call;
 	struct simple simple;
 
-	if (!diagnosed || !ss_wait_facts_are_of(context->sampler, &wait->thread))
+	if (!diagnosed || !has_not_run(sampler, &wait->thread))
 		return true;
 	simplify(&simple, diagnosed);
-	*lookup->call = ss_writer_call(context->writer, syscall->number, syscall->args[0],
-				       &simple.wait);
-	if (*lookup->call == SS_ID_NONE)
+	thread->call =
+		ss_writer_call(writer, syscall->number, syscall->args[0], &simple.wait);
+	if (thread->call == SS_ID_NONE)
 		return false;
-	keep(waits, context->sampler, wait, *lookup->call);
+	keep(waits, sampler, wait, thread->call);
 	return true;
 }
 
-static bool diagnose(struct ss_recorder_waits *waits,
-		     const struct ss_recorder_waits_context *context,
-		     const struct ss_recorder_lookup *lookups, size_t count,
-		     struct ss_facts *facts)
+/* Looks up the waits of these threads. */
+static bool look_up(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
+		    struct ss_writer *writer, struct ss_sampled_thread *const *waiters,
+		    size_t count)
 {
+	struct ss_blocked_thread threads[LOOKUPS_MAX];
+	_cleanup_error_ struct ss_error *error =
+		waits->table ? NULL : ss_wait_table_new(&waits->table);
+
+	for (size_t i = 0; i < count; i++)
+		threads[i] = waiters[i]->recorded->wait.thread;
+	_cleanup_(ss_facts_cleanup) struct ss_facts *facts =
+		error ? NULL : read_facts(sampler, threads, count);
 	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot =
-		make_snapshot(context, lookups, count, facts);
+		facts ? make_snapshot(sampler, waiters, count, facts) : NULL;
 	const struct ss_diagnose_options options = { .size = sizeof(options),
 						     .waits = waits->table };
-	struct ss_error *error = snapshot ? ss_snapshot_diagnose(snapshot, &options) :
-					    ss_error_no_memory();
-	bool ok = !error;
-
+	if (snapshot)
+		error = ss_snapshot_diagnose(snapshot, &options);
+	bool ok = snapshot && !error;
 	for (size_t i = 0; i < count && ok; i++) {
 		const struct ss_task *thread =
-			ss_snapshot_find_thread(snapshot, lookups[i].wait->thread.tid);
-		ok = take_wait(waits, context, &lookups[i], thread ? thread->wait : NULL);
+			ss_snapshot_find_thread(snapshot, waiters[i]->tid);
+		ok = take_wait(waits, sampler, writer, waiters[i]->recorded,
+			       thread ? thread->wait : NULL);
 	}
-	ss_error_free(error);
 	return ok;
 }
 
-bool ss_recorder_waits_look(struct ss_recorder_waits *waits,
-			    const struct ss_recorder_waits_context *context,
-			    const struct ss_recorder_lookup *lookups, size_t count)
+/* Whether a thread is still in its wait. */
+static bool is_waiting(const struct ss_sampled_thread *thread)
 {
-	struct ss_blocked_thread threads[SS_WAIT_FACTS_MAX];
-	struct ss_error *error = waits->table ? NULL : ss_wait_table_new(&waits->table);
+	return thread->state == SS_THREAD_IDLE && thread->run_count;
+}
 
-	for (size_t i = 0; i < count; i++)
-		threads[i] = lookups[i].wait->thread;
-	_cleanup_(ss_facts_cleanup) struct ss_facts *facts =
-		error ? NULL : ss_wait_facts_read(context->sampler, threads, count);
-	bool ok = facts && diagnose(waits, context, lookups, count, facts);
-	ss_error_free(error);
+bool ss_recorder_waits_look(struct ss_recorder_waits *waits,
+			    struct ss_recorder_waits_budget *budget,
+			    struct ss_sampler *sampler, struct ss_writer *writer,
+			    struct ss_sample_record *samples, uint64_t now_ns)
+{
+	struct ss_sampled_thread *tried[TRIED_MAX];
+	struct ss_sampled_thread *unknown[LOOKUPS_MAX];
+	size_t tried_count = 0;
+	size_t count = 0;
+	size_t kept = 0;
+
+	if (sampler->late || !ss_recorder_waits_may_look(waits, budget, now_ns) ||
+	    waits->queue.count == 0)
+		return true;
+	const uint64_t begin_ns = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	for (size_t i = 0; i < waits->queue.count; i++) {
+		const pid_t tid = waits->queue.items[i];
+		struct ss_sampled_thread *thread =
+			ss_thread_list_find(&sampler->threads, tid);
+		struct ss_recorder_thread *recorded = thread ? thread->recorded : NULL;
+		const bool pending = recorded &&
+				     recorded->wait.lookup == SS_LOOKUP_PENDING;
+		if (pending && (count == LOOKUPS_MAX || tried_count == TRIED_MAX ||
+				!is_waiting(thread))) {
+			waits->queue.items[kept++] = tid;
+			continue;
+		}
+		if (recorded)
+			recorded->wait.lookup = SS_LOOKUP_NONE;
+		if (!pending)
+			continue;
+		tried[tried_count++] = thread;
+		recorded->wait.thread.run_count = thread->run_count;
+		if (!find_known(waits, sampler, &recorded->wait, &recorded->call))
+			unknown[count++] = thread;
+	}
+	waits->queue.count = kept;
+	const bool ok = count == 0 || look_up(waits, sampler, writer, unknown, count);
+	for (size_t i = 0; i < tried_count && samples; i++) {
+		const struct ss_recorder_thread *recorded = tried[i]->recorded;
+		if (recorded->place)
+			samples[recorded->place - 1].call = recorded->call;
+	}
+	budget->spent_ns += ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 	return ok;
 }

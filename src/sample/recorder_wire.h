@@ -15,17 +15,18 @@
  *		  struct wire_turn, its blocks (struct wire_block) and their bytes;
  *		  always the last record
  *
- * The answer is untrusted: struct wire_answer, then for each MODULE struct
- * wire_module_answer, and for UNWIND the stacks (struct wire_stack and its frames),
- * for each thread struct wire_thread and its reason, the calls of runtimes that frames
- * refer to (struct wire_call, its function and its file), and, if has_plan, the gather plan for
- * the next captures (struct ss_gather_plan).
+ * The answer is untrusted: struct ss_unwound, with what the MODULEs are, and the stacks of
+ * UNWIND.
  */
 #ifndef SS_SAMPLE_RECORDER_WIRE_H
 #define SS_SAMPLE_RECORDER_WIRE_H
 
 #include <stdint.h>
 
+#include "base/buffer.h"
+#include "base/cursor.h"
+#include "base/vector.h"
+#include "data/gather_plan.h"
 #include "data/module.h"
 #include "sandbox/worker.h"
 
@@ -86,57 +87,88 @@ struct wire_block {
 	uint64_t size;
 };
 
-enum { WIRE_ANSWER = 0x53535557, WIRE_PROBLEM_MAX = 128 };
+/*
+ * The answer: the stacks of a capture, as tables of plain structs that refer to each other by index.
+ * The recorder checks every index and length before it uses them (unwinder.c).
+ */
 
-struct wire_answer {
-	uint32_t magic;
-	uint32_t module_count;
-	uint32_t stack_count;
-	uint32_t thread_count;
-	uint32_t call_count;
-	uint32_t has_plan; /* 0 or 1 */
-};
-
-struct wire_module_answer {
+/* Of a module that the request has. Texts are offsets in texts; 0: none. */
+struct ss_unwound_module {
 	uint32_t id;
 	uint32_t build_id_size;
-	uint64_t bias;
+	uint64_t bias; /* address minus offset */
 	uint8_t build_id[SS_BUILD_ID_MAX];
 	uint64_t file_size; /* struct ss_file_identity, if has_hash */
 	uint64_t modified_ns;
 	uint64_t file_inode;
 	uint8_t hash[SS_FILE_HASH_SIZE];
-	uint64_t has_hash;		/* leaves no padding */
-	char problem[WIRE_PROBLEM_MAX]; /* with a NUL; empty: none */
+	uint32_t has_hash;
+	uint32_t problem;
 };
 
-struct wire_stack {
-	uint32_t frame_count;
+struct ss_unwound_stack {
+	uint32_t first; /* of its frames */
+	uint32_t count;
 	uint32_t end; /* enum ss_end */
 };
 
-struct wire_frame {
-	uint64_t pc;	/* of the call of a runtime: its index */
-	int32_t module; /* of the address space, or -1 */
+struct ss_unwound_frame {
+	uint64_t pc;	/* of the call of a runtime: its index in calls */
+	int32_t module; /* index into the capture's modules, or -1 */
 	uint32_t flags; /* SS_FRAME_... of data/recording_format.h */
 };
 
-struct wire_thread {
+struct ss_unwound_thread {
 	uint32_t stack;
-	/* Why the stack ends, or, if it is whole, why it has native frames instead of calls: the text
-	   follows, without a NUL. 0: none */
-	uint32_t reason_size;
+	uint32_t reason;   /* why it ended there, or has native frames instead of calls */
+	uint32_t function; /* that waits on a futex */
 	uint32_t lacks_calls; /* 1: what runtimes need was not copied with its stack */
-	/* The function that waits on a futex, which follows the reason, without a NUL; 0: none */
-	uint32_t function_size;
 };
 
-struct wire_call {
+/* The call of a runtime. */
+struct ss_unwound_call {
 	uint32_t kind; /* enum ss_frame_kind */
 	uint32_t line;
-	uint32_t function_size; /* at least 1 */
-	uint32_t file_size;	/* 0: none */
+	uint32_t function; /* not empty */
+	uint32_t file;
 };
+
+struct ss_unwound {
+	SS_VECTOR(struct ss_unwound_module) modules;
+	SS_VECTOR(struct ss_unwound_stack) stacks;
+	SS_VECTOR(struct ss_unwound_frame) frames;
+	SS_VECTOR(struct ss_unwound_thread) threads; /* in the order of the capture */
+	SS_VECTOR(struct ss_unwound_call) calls;
+	SS_VECTOR(char) texts; /* each with a NUL */
+	/* One for the next captures of the process, or none; as it came: not checked */
+	SS_VECTOR(struct ss_gather_plan) plans;
+	bool no_memory; /* something is missing */
+};
+
+void ss_unwound_clear(struct ss_unwound *unwound);
+void ss_unwound_deinit(struct ss_unwound *unwound);
+
+/* Appends all tables. */
+void ss_unwound_encode(struct ss_unwound *unwound, struct ss_buffer *out);
+
+/* False: invalid, or no memory. */
+bool ss_unwound_decode(struct ss_unwound *unwound, struct ss_cursor *cursor);
+
+/* Appends a text, of at most max bytes. NULL: 0. Without memory sets no_memory. */
+uint32_t ss_unwound_add_text(struct ss_unwound *unwound, const char *text, size_t max);
+
+/* The text of an offset that was checked; or NULL. */
+static inline const char *ss_unwound_text(const struct ss_unwound *unwound,
+					  uint32_t offset)
+{
+	return offset ? unwound->texts.items + offset : NULL;
+}
+
+static inline const struct ss_unwound_frame *
+ss_unwound_frames(const struct ss_unwound *unwound, const struct ss_unwound_stack *stack)
+{
+	return unwound->frames.items + stack->first;
+}
 
 /* Longer texts of calls are invalid. */
 enum { WIRE_TEXT_MAX = 1 << 16 };
@@ -145,8 +177,8 @@ enum { WIRE_TEXT_MAX = 1 << 16 };
    WIRE_MODULE_AT - id, while a module is described. */
 enum { WIRE_MODULE_AT = -2 };
 
-/* A longer reason or function that waits is invalid. */
-enum { WIRE_REASON_MAX = 1024, WIRE_FUNCTION_MAX = 256 };
+/* A longer reason, function that waits, or problem of a module is invalid. */
+enum { WIRE_REASON_MAX = 1024, WIRE_FUNCTION_MAX = 256, WIRE_PROBLEM_MAX = 128 };
 
 /*
  * The child's side (unwind_server.c). It runs without privileges, and is the only part of this

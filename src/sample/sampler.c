@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/proc_process.h"
 #include "capture/result.h"
 
 enum {
@@ -80,6 +81,7 @@ void ss_sampler_deinit(struct ss_sampler *sampler)
 	ss_gathers_deinit(&sampler->gathers);
 	ss_switch_stacks_close(&sampler->switches);
 	ss_vector_free(&sampler->running);
+	ss_vector_free(&sampler->captured);
 	ss_address_space_deinit(&sampler->space);
 	ss_buffer_deinit(&sampler->text);
 }
@@ -102,14 +104,13 @@ static const char ended_name[] = "(ended)";
 /* Reads its name now and then, and applies the filter. What has ended keeps its name. */
 static void name_thread(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
 {
-	if (thread->named && thread->run_ns >= (uint64_t)YOUNG_NS &&
+	if (*thread->name && thread->run_ns >= (uint64_t)YOUNG_NS &&
 	    ++thread->filter_ticks < FILTER_TICKS)
 		return;
 	thread->filter_ticks = 0;
-	if (sampler->access->read_name(sampler->target, thread->tid, &sampler->text,
-				       thread->name, sizeof(thread->name)))
-		thread->named = true;
-	else if (!thread->named)
+	if (!sampler->access->read_name(sampler->target, thread->tid, &sampler->text,
+					thread->name, sizeof(thread->name)) &&
+	    !*thread->name)
 		memcpy(thread->name, ended_name, sizeof(ended_name));
 	thread->excluded = !sampler->options.filter(sampler->options.filter_data,
 						    thread->tid, thread->name, 'R');
@@ -172,7 +173,7 @@ static bool fill_running(struct ss_sampler *sampler, struct ss_sampled_thread *t
 		slot->state = state;
 	}
 	ss_thread_end_capture(thread, false, false, 0);
-	thread->by_kernel = true;
+	thread->origin = SS_THREAD_SAMPLED;
 	thread->sampled_ns = sample->clock.time_ns;
 	return true;
 }
@@ -209,7 +210,7 @@ static bool take_copied(struct ss_sampler *sampler, struct ss_sampled_thread *th
 
 	if (turn == 0 || !take_clocked(sampler, thread))
 		return false;
-	thread->copied = true;
+	thread->origin = SS_THREAD_COPIED;
 	if (!thread->excluded)
 		sampler->running.items[sampler->running.count - 1].turn = turn;
 	return true;
@@ -280,12 +281,12 @@ static bool take_switched(struct ss_sampler *sampler, struct ss_sampled_thread *
 static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
 			 bool again)
 {
-	thread->by_kernel = thread->slept = thread->copied = false;
+	thread->origin = SS_THREAD_READ;
 	if (thread->deep > 0)
 		thread->deep--;
 	if (thread->deep > 0 || thread->state == SS_THREAD_GONE)
 		return false;
-	if (!sampler->by_kernel)
+	if (sampler->by_kernel != SS_SAMPLES_OF_STACKS)
 		return !again && take_copied(sampler, thread);
 	return (!again && take_clocked(sampler, thread)) ||
 	       take_switched(sampler, thread, false);
@@ -295,7 +296,7 @@ static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *t
    is known what it did then. */
 static bool take_runnable(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
 {
-	if (!sampler->by_kernel || thread->deep > 0 ||
+	if (sampler->by_kernel != SS_SAMPLES_OF_STACKS || thread->deep > 0 ||
 	    thread->switches > (uint64_t)SWITCHES_MAX)
 		return false;
 	if (ss_switch_stacks_start(&sampler->switches, thread->tid))
@@ -316,7 +317,7 @@ static bool take_runnable(struct ss_sampler *sampler, struct ss_sampled_thread *
 static bool tells_by_sample(const struct ss_sampler *sampler,
 			    const struct ss_sampled_thread *thread)
 {
-	return sampler->copies || thread->brief;
+	return sampler->by_kernel == SS_SAMPLES_OF_RUNTIMES || thread->brief;
 }
 
 /*
@@ -326,12 +327,12 @@ static bool tells_by_sample(const struct ss_sampler *sampler,
 static bool take_slept(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
 		       const struct ss_tracee *task)
 {
-	if (!sampler->threads.sampled || sampler->by_kernel || sampler->on_cpu ||
-	    !tells_by_sample(sampler, thread) || task->phase != SS_TASK_SEEN ||
-	    task->runs)
+	if (!sampler->threads.sampled || sampler->by_kernel == SS_SAMPLES_OF_STACKS ||
+	    sampler->on_cpu || !tells_by_sample(sampler, thread) ||
+	    task->phase != SS_TASK_SEEN || task->runs || !take_clocked(sampler, thread))
 		return false;
-	thread->slept = take_clocked(sampler, thread);
-	return thread->slept;
+	thread->origin = SS_THREAD_SLEPT;
+	return true;
 }
 
 static void close_files(struct ss_tracee *task)
@@ -372,7 +373,8 @@ static bool sleeps_soon(const struct ss_sampler *sampler,
 			const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_SEEN && task->runs && task->state == 'R' &&
-	       sampler->threads.sampled && !sampler->by_kernel && !sampler->on_cpu &&
+	       sampler->threads.sampled && sampler->by_kernel != SS_SAMPLES_OF_STACKS &&
+	       !sampler->on_cpu &&
 	       (thread->sleeping_call >= 0 || thread->brief ||
 		slept_at_tick(sampler, thread)) &&
 	       !find_clocked(sampler, thread->tid);
@@ -424,7 +426,7 @@ static void read_task(struct ss_sampler *sampler, struct ss_sampled_thread *thre
 	if (read_sleeping(sampler, thread, task, again))
 		return;
 	thread->reads = 0;
-	if (!sampler->by_kernel && thread->schedstat_fd >= 0 &&
+	if (sampler->by_kernel != SS_SAMPLES_OF_STACKS && thread->schedstat_fd >= 0 &&
 	    thread->captures < KEEP_CAPTURES && ++thread->captures == KEEP_CAPTURES)
 		sampler->access->keep_files(sampler->target, thread->tid, &thread->files);
 	for (;; again = true) {
@@ -434,7 +436,7 @@ static void read_task(struct ss_sampler *sampler, struct ss_sampled_thread *thre
 		task->counted = 0;
 		put_off(sampler, thread, task);
 		if (task->phase != SS_TASK_SEEN || task->state != 'R' ||
-		    !sampler->by_kernel || thread->deep > 0 ||
+		    sampler->by_kernel != SS_SAMPLES_OF_STACKS || thread->deep > 0 ||
 		    thread->switches <= (uint64_t)SWITCHES_MAX || *pauses == 0)
 			return;
 		(*pauses)--;
@@ -728,7 +730,6 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 		task->moved = true; /* it is read again */
 		task->put_off = task->spared = false;
 	}
-	sampler->took_sigchld |= freeze.took_sigchld;
 	tick->stopped_ns += freeze.duration_ns;
 	tick->stopped_max_ns = SS_MAX(tick->stopped_max_ns, freeze.max_thread_ns);
 }
@@ -903,8 +904,9 @@ static void update_threads(struct ss_sampler *sampler)
 		if (task->state == 'R' && slept_at_stop(task) && !sampler->on_cpu)
 			task->state = 'S';
 		/* Or at the tick, and a sample of it was not enough. */
-		if (task->state == 'S' && stopped && !sampler->by_kernel &&
-		    !sampler->on_cpu && find_clocked(sampler, task->tid))
+		if (task->state == 'S' && stopped &&
+		    sampler->by_kernel != SS_SAMPLES_OF_STACKS && !sampler->on_cpu &&
+		    find_clocked(sampler, task->tid))
 			task->state = 'R';
 		if (!thread)
 			continue;
@@ -912,10 +914,8 @@ static void update_threads(struct ss_sampler *sampler)
 			ss_thread_end(thread);
 		thread->excluded = task->phase == SS_TASK_EXCLUDED;
 		thread->kernel_state = task->state;
-		if (task->phase != SS_TASK_GONE) {
+		if (task->phase != SS_TASK_GONE)
 			memcpy(thread->name, task->comm, sizeof(thread->name));
-			thread->named = true;
-		}
 		update_filter(thread, task->filter);
 		thread->sleeping_call = task->steady && !task->in_call &&
 							task->state == 'S' ?
@@ -973,6 +973,22 @@ static bool any_listed(const struct ss_task_list *tasks)
 	return false;
 }
 
+/* Finds the threads of a capture in the list. */
+static struct ss_error *finish_capture(struct ss_sampler *sampler, struct ss_tick *tick)
+{
+	struct ss_capture *capture = sampler->space.capture;
+	const size_t count = capture->threads.count;
+
+	if (!ss_vector_reserve(&sampler->captured, count + 1))
+		return ss_error_no_memory();
+	for (size_t i = 0; i < count; i++)
+		sampler->captured.items[i] = ss_thread_list_find(
+			&sampler->threads, capture->threads.items[i].tid);
+	sampler->captured.count = count;
+	tick->capture = count > 0 ? capture : NULL;
+	return NULL;
+}
+
 /* Adds the threads that the kernel sampled to the capture. */
 static struct ss_error *add_running(struct ss_sampler *sampler, struct ss_tick *tick)
 {
@@ -984,9 +1000,7 @@ static struct ss_error *add_running(struct ss_sampler *sampler, struct ss_tick *
 	for (size_t i = 0; i < sampler->running.count; i++)
 		capture->threads.items[capture->threads.count++] =
 			sampler->running.items[i];
-	if (capture->threads.count > 0)
-		tick->capture = capture;
-	return NULL;
+	return finish_capture(sampler, tick);
 }
 
 static struct ss_error *capture_tasks(struct ss_sampler *sampler, struct ss_tick *tick)
@@ -1162,14 +1176,51 @@ struct ss_error *ss_sampler_retry(struct ss_sampler *sampler, struct ss_tick *ti
 	return capture_due(sampler, true, tick);
 }
 
-bool ss_sampler_check(struct ss_sampler *sampler, pid_t tid)
+static pid_t read_inner_tid(struct ss_sampler *sampler, pid_t tid)
 {
-	const struct ss_sampled_thread *thread =
-		ss_thread_list_find(&sampler->threads, tid);
+	struct ss_status status;
 
-	return thread && ss_thread_is_unchanged(
-				 thread, sampler->access->read_run_count(
-						 sampler->target, tid, &sampler->text));
+	return ss_target_read_task(sampler->target, tid, "status", &sampler->text) &&
+			       ss_status_parse(sampler->text.bytes, sampler->text.size,
+					       &status) ?
+		       status.inner_id :
+		       0;
+}
+
+void ss_sampler_find_namespace(struct ss_sampler *sampler)
+{
+	sampler->inner_pid = read_inner_tid(sampler, sampler->target->pid);
+}
+
+bool ss_sampler_is_in_namespace(const struct ss_sampler *sampler)
+{
+	return sampler->inner_pid != sampler->target->pid;
+}
+
+pid_t ss_sampler_inner_tid(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
+{
+	if (!ss_sampler_is_in_namespace(sampler))
+		return thread->tid;
+	if (thread->inner_tid == 0) {
+		thread->inner_tid = read_inner_tid(sampler, thread->tid);
+		sampler->has_new_ids |= thread->inner_tid > 0;
+	}
+	return thread->inner_tid;
+}
+
+struct ss_sampled_thread *ss_sampler_find_inner(const struct ss_sampler *sampler,
+						pid_t tid)
+{
+	const struct ss_thread_list *list = &sampler->threads;
+
+	if (!ss_sampler_is_in_namespace(sampler))
+		return ss_thread_list_find(list, tid);
+	for (size_t i = 0; tid > 0 && i < list->items.count; i++) {
+		struct ss_sampled_thread *thread = &list->items.items[i];
+		if (thread->inner_tid == tid && thread->state != SS_THREAD_GONE)
+			return thread;
+	}
+	return NULL;
 }
 
 void ss_sampler_discard(struct ss_sampler *sampler)
@@ -1195,6 +1246,7 @@ static struct ss_error *take_sample(struct ss_sampler *sampler,
 		return ss_error_no_memory();
 	name_thread(sampler, thread);
 	thread->kernel_state = 'R';
+	thread->origin = SS_THREAD_SAMPLED;
 	thread->sampled_ns = sample->clock.time_ns;
 	ss_area_check_clear(&thread->areas);
 	if (thread->excluded)
@@ -1236,9 +1288,7 @@ struct ss_error *ss_sampler_take(struct ss_sampler *sampler,
 		if (samples[i].clock.pid == sampler->target->pid)
 			error = take_sample(sampler, &samples[i]);
 	}
-	if (!error && sampler->space.capture->threads.count > 0)
-		ret->capture = sampler->space.capture;
-	return error;
+	return error ? error : finish_capture(sampler, ret);
 }
 
 struct ss_error *ss_sampler_follow(struct ss_sampler *sampler, struct ss_tick *tick)

@@ -56,6 +56,13 @@ struct ss_stop_limit {
 	uint64_t late_max_ns;
 };
 
+/* What samples of the kernel have of a thread. */
+enum ss_kernel_samples {
+	SS_SAMPLES_OF_TIMES,  /* only that it ran: its runtime needs more */
+	SS_SAMPLES_OF_STACKS, /* all that is needed: no runtime does */
+	SS_SAMPLES_OF_RUNTIMES, /* with copies of what its runtime needs, if these are enough */
+};
+
 struct ss_sampler {
 	struct ss_target *target;		/* borrowed */
 	const struct ss_process_access *access; /* likewise */
@@ -79,15 +86,14 @@ struct ss_sampler {
 	   any more; their stacks are kept in the arena. */
 	const struct ss_on_cpu_sample *clocked;
 	size_t clocked_count;
-	/* They are used, also without copies of what runtimes need: set by the caller, unless it has a
-	   plan for these. */
-	bool by_kernel;
-	/* The kernel copies with its samples what runtimes need: set by the caller before each tick. */
-	bool copies;
+	enum ss_kernel_samples by_kernel; /* set by the caller before each tick */
 	struct ss_switch_stacks switches;
 	SS_VECTOR(struct ss_capture_thread) running; /* by the kernel, in this capture */
-	bool late;				     /* the calling thread must end */
-	bool took_sigchld;
+	/* The threads of the last capture, in its order; valid until the next tick. */
+	SS_VECTOR(struct ss_sampled_thread *) captured;
+	pid_t inner_pid;  /* in its innermost pid namespace; 0: not known */
+	bool has_new_ids; /* of threads in that namespace, until the caller resets it */
+	bool late;	  /* the calling thread must end */
 	uint64_t thread_stops;
 	struct ss_stop_limit limit;
 	/* How often a tick waits 0.1 ms for threads to sleep again that slept at the tick; at least four
@@ -154,8 +160,22 @@ struct ss_error *ss_sampler_retry(struct ss_sampler *sampler, struct ss_tick *ti
    attached. To be called by the thread that took the tick, while it waits for others. */
 bool ss_sampler_release_late(struct ss_sampler *sampler);
 
-/* Whether a thread has been blocked all the time since it was captured. */
-bool ss_sampler_check(struct ss_sampler *sampler, pid_t tid);
+/*
+ * Ids in the innermost pid namespace of the process, by which runtimes and locks know threads.
+ */
+
+/* To be called once, before the others. */
+void ss_sampler_find_namespace(struct ss_sampler *sampler);
+
+/* Whether these ids may differ from ours. */
+bool ss_sampler_is_in_namespace(const struct ss_sampler *sampler);
+
+/* 0: not known. */
+pid_t ss_sampler_inner_tid(struct ss_sampler *sampler, struct ss_sampled_thread *thread);
+
+/* A thread that was seen before, by that id; or NULL. */
+struct ss_sampled_thread *ss_sampler_find_inner(const struct ss_sampler *sampler,
+						pid_t tid);
 
 /* Drops the capture: threads that are still due are captured at the next tick. */
 void ss_sampler_discard(struct ss_sampler *sampler);

@@ -1,5 +1,6 @@
 #include "sample/thread_list.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -181,8 +182,9 @@ void ss_thread_list_init(struct ss_thread_list *list,
 	*list = (struct ss_thread_list){ .source = source };
 }
 
-static void close_file(struct ss_thread_list *list, struct ss_sampled_thread *thread)
+static void drop(struct ss_thread_list *list, struct ss_sampled_thread *thread)
 {
+	free(thread->recorded);
 	ss_kept_thread_close(&thread->files);
 	if (thread->schedstat_fd < 0)
 		return;
@@ -193,10 +195,9 @@ static void close_file(struct ss_thread_list *list, struct ss_sampled_thread *th
 void ss_thread_list_deinit(struct ss_thread_list *list)
 {
 	for (size_t i = 0; i < list->items.count; i++)
-		close_file(list, &list->items.items[i]);
+		drop(list, &list->items.items[i]);
 	ss_vector_free(&list->items);
 	ss_vector_free(&list->active);
-	ss_vector_free(&list->free_slots);
 }
 
 static bool is_quiet(const struct ss_sampled_thread *thread)
@@ -224,7 +225,7 @@ static size_t count_gone(const struct ss_thread_list *list)
 	return gone;
 }
 
-/* Drops threads that had ended by the last tick. There is room for their slots. */
+/* Drops threads that had ended by the last tick. */
 static void forget_gone(struct ss_thread_list *list)
 {
 	size_t kept = 0;
@@ -234,9 +235,8 @@ static void forget_gone(struct ss_thread_list *list)
 	for (size_t i = 0; i < list->items.count; i++) {
 		struct ss_sampled_thread *thread = &list->items.items[i];
 		if (thread->state == SS_THREAD_GONE) {
-			close_file(list, thread);
+			drop(list, thread);
 			list->run_ns -= thread->run_ns;
-			list->free_slots.items[list->free_slots.count++] = thread->slot;
 			continue;
 		}
 		list->items.items[kept++] = *thread;
@@ -265,9 +265,6 @@ static struct ss_sampled_thread new_thread(struct ss_thread_list *list, pid_t ti
 		.tid = tid, .kernel_state = '?', .sleeping_call = -1, .schedstat_fd = -1
 	};
 
-	thread.slot = list->free_slots.count > 0 ?
-			      list->free_slots.items[--list->free_slots.count] :
-			      list->slot_count++;
 	if (list->open_files < FILES_MAX)
 		thread.schedstat_fd = list->source->open(list->source->data, tid);
 	list->open_files += thread.schedstat_fd >= 0;
@@ -299,9 +296,7 @@ static bool merge(struct ss_thread_list *list, const pid_t *tids, size_t count)
 	__typeof__(list->items) merged = {};
 	size_t at = 0;
 
-	/* With room for all slots in the free list. */
-	if (!ss_vector_reserve(&list->free_slots, list->slot_count + count) ||
-	    !ss_vector_reserve(&list->active, count + list->items.count) ||
+	if (!ss_vector_reserve(&list->active, count + list->items.count) ||
 	    !ss_vector_reserve(&merged, count + list->items.count + 1))
 		return false;
 	for (size_t i = 0; i <= count; i++) {
@@ -577,9 +572,7 @@ static struct ss_sampled_thread *insert(struct ss_thread_list *list, pid_t tid)
 {
 	size_t at = place_of(list, tid);
 
-	/* With room for its slot in the free list. */
-	if (!ss_vector_reserve(&list->free_slots, list->slot_count + 1) ||
-	    !ss_vector_reserve(&list->active, list->items.count + 1) ||
+	if (!ss_vector_reserve(&list->active, list->items.count + 1) ||
 	    !ss_vector_push(&list->items))
 		return NULL;
 	struct ss_sampled_thread *slot = &list->items.items[at];

@@ -87,16 +87,26 @@ enum ss_thread_state {
 	SS_THREAD_GONE,
 };
 
+/* Where its last capture comes from; all but the first: a sample that the kernel took, see
+   struct ss_sampler. */
+enum ss_thread_origin {
+	SS_THREAD_READ,
+	SS_THREAD_SAMPLED,
+	SS_THREAD_COPIED, /* with what the calls of a runtime are */
+	SS_THREAD_SLEPT,  /* of a thread of a runtime that sleeps by now */
+};
+
+struct ss_recorder_thread;
+
 struct ss_sampled_thread {
 	pid_t tid;
 	pid_t inner_tid; /* in its innermost pid namespace; 0: not known. For the owner of the list */
-	uint32_t slot; /* unique among the current threads; small numbers */
 	enum ss_thread_state state;
 	bool due;	   /* must be captured in this tick */
 	bool excluded;	   /* the filter rejects it */
 	char kernel_state; /* R, S, D and so on, as of its last capture; '?': none yet */
-	char name[SS_COMM_MAX];
-	int schedstat_fd; /* -1: not kept open */
+	char name[SS_COMM_MAX]; /* "": not read yet */
+	int schedstat_fd;	/* -1: not kept open */
 	/* stat and syscall, of a thread that has been captured that often */
 	struct ss_kept_thread files;
 	unsigned char captures; /* up to a limit */
@@ -109,7 +119,6 @@ struct ss_sampled_thread {
 	uint64_t run_count;  /* as of its last capture */
 	uint64_t run_ns;     /* on a CPU, as of this tick */
 	uint64_t ready_ns;   /* runnable without a CPU, likewise */
-	bool named;	     /* name was read since its first sample */
 	uint64_t user_ticks; /* clock ticks in user space, when its state was last read */
 	uint64_t system_ticks; /* likewise, in the kernel */
 	uint64_t computed_ns;  /* run_ns when system_ticks changed */
@@ -118,11 +127,8 @@ struct ss_sampled_thread {
 	uint64_t expected_count;
 	enum ss_task_filter filter;
 	unsigned filter_ticks; /* captures since it was last read */
-	/* The capture is a sample that the kernel took, see struct ss_sampler. */
-	bool by_kernel;
-	bool slept;	     /* of a thread of a runtime that sleeps by now */
-	bool copied;	     /* likewise, what its calls are was copied with the sample */
-	uint64_t sampled_ns; /* the time of that sample */
+	enum ss_thread_origin origin;
+	uint64_t sampled_ns; /* the time of a sample by the kernel */
 	/* The kernel's copy of its stack, or of its calls, was not enough: captures until it is tried
 	   again. */
 	unsigned deep;
@@ -139,6 +145,9 @@ struct ss_sampled_thread {
 		first_ns; /* CLOCK_MONOTONIC, when it was first to be stopped; 0: never */
 	uint64_t stopped_ns; /* since then, in all */
 	struct ss_area_check areas;
+	/* What the recording has of it, for the owner of the list; freed with the thread. NULL: not
+	   in it. */
+	struct ss_recorder_thread *recorded;
 };
 
 /* A tick begins. */
@@ -220,8 +229,6 @@ struct ss_thread_list {
 	/* Indices of threads, ascending: all but those that are quiet, which are neither due
 	   nor gone. */
 	SS_VECTOR(uint32_t) active;
-	SS_VECTOR(uint32_t) free_slots;
-	uint32_t slot_count; /* all slots are below */
 	unsigned open_files;
 	uint64_t run_ns; /* of all in items, as they were read */
 	size_t checked;	 /* index of the quiet thread to be read next */

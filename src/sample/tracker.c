@@ -8,7 +8,7 @@
 #include "sample/address_space.h"
 #include "sample/module_loads.h"
 #include "sample/module_set.h"
-#include "sample/tracker.h"
+#include "sample/recorder.h"
 #include "stacksnap/record.h"
 
 /* A module that was loaded since the last poll. */
@@ -20,11 +20,11 @@ struct fresh {
 struct ss_tracker {
 	struct ss_address_space space;
 	struct ss_module_set modules;
+	struct ss_load_feed feed;
 	struct ss_module_loads loads;
 	SS_VECTOR(struct fresh) fresh;
 	size_t reported; /* of these */
-	bool no_memory;
-	int perf_errno; /* why loads is closed, or 0 */
+	int perf_errno;	 /* why the feed is closed, or 0 */
 	ss_module_watcher *watcher;
 	void *data;
 	struct ss_module_event event; /* with the times of the current poll */
@@ -38,7 +38,11 @@ struct ss_error *ss_tracker_new(struct ss_target *target, ss_module_watcher *wat
 	if (!tracker)
 		return ss_error_no_memory();
 	ss_address_space_init(&tracker->space, target);
-	tracker->perf_errno = ss_module_loads_open(&tracker->loads);
+	tracker->perf_errno = ss_load_feed_open(&tracker->feed);
+	if (!ss_load_feed_add(&tracker->feed, target->pid, &tracker->loads)) {
+		ss_tracker_free(tracker);
+		return ss_error_no_memory();
+	}
 	tracker->watcher = watcher;
 	tracker->data = data;
 	*ret = tracker;
@@ -49,6 +53,7 @@ void ss_tracker_free(struct ss_tracker *tracker)
 {
 	if (!tracker)
 		return;
+	ss_load_feed_close(&tracker->feed);
 	ss_module_loads_close(&tracker->loads);
 	ss_vector_free(&tracker->fresh);
 	ss_module_set_deinit(&tracker->modules);
@@ -77,19 +82,26 @@ static void report_at(struct ss_tracker *tracker, const struct ss_module *module
 	tracker->watcher(tracker->data, &event);
 }
 
-/* Unloads are reported at once, before loads. */
-static void take_change(void *data, struct ss_module_entry *module, bool loaded)
+/* Unloads are reported at once, before loads. False: no memory. */
+static bool take_changes(struct ss_tracker *tracker, const struct ss_capture *capture)
 {
-	struct ss_tracker *tracker = data;
-	const struct ss_module *pub = &module->module->pub;
-	struct fresh *fresh = loaded ? ss_vector_push(&tracker->fresh) : NULL;
-
-	if (!loaded)
-		report_at(tracker, pub, false, 0);
-	tracker->no_memory |= loaded && !fresh;
-	if (fresh)
-		*fresh =
-			(struct fresh){ pub, ss_module_loads_date(&tracker->loads, pub) };
+	if (!ss_module_set_update(&tracker->modules, capture))
+		return false;
+	for (size_t i = 0; i < tracker->modules.items.count; i++) {
+		const struct ss_module_entry *entry = &tracker->modules.items.items[i];
+		const struct ss_module *module = &entry->module->pub;
+		if (entry->state == SS_MODULE_UNLOADED)
+			report_at(tracker, module, false, 0);
+		if (entry->state != SS_MODULE_LOADED)
+			continue;
+		struct fresh *fresh = ss_vector_push(&tracker->fresh);
+		if (!fresh)
+			return false;
+		fresh->module = module;
+		fresh->time_ns = ss_module_loads_date(&tracker->loads, module);
+	}
+	ss_module_set_settle(&tracker->modules);
+	return true;
 }
 
 static int compare_fresh(const void *a, const void *b)
@@ -158,7 +170,6 @@ struct ss_error *ss_tracker_poll(struct ss_tracker *tracker)
 	uint64_t begin_ns = ss_now_ns();
 
 	tracker->fresh.count = 0; /* after an error */
-	tracker->no_memory = false;
 	struct ss_error *error = ss_address_space_update(&tracker->space, &change);
 
 	if (error)
@@ -167,7 +178,7 @@ struct ss_error *ss_tracker_poll(struct ss_tracker *tracker)
 		.time_ns = ss_clock_ns(CLOCK_REALTIME),
 		.monotonic_ns = ss_now_ns(),
 	};
-	if (!ss_module_loads_read(&tracker->loads, tracker->space.target->pid))
+	if (!ss_load_feed_read(&tracker->feed))
 		return ss_error_no_memory();
 	const struct ss_capture *capture =
 		change == SS_ADDRESS_SPACE_ENDED ? NULL : tracker->space.capture;
@@ -175,12 +186,10 @@ struct ss_error *ss_tracker_poll(struct ss_tracker *tracker)
 		error = ss_build_ids_find(capture, tracker->space.target);
 	if (error)
 		return error;
-	if (change != SS_ADDRESS_SPACE_SAME &&
-	    !ss_module_set_update(&tracker->modules, capture, take_change, tracker))
+	if (change != SS_ADDRESS_SPACE_SAME && !take_changes(tracker, capture))
 		return ss_error_no_memory();
 	sort_fresh(tracker);
-	if (!report_missed(tracker, capture, capture ? begin_ns : UINT64_MAX) ||
-	    tracker->no_memory)
+	if (!report_missed(tracker, capture, capture ? begin_ns : UINT64_MAX))
 		return ss_error_no_memory();
 	report_fresh(tracker, UINT64_MAX);
 	tracker->fresh.count = 0;

@@ -21,7 +21,6 @@
 #include "data/recording_writer.h"
 #include "symbolize/demangle.h"
 #include "symbolize/names.h"
-#include "data/gather_plan.h"
 
 /* Frames among which the function is that waits, and the size of the largest file whose symbols
    are read for that. */
@@ -36,6 +35,11 @@ enum { PAGE = 4096, PAGES_MAX = SS_MEMORY_RANGES_BYTES / PAGE };
 struct known_module {
 	struct ss_module_impl *module; /* one reference, or NULL */
 	bool skipped;
+};
+
+struct known_space {
+	struct ss_capture *capture;  /* NULL: none */
+	struct ss_gather_plan *plan; /* as it was sent, or NULL */
 };
 
 /* Pages that are read all at once when the first of them is needed, which saves a message for
@@ -57,25 +61,20 @@ struct page_supply {
 	uint32_t space;	 /* whose pages they are */
 };
 
-/* The function in which a stack waits on a futex. */
-struct wait_function {
-	char *name; /* owned; NULL: none, or not searched yet */
-	bool searched;
-};
-
 struct ss_unwind_server {
 	const struct ss_arena *arena; /* the recorder's, as it was at the fork */
 	const uint8_t *stacks;	      /* the same memory, mapped here; NULL: not yet */
 	struct ss_session *session;
 	SS_VECTOR(struct known_module) modules; /* by id */
-	SS_VECTOR(struct ss_capture *) spaces;	/* by id; NULL: none */
+	SS_VECTOR(struct known_space) spaces;	/* likewise */
 	SS_VECTOR(int32_t) skipped; /* modules of the current space, by index */
-	struct ss_buffer answer;
-	struct ss_buffer described; /* module answers of the current request */
-	struct ss_idtable calls;    /* struct call_key: of the current answer */
+	struct ss_unwound unwound;  /* the current answer */
+	struct ss_idtable calls;    /* struct call_key: of its calls, by index */
+	struct ss_buffer answer;    /* its encoding */
 	struct page_supply supply;
-	SS_VECTOR(struct ss_gather_plan *) plans;  /* by space: what was sent, or NULL */
-	SS_VECTOR(struct wait_function) functions; /* by stack of the current answer */
+	/* By stack of the current answer: the text of the function that waits on a futex;
+	   SS_ID_NONE: not searched yet */
+	SS_VECTOR(uint32_t) functions;
 };
 
 /* The call of a runtime. Strings are interned: equal ones are at the same address. */
@@ -111,6 +110,15 @@ static void deinit_pages(struct page_set *set)
 	free(set->bytes);
 }
 
+static void forget_space(struct ss_unwind_server *server, uint32_t id)
+{
+	if (id >= server->spaces.count)
+		return;
+	ss_capture_free(server->spaces.items[id].capture);
+	free(server->spaces.items[id].plan);
+	server->spaces.items[id] = (struct known_space){};
+}
+
 void ss_unwind_server_free(struct ss_unwind_server *server)
 {
 	if (!server)
@@ -118,21 +126,16 @@ void ss_unwind_server_free(struct ss_unwind_server *server)
 	for (size_t i = 0; i < server->modules.count; i++)
 		ss_module_unref(server->modules.items[i].module);
 	for (size_t i = 0; i < server->spaces.count; i++)
-		ss_capture_free(server->spaces.items[i]);
+		forget_space(server, (uint32_t)i);
 	ss_vector_free(&server->modules);
 	ss_vector_free(&server->spaces);
 	ss_vector_free(&server->skipped);
-	for (size_t i = 0; i < server->plans.count; i++)
-		free(server->plans.items[i]);
-	for (size_t i = 0; i < server->functions.count; i++)
-		free(server->functions.items[i].name);
 	ss_vector_free(&server->functions);
-	ss_vector_free(&server->plans);
 	ss_idtable_deinit(&server->calls);
 	deinit_pages(&server->supply.early);
 	deinit_pages(&server->supply.proofs);
 	ss_buffer_deinit(&server->answer);
-	ss_buffer_deinit(&server->described);
+	ss_unwound_deinit(&server->unwound);
 	ss_session_free(server->session);
 	free(server); /* the process ends: nothing is unmapped */
 }
@@ -155,7 +158,7 @@ static struct known_module *module_slot(struct ss_unwind_server *server, uint32_
 	return &server->modules.items[id];
 }
 
-static struct ss_capture **space_slot(struct ss_unwind_server *server, uint32_t id)
+static struct known_space *space_slot(struct ss_unwind_server *server, uint32_t id)
 {
 	while (server->spaces.count <= id) {
 		if (!ss_vector_push(&server->spaces))
@@ -215,26 +218,27 @@ static bool fill_module(struct reader *reader, const struct wire_module *wire,
 static bool describe(struct ss_unwind_server *server, uint32_t id,
 		     struct ss_module_impl *module)
 {
-	struct wire_module_answer answer = { .id = id };
+	struct ss_unwound_module *found = ss_vector_push(&server->unwound.modules);
 
+	if (!found)
+		return false;
 	ss_module_identify(module);
 	_cleanup_(ss_image_cleanup) struct ss_image *image = ss_image_new(module);
-	answer.bias =
+	found->id = id;
+	found->bias =
 		image ? ss_image_bias(image, module) :
 			ss_module_guess_bias(module, module->fd >= 0 || module->bytes);
-	answer.build_id_size = (uint32_t)module->build_id_size;
-	memcpy(answer.build_id, module->build_id, module->build_id_size);
+	found->build_id_size = (uint32_t)module->build_id_size;
+	memcpy(found->build_id, module->build_id, module->build_id_size);
 	ss_module_identify_file(module);
-	answer.file_size = module->pub.file.size;
-	answer.modified_ns = module->pub.file.modified_ns;
-	answer.file_inode = module->pub.file.inode;
-	answer.has_hash = module->pub.file.hash != NULL;
-	memcpy(answer.hash, module->file_hash, sizeof(answer.hash));
-	if (module->pub.problem)
-		(void)snprintf(answer.problem, sizeof(answer.problem), "%s",
-			       module->pub.problem); /* may be cut */
-	ss_buffer_add(&server->described, &answer, sizeof(answer));
-	return !server->described.failed;
+	found->file_size = module->pub.file.size;
+	found->modified_ns = module->pub.file.modified_ns;
+	found->file_inode = module->pub.file.inode;
+	found->has_hash = module->pub.file.hash != NULL;
+	memcpy(found->hash, module->file_hash, sizeof(found->hash));
+	found->problem = ss_unwound_add_text(&server->unwound, module->pub.problem,
+					     WIRE_PROBLEM_MAX);
+	return true;
 }
 
 static bool read_module(struct ss_unwind_server *server, struct reader *reader,
@@ -312,7 +316,7 @@ static bool read_space(struct ss_unwind_server *server, struct reader *reader,
 		       uint32_t id)
 {
 	_cleanup_(ss_capture_cleanup) struct ss_capture *space = ss_capture_new();
-	struct ss_capture **slot = space_slot(server, id);
+	struct known_space *slot = space_slot(server, id);
 	struct wire_space wire;
 
 	if (!space || !slot || !read_struct(reader, &wire, sizeof(wire)) ||
@@ -327,8 +331,8 @@ static bool read_space(struct ss_unwind_server *server, struct reader *reader,
 	const uint8_t *names = ss_cursor_take(&reader->at, wire.name_bytes);
 	if (!names || !name_areas(space, (const char *)names))
 		return false;
-	ss_capture_free(*slot);
-	*slot = take_ptr(space);
+	ss_capture_free(slot->capture);
+	slot->capture = take_ptr(space);
 	return true;
 }
 
@@ -444,39 +448,64 @@ static bool find_skipped(struct ss_unwind_server *server, const struct ss_captur
 	return true;
 }
 
-/* The frame of an answer. The index of a call is that of calls. */
-static struct wire_frame wire_of(struct ss_unwind_server *server,
-				 const struct ss_frame *frame)
+/* The index of a call. False: no memory. */
+static bool add_call(struct ss_unwind_server *server, const struct ss_frame *frame,
+		     uint64_t *ret)
 {
+	struct ss_unwound *unwound = &server->unwound;
 	const struct call_key key = { .function = frame->symbol,
 				      .file = frame->file,
 				      .kind = ss_frame_record_kind(frame),
 				      .line = frame->line };
+	bool added = false;
+	const uint32_t index = ss_idtable_add(&server->calls, &key, sizeof(key), &added);
+	struct ss_unwound_call *call = added ? ss_vector_push(&unwound->calls) : NULL;
 
-	if (key.kind == SS_FRAME_NATIVE)
-		return (struct wire_frame){
-			.pc = frame->pc,
-			.module = frame->module ? frame->module_index : -1,
-			.flags = ss_frame_record_flags(frame),
+	*ret = index;
+	if (call)
+		*call = (struct ss_unwound_call){
+			.kind = key.kind,
+			.line = key.line,
+			.function =
+				ss_unwound_add_text(unwound, key.function, WIRE_TEXT_MAX),
+			.file = ss_unwound_add_text(unwound, key.file, WIRE_TEXT_MAX),
 		};
-	uint32_t index = ss_idtable_add(&server->calls, &key, sizeof(key), NULL);
-	server->answer.failed |= index == SS_ID_NONE;
-	return (struct wire_frame){ .pc = index,
-				    .module = -1,
-				    .flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT };
+	return index != SS_ID_NONE && (call || !added);
 }
 
-static void put_stack(struct ss_unwind_server *server, const struct ss_stack *stack)
+static bool add_frame(struct ss_unwind_server *server, const struct ss_frame *frame)
 {
-	struct ss_buffer *answer = &server->answer;
-	const struct wire_stack wire = { .frame_count = (uint32_t)stack->count,
-					 .end = stack->end };
+	struct ss_unwound_frame *added = ss_vector_push(&server->unwound.frames);
 
-	ss_buffer_add(answer, &wire, sizeof(wire));
-	for (size_t i = 0; i < stack->count; i++) {
-		const struct wire_frame out = wire_of(server, &stack->frames[i]);
-		ss_buffer_add(answer, &out, sizeof(out));
+	if (!added)
+		return false;
+	if (ss_frame_record_kind(frame) != SS_FRAME_NATIVE) {
+		added->module = -1;
+		added->flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT;
+		return add_call(server, frame, &added->pc);
 	}
+	added->pc = frame->pc;
+	added->module = frame->module ? frame->module_index : -1;
+	added->flags = ss_frame_record_flags(frame);
+	return true;
+}
+
+static bool add_stack(struct ss_unwind_server *server, const struct ss_stack *stack)
+{
+	struct ss_unwound_stack *added = ss_vector_push(&server->unwound.stacks);
+
+	if (!added)
+		return false;
+	*added = (struct ss_unwound_stack){
+		.first = (uint32_t)server->unwound.frames.count,
+		.count = (uint32_t)stack->count,
+		.end = stack->end,
+	};
+	for (size_t i = 0; i < stack->count; i++) {
+		if (!add_frame(server, &stack->frames[i]))
+			return false;
+	}
+	return true;
 }
 
 /* The linkage name of the function of a frame. NULL: not known, or its file is very large: reading
@@ -535,131 +564,83 @@ static char *find_wait_function(struct ss_unwind_server *server,
 	return take_ptr(first);
 }
 
-/* The same of a stack, which many threads may have. */
-static const char *wait_function(struct ss_unwind_server *server,
-				 const struct ss_capture *space,
-				 const struct ss_snapshot *snapshot, uint32_t stack)
+/* The same of a stack, which many threads may have, as a text of the answer. */
+static uint32_t wait_function(struct ss_unwind_server *server,
+			      const struct ss_capture *space,
+			      const struct ss_snapshot *snapshot, uint32_t stack)
 {
-	struct wait_function *slot = &server->functions.items[stack];
+	uint32_t *known = &server->functions.items[stack];
 
-	if (!slot->searched)
-		slot->name =
+	if (*known == SS_ID_NONE) {
+		_cleanup_free_ char *name =
 			find_wait_function(server, space, &snapshot->stacks.items[stack]);
-	slot->searched = true;
-	return slot->name;
+		*known = ss_unwound_add_text(&server->unwound, name, WIRE_FUNCTION_MAX);
+	}
+	return *known;
 }
 
 /* Room for the functions of so many stacks. False: no memory. */
 static bool reset_functions(struct ss_unwind_server *server, size_t count)
 {
-	for (size_t i = 0; i < server->functions.count; i++)
-		free(server->functions.items[i].name);
-	server->functions.count = 0;
 	if (!ss_vector_reserve(&server->functions, count + 1))
 		return false;
-	memset(server->functions.items, 0, count * sizeof(*server->functions.items));
-	server->functions.count = count;
+	for (size_t i = 0; i < count; i++)
+		server->functions.items[i] = SS_ID_NONE;
 	return true;
 }
 
 /* index: of the thread in the capture and in the snapshot. */
-static void put_thread(struct ss_unwind_server *server, const struct ss_capture *space,
+static bool add_thread(struct ss_unwind_server *server, const struct ss_capture *space,
 		       const struct ss_snapshot *snapshot, size_t index)
 {
 	const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[index];
 	const struct ss_capture_thread *captured = &space->threads.items[index];
-	struct ss_buffer *answer = &server->answer;
-	const char *function = NULL;
+	struct ss_unwound *unwound = &server->unwound;
+	struct ss_unwound_thread *added = ss_vector_push(&unwound->threads);
 	struct ss_futex futex;
 
+	if (!added)
+		return false;
+	added->stack = thread->stack_id;
+	added->lacks_calls = thread->native_reason != NULL;
+	added->reason = ss_unwound_add_text(
+		unwound, thread->reason ? thread->reason : thread->native_reason,
+		WIRE_REASON_MAX);
 	if (captured->state != 'R' && captured->syscall.number >= 0 &&
 	    ss_futex_parse(&captured->syscall, &futex))
-		function = wait_function(server, space, snapshot, thread->stack_id);
-	const char *reason = thread->reason ? thread->reason : thread->native_reason;
-	size_t size = reason ? strnlen(reason, WIRE_REASON_MAX) : 0;
-	size_t name = function ? strnlen(function, WIRE_FUNCTION_MAX) : 0;
-	const struct wire_thread wire = { .stack = thread->stack_id,
-					  .reason_size = (uint32_t)size,
-					  .lacks_calls = thread->native_reason != NULL,
-					  .function_size = (uint32_t)name };
-
-	ss_buffer_add(answer, &wire, sizeof(wire));
-	if (size)
-		ss_buffer_add(answer, reason, size);
-	if (name)
-		ss_buffer_add(answer, function, name);
-}
-
-static void put_calls(struct ss_unwind_server *server)
-{
-	for (uint32_t i = 0; i < server->calls.count; i++) {
-		struct call_key key;
-		memcpy(&key, ss_idtable_key(&server->calls, i, NULL), sizeof(key));
-		const size_t function = strnlen(key.function, WIRE_TEXT_MAX);
-		const size_t file = key.file ? strnlen(key.file, WIRE_TEXT_MAX) : 0;
-		const struct wire_call wire = { .kind = key.kind,
-						.line = key.line,
-						.function_size = (uint32_t)function,
-						.file_size = (uint32_t)file };
-		ss_buffer_add(&server->answer, &wire, sizeof(wire));
-		ss_buffer_add(&server->answer, key.function, function);
-		if (file)
-			ss_buffer_add(&server->answer, key.file, file);
-	}
-}
-
-/* The plan for the next captures, unless the recorder has it. False: no memory. */
-static bool find_plan(struct ss_unwind_server *server, uint32_t space,
-		      const struct ss_snapshot *snapshot,
-		      const struct ss_gather_plan **ret)
-{
-	*ret = NULL;
-	if (snapshot->runtime_plan.step_count == 0)
-		return true;
-	while (server->plans.count <= space) {
-		if (!ss_vector_push(&server->plans))
-			return false;
-	}
-	struct ss_gather_plan **sent = &server->plans.items[space];
-	if (*sent && memcmp(*sent, &snapshot->runtime_plan, sizeof(**sent)) == 0)
-		return true;
-	if (!*sent)
-		*sent = malloc(sizeof(**sent));
-	if (!*sent)
-		return false;
-	memcpy(*sent, &snapshot->runtime_plan, sizeof(**sent));
-	*ret = *sent;
+		added->function =
+			wait_function(server, space, snapshot, thread->stack_id);
 	return true;
 }
 
-/* Completes the head that is at the beginning of the answer. */
-static void complete_head(struct ss_unwind_server *server, bool has_plan)
+/* Adds the plan for the next captures, unless the recorder has it. False: no memory. */
+static bool add_plan(struct ss_unwind_server *server, struct known_space *space,
+		     const struct ss_gather_plan *plan)
 {
-	struct wire_answer head;
-
-	if (server->answer.failed)
-		return;
-	memcpy(&head, server->answer.bytes, sizeof(head));
-	head.call_count = (uint32_t)server->calls.count;
-	head.has_plan = has_plan;
-	memcpy(server->answer.bytes, &head, sizeof(head));
+	if (plan->step_count == 0 ||
+	    (space->plan && memcmp(space->plan, plan, sizeof(*plan)) == 0))
+		return true;
+	struct ss_gather_plan *added = ss_vector_push(&server->unwound.plans);
+	if (!space->plan)
+		space->plan = malloc(sizeof(*plan));
+	if (!space->plan || !added)
+		return false;
+	memcpy(space->plan, plan, sizeof(*plan));
+	memcpy(added, plan, sizeof(*plan));
+	return true;
 }
 
-static void put_head(struct ss_unwind_server *server, const struct ss_snapshot *snapshot)
+/* Adds the stacks of all threads. False: no memory. */
+static bool add_all(struct ss_unwind_server *server, struct known_space *space,
+		    const struct ss_snapshot *snapshot)
 {
-	const struct wire_answer head = {
-		.magic = WIRE_ANSWER,
-		.module_count = (uint32_t)(server->described.size /
-					   sizeof(struct wire_module_answer)),
-		.stack_count = snapshot ? (uint32_t)snapshot->stacks.count : 0,
-		.thread_count =
-			snapshot ? (uint32_t)snapshot->tasks[SS_TASK_THREAD].count : 0,
-	};
+	bool ok = reset_functions(server, snapshot->stacks.count);
 
-	ss_buffer_add(&server->answer, &head, sizeof(head));
-	if (server->described.size)
-		ss_buffer_add(&server->answer, server->described.bytes,
-			      server->described.size);
+	for (size_t i = 0; ok && i < snapshot->stacks.count; i++)
+		ok = add_stack(server, &snapshot->stacks.items[i]);
+	for (size_t i = 0; ok && i < snapshot->tasks[SS_TASK_THREAD].count; i++)
+		ok = add_thread(server, space->capture, snapshot, i);
+	return ok && add_plan(server, space, &snapshot->runtime_plan);
 }
 
 /* Reads the pages that the last request has read. */
@@ -782,9 +763,9 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 	struct wire_unwind wire;
 
 	if (!read_struct(reader, &wire, sizeof(wire)) || id >= server->spaces.count ||
-	    !server->spaces.items[id])
+	    !server->spaces.items[id].capture)
 		return false;
-	struct ss_capture *space = server->spaces.items[id];
+	struct ss_capture *space = server->spaces.items[id].capture;
 	if (!read_threads(server, reader, space, wire.thread_count) ||
 	    !read_turns(reader, space, wire.turn_count) || !find_skipped(server, space))
 		return false;
@@ -811,22 +792,9 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 		ss_error_free(error);
 		return false;
 	}
-	if (!reset_functions(server, snapshot->stacks.count))
-		return false;
-	put_head(server, snapshot);
-	for (size_t i = 0; i < snapshot->stacks.count; i++)
-		put_stack(server, &snapshot->stacks.items[i]);
-	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++)
-		put_thread(server, space, snapshot, i);
-	put_calls(server);
-	const struct ss_gather_plan *plan = NULL;
-	if (!find_plan(server, id, snapshot, &plan))
-		return false;
-	if (plan)
-		ss_buffer_add(&server->answer, plan, sizeof(*plan));
-	complete_head(server, plan != NULL);
+	const bool ok = add_all(server, &server->spaces.items[id], snapshot);
 	ss_capture_clear_turns(space);
-	return true;
+	return ok;
 }
 
 static void forget_module(struct ss_unwind_server *server, uint32_t id)
@@ -837,16 +805,6 @@ static void forget_module(struct ss_unwind_server *server, uint32_t id)
 		return;
 	ss_module_unref(slot->module);
 	*slot = (struct known_module){};
-}
-
-static void forget_space(struct ss_unwind_server *server, uint32_t id)
-{
-	struct ss_capture **slot = space_slot(server, id);
-
-	if (slot)
-		ss_capture_free(take_ptr(*slot));
-	if (id < server->plans.count)
-		free(take_ptr(server->plans.items[id]));
 }
 
 /* Reads all records. False: no memory. */
@@ -879,7 +837,6 @@ static bool serve(struct ss_unwind_server *server, struct reader *reader,
 		if (!ok)
 			return false;
 	}
-	put_head(server, NULL);
 	return true;
 }
 
@@ -899,10 +856,13 @@ bool ss_unwind_server_serve(void *data, const struct ss_worker_request *request,
 			return false;
 	}
 	ss_buffer_clear(&server->answer);
-	ss_buffer_clear(&server->described);
+	ss_unwound_clear(&server->unwound);
 	ss_idtable_deinit(&server->calls);
 	server->calls = (struct ss_idtable){};
-	if (!serve(server, &reader, module_at) || server->answer.failed)
+	if (!serve(server, &reader, module_at) || server->unwound.no_memory)
+		return false;
+	ss_unwound_encode(&server->unwound, &server->answer);
+	if (server->answer.failed)
 		return false;
 	*answer = (const uint8_t *)server->answer.bytes;
 	*answer_size = server->answer.size;

@@ -7,7 +7,6 @@
 
 #include "base/cursor.h"
 #include "base/idtable.h"
-#include "sample/recorder_wire.h"
 #include "data/recording_format.h"
 #include "sandbox/sandbox.h"
 
@@ -77,12 +76,7 @@ void ss_unwinder_deinit(struct ss_unwinder *unwinder)
 	ss_vector_free(&unwinder->spaces);
 	ss_vector_free(&unwinder->files);
 	ss_vector_free(&unwinder->pending);
-	ss_vector_free(&unwinder->unwound.stacks);
-	ss_vector_free(&unwinder->unwound.threads);
-	ss_vector_free(&unwinder->unwound.frames);
-	ss_buffer_deinit(&unwinder->unwound.reasons);
-	ss_vector_free(&unwinder->unwound.calls);
-	ss_buffer_deinit(&unwinder->unwound.texts);
+	ss_unwound_deinit(&unwinder->unwound);
 	ss_buffer_deinit(&unwinder->request);
 	ss_buffer_deinit(&unwinder->losses.text);
 	*unwinder = (struct ss_unwinder){};
@@ -354,15 +348,6 @@ static bool put_news(struct ss_unwinder *unwinder, struct ss_unwinder_space *spa
 
 /* Answers --------------------------------------------------------------- */
 
-static bool read_struct(struct ss_cursor *cursor, void *ret, size_t size)
-{
-	const uint8_t *bytes = ss_cursor_take(cursor, size);
-
-	if (bytes)
-		memcpy(ret, bytes, size);
-	return bytes != NULL;
-}
-
 static void describe(struct ss_unwinder_module *module, uint64_t bias, const uint8_t *id,
 		     size_t id_size)
 {
@@ -374,43 +359,52 @@ static void describe(struct ss_unwinder_module *module, uint64_t bias, const uin
 }
 
 static void identify_file(struct ss_unwinder_module *module,
-			  const struct wire_module_answer *wire)
+			  const struct ss_unwound_module *found)
 {
-	ss_file_hash_text(wire->hash, module->file_hash);
+	ss_file_hash_text(found->hash, module->file_hash);
 	module->file = (struct ss_file_identity){
-		.size = wire->file_size,
-		.modified_ns = wire->modified_ns,
-		.inode = wire->file_inode,
+		.size = found->file_size,
+		.modified_ns = found->modified_ns,
+		.inode = found->file_inode,
 	};
 }
 
-static bool read_modules(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
-			 size_t count)
+/* Whether a text is in the answer, and not too long. */
+static bool is_text(const struct ss_unwound *unwound, uint32_t offset, size_t max)
 {
-	if (count != unwinder->pending.count)
+	return offset == 0 || (offset < unwound->texts.count &&
+			       strnlen(unwound->texts.items + offset, max + 1) <= max);
+}
+
+static bool read_modules(struct ss_unwinder *unwinder)
+{
+	const struct ss_unwound *unwound = &unwinder->unwound;
+
+	if (unwound->modules.count != unwinder->pending.count)
 		return false;
-	for (size_t i = 0; i < count; i++) {
-		struct wire_module_answer wire;
-		if (!read_struct(cursor, &wire, sizeof(wire)) ||
-		    wire.id != unwinder->pending.items[i] ||
-		    wire.build_id_size > sizeof(wire.build_id))
+	for (size_t i = 0; i < unwound->modules.count; i++) {
+		const struct ss_unwound_module *found = &unwound->modules.items[i];
+		if (found->id != unwinder->pending.items[i] ||
+		    found->build_id_size > sizeof(found->build_id) ||
+		    !is_text(unwound, found->problem, WIRE_PROBLEM_MAX))
 			return false;
 		/* A module that is defined in the recording does not change. */
-		struct ss_unwinder_module *module = &unwinder->modules.items[wire.id];
+		struct ss_unwinder_module *module = &unwinder->modules.items[found->id];
 		if (module->described)
 			continue;
-		describe(module, wire.bias, wire.build_id, wire.build_id_size);
-		if (wire.has_hash)
-			identify_file(module, &wire);
-		if (*wire.problem)
-			module->problem = strndup(wire.problem, sizeof(wire.problem));
+		describe(module, found->bias, found->build_id, found->build_id_size);
+		if (found->has_hash)
+			identify_file(module, found);
+		if (found->problem)
+			module->problem =
+				strdup(ss_unwound_text(unwound, found->problem));
 	}
 	return true;
 }
 
 /* A return address may equal the end of its module. */
-static bool is_frame(const struct wire_frame *frame, const struct ss_capture *capture,
-		     size_t calls)
+static bool is_frame(const struct ss_unwound_frame *frame,
+		     const struct ss_capture *capture, size_t calls)
 {
 	if (frame->flags == SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT)
 		return frame->module == -1 && frame->pc < calls;
@@ -424,172 +418,60 @@ static bool is_frame(const struct wire_frame *frame, const struct ss_capture *ca
 	return frame->pc - module->base <= module->size;
 }
 
-static bool read_stack(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
-		       const struct ss_capture *capture, size_t calls, bool *no_memory)
+static bool is_stack(const struct ss_unwound *unwound,
+		     const struct ss_unwound_stack *stack)
 {
-	struct ss_unwound *unwound = &unwinder->unwound;
-	struct wire_stack wire;
-
-	if (!read_struct(cursor, &wire, sizeof(wire)) || wire.end > SS_END_RUNNABLE ||
-	    wire.frame_count > SS_RECORD_FRAMES_MAX ||
-	    wire.frame_count > ss_cursor_left(cursor) / sizeof(struct wire_frame))
-		return false;
-	struct ss_unwound_stack *stack = ss_vector_push(&unwound->stacks);
-	*no_memory = !stack ||
-		     !ss_vector_reserve(&unwound->frames,
-					unwound->frames.count + wire.frame_count);
-	if (*no_memory)
-		return false;
-	stack->count = wire.frame_count;
-	stack->end = (enum ss_end)wire.end;
-	for (size_t i = 0; i < wire.frame_count; i++) {
-		struct wire_frame frame = {};
-		(void)read_struct(cursor, &frame, sizeof(frame)); /* checked above */
-		if (!is_frame(&frame, capture, calls))
-			return false;
-		const bool call = ss_frame_flags_source(frame.flags) == SS_FROM_RUNTIME;
-		unwound->frames.items[unwound->frames.count++] =
-			(struct ss_unwound_frame){
-				.pc = call ? 0 : frame.pc,
-				.module = frame.module,
-				.flags = frame.flags,
-				.call = call ? (uint32_t)frame.pc + 1 : 0,
-			};
-	}
-	return true;
+	return stack->end <= SS_END_RUNNABLE && stack->count <= SS_RECORD_FRAMES_MAX &&
+	       stack->first <= unwound->frames.count &&
+	       stack->count <= unwound->frames.count - stack->first;
 }
 
-/* Appends a text. Returns its offset + 1 for now: the buffer may move. */
-static const char *take_text(struct ss_buffer *texts, const uint8_t *bytes, size_t size)
+static bool is_thread(const struct ss_unwound *unwound,
+		      const struct ss_unwound_thread *thread)
 {
-	size_t at = texts->size + 1;
-
-	ss_buffer_add(texts, bytes, size);
-	ss_buffer_add_byte(texts, '\0');
-	return (const char *)(uintptr_t)at;
+	return thread->stack < unwound->stacks.count && thread->lacks_calls <= 1 &&
+	       is_text(unwound, thread->reason, WIRE_REASON_MAX) &&
+	       is_text(unwound, thread->function, WIRE_FUNCTION_MAX);
 }
 
-static bool read_thread(struct ss_unwound *unwound, struct ss_cursor *cursor,
-			bool *no_memory)
+static bool is_call(const struct ss_unwound *unwound, const struct ss_unwound_call *call)
 {
-	struct wire_thread wire;
-
-	if (!read_struct(cursor, &wire, sizeof(wire)) ||
-	    wire.stack >= unwound->stacks.count || wire.reason_size > WIRE_REASON_MAX ||
-	    wire.lacks_calls > 1 || wire.function_size > WIRE_FUNCTION_MAX)
-		return false;
-	const uint8_t *text = ss_cursor_take(cursor, wire.reason_size);
-	const uint8_t *function = ss_cursor_take(cursor, wire.function_size);
-	if (cursor->failed || memchr(function, '\0', wire.function_size))
-		return false;
-	struct ss_unwound_thread *thread = ss_vector_push(&unwound->threads);
-	*no_memory = !thread;
-	if (!thread)
-		return false;
-	thread->stack = wire.stack;
-	thread->lacks_calls = wire.lacks_calls;
-	if (wire.reason_size)
-		thread->reason = take_text(&unwound->reasons, text, wire.reason_size);
-	if (wire.function_size)
-		thread->function =
-			take_text(&unwound->reasons, function, wire.function_size);
-	*no_memory = unwound->reasons.failed;
-	return !*no_memory;
+	return call->kind != SS_FRAME_NATIVE && call->kind < SS_FORMAT_KINDS_MAX &&
+	       call->line != UINT32_MAX && call->function &&
+	       is_text(unwound, call->function, WIRE_TEXT_MAX) &&
+	       *ss_unwound_text(unwound, call->function) &&
+	       is_text(unwound, call->file, WIRE_TEXT_MAX);
 }
 
-static bool read_call(struct ss_unwound *unwound, struct ss_cursor *cursor,
-		      bool *no_memory)
+/* Whether the tables of an answer fit each other and the capture. */
+static bool is_consistent(const struct ss_unwound *unwound,
+			  const struct ss_capture *capture)
 {
-	struct wire_call wire;
+	bool ok = unwound->threads.count == capture->threads.count &&
+		  unwound->stacks.count <= capture->threads.count &&
+		  unwound->plans.count <= 1;
 
-	if (!read_struct(cursor, &wire, sizeof(wire)) || wire.kind == SS_FRAME_NATIVE ||
-	    wire.kind >= SS_FORMAT_KINDS_MAX || wire.function_size == 0 ||
-	    wire.function_size > WIRE_TEXT_MAX || wire.file_size > WIRE_TEXT_MAX ||
-	    wire.line == UINT32_MAX)
-		return false;
-	const uint8_t *function = ss_cursor_take(cursor, wire.function_size);
-	const uint8_t *file = ss_cursor_take(cursor, wire.file_size);
-	if (cursor->failed || memchr(function, '\0', wire.function_size) ||
-	    (wire.file_size && memchr(file, '\0', wire.file_size)))
-		return false;
-	struct ss_unwound_call *call = ss_vector_push(&unwound->calls);
-	*no_memory = !call;
-	if (!call)
-		return false;
-	call->kind = (enum ss_frame_kind)wire.kind;
-	call->line = wire.line;
-	call->function = take_text(&unwound->texts, function, wire.function_size);
-	call->file = wire.file_size ? take_text(&unwound->texts, file, wire.file_size) :
-				      NULL;
-	*no_memory = unwound->texts.failed;
-	return !*no_memory;
-}
-
-static const char *text_at(const struct ss_buffer *texts, const char *offset)
-{
-	return offset ? texts->bytes + ((uintptr_t)offset - 1) : NULL;
-}
-
-static void place_pointers(struct ss_unwound *unwound)
-{
-	const struct ss_unwound_frame *frames = unwound->frames.items;
-
-	for (size_t i = 0; i < unwound->stacks.count; i++) {
-		unwound->stacks.items[i].frames = frames;
-		frames += unwound->stacks.items[i].count;
-	}
-	for (size_t i = 0; i < unwound->threads.count; i++) {
-		struct ss_unwound_thread *thread = &unwound->threads.items[i];
-		thread->reason = text_at(&unwound->reasons, thread->reason);
-		thread->function = text_at(&unwound->reasons, thread->function);
-	}
-	for (size_t i = 0; i < unwound->calls.count; i++) {
-		struct ss_unwound_call *call = &unwound->calls.items[i];
-		call->function = text_at(&unwound->texts, call->function);
-		call->file = text_at(&unwound->texts, call->file);
-	}
-}
-
-static void clear_unwound(struct ss_unwound *unwound)
-{
-	unwound->stacks.count = unwound->threads.count = unwound->frames.count = 0;
-	unwound->calls.count = 0;
-	unwound->has_plan = false;
-	ss_buffer_clear(&unwound->reasons);
-	ss_buffer_clear(&unwound->texts);
+	for (size_t i = 0; ok && i < unwound->stacks.count; i++)
+		ok = is_stack(unwound, &unwound->stacks.items[i]);
+	for (size_t i = 0; ok && i < unwound->frames.count; i++)
+		ok = is_frame(&unwound->frames.items[i], capture, unwound->calls.count);
+	for (size_t i = 0; ok && i < unwound->threads.count; i++)
+		ok = is_thread(unwound, &unwound->threads.items[i]);
+	for (size_t i = 0; ok && i < unwound->calls.count; i++)
+		ok = is_call(unwound, &unwound->calls.items[i]);
+	return ok;
 }
 
 /* capture NULL: only modules are described. */
 static bool read_answer(struct ss_unwinder *unwinder, struct ss_cursor *cursor,
-			const struct ss_capture *capture, bool *no_memory)
+			const struct ss_capture *capture)
 {
 	struct ss_unwound *unwound = &unwinder->unwound;
-	size_t threads = capture ? capture->threads.count : 0;
-	struct wire_answer head;
 
-	clear_unwound(unwound);
-	if (!read_struct(cursor, &head, sizeof(head)) || head.magic != WIRE_ANSWER ||
-	    head.thread_count != threads || head.stack_count > threads ||
-	    head.has_plan > 1 || (!capture && (head.call_count || head.has_plan)) ||
-	    !read_modules(unwinder, cursor, head.module_count))
-		return false;
-	for (size_t i = 0; i < head.stack_count; i++) {
-		if (!read_stack(unwinder, cursor, capture, head.call_count, no_memory))
-			return false;
-	}
-	for (size_t i = 0; i < threads; i++) {
-		if (!read_thread(unwound, cursor, no_memory))
-			return false;
-	}
-	for (size_t i = 0; i < head.call_count; i++) {
-		if (!read_call(unwound, cursor, no_memory))
-			return false;
-	}
-	if (head.has_plan && !read_struct(cursor, &unwound->plan, sizeof(unwound->plan)))
-		return false;
-	unwound->has_plan = head.has_plan;
-	place_pointers(unwound);
-	return ss_cursor_left(cursor) == 0;
+	return ss_unwound_decode(unwound, cursor) &&
+	       (unwound->texts.count == 0 ||
+		unwound->texts.items[unwound->texts.count - 1] == '\0') &&
+	       read_modules(unwinder) && (!capture || is_consistent(unwound, capture));
 }
 
 /* Failures -------------------------------------------------------------- */
@@ -701,7 +583,10 @@ static bool check_thread(void *data, pid_t tid)
 {
 	const struct ss_unwinder_runtimes *runtimes = data;
 
-	return runtimes->check && runtimes->check(runtimes->data, tid);
+	const struct ss_sampled_thread *thread =
+		runtimes->threads ? ss_thread_list_find(runtimes->threads, tid) : NULL;
+
+	return thread && ss_thread_list_is_unchanged(runtimes->threads, thread);
 }
 
 static enum ss_unwinder_result request_stacks(struct ss_unwinder *unwinder,
@@ -728,14 +613,13 @@ static enum ss_unwinder_result request_stacks(struct ss_unwinder *unwinder,
 	struct ss_cursor cursor = {};
 	const uint8_t *answer;
 	size_t size;
-	bool no_memory = false;
 
 	bool ok = ss_worker_call(unwinder->worker, &request, runtimes ? &memory : NULL,
 				 &answer, &size, &failure);
 	if (ok) {
 		cursor = (struct ss_cursor){ .at = answer, .end = answer + size };
-		ok = read_answer(unwinder, &cursor, capture, &no_memory);
-		if (no_memory)
+		ok = read_answer(unwinder, &cursor, capture);
+		if (unwinder->unwound.no_memory)
 			return SS_UNWINDER_NO_MEMORY;
 		if (!ok)
 			ss_worker_reject(unwinder->worker, &failure);
@@ -778,8 +662,10 @@ static bool place_alone(struct ss_unwound *unwound, const struct ss_capture *cap
 {
 	size_t count = capture->threads.count;
 
-	clear_unwound(unwound);
-	if (!ss_vector_reserve(&unwound->stacks, count) ||
+	ss_unwound_clear(unwound);
+	const uint32_t reason =
+		ss_unwound_add_text(unwound, gave_up_reason, sizeof(gave_up_reason));
+	if (unwound->no_memory || !ss_vector_reserve(&unwound->stacks, count) ||
 	    !ss_vector_reserve(&unwound->threads, count) ||
 	    !ss_vector_reserve(&unwound->frames, count))
 		return false;
@@ -792,13 +678,13 @@ static bool place_alone(struct ss_unwound *unwound, const struct ss_capture *cap
 			(struct ss_unwound_frame){ .pc = pc,
 						   .module = area ? area->module : -1 };
 		unwound->stacks.items[i] = (struct ss_unwound_stack){
-			.frames = &unwound->frames.items[i],
+			.first = (uint32_t)i,
 			.count = known,
 			.end = known ? SS_END_FRAMES : thread->end,
 		};
-		unwound->threads.items[i] = (struct ss_unwound_thread){
-			.stack = (uint32_t)i, .reason = known ? gave_up_reason : NULL
-		};
+		unwound->threads.items[i] =
+			(struct ss_unwound_thread){ .stack = (uint32_t)i,
+						    .reason = known ? reason : 0 };
 	}
 	unwound->stacks.count = unwound->threads.count = unwound->frames.count = count;
 	return true;

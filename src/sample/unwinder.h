@@ -17,7 +17,8 @@
 #include "sample/address_space.h"
 #include "sample/gathers.h"
 #include "sample/module_set.h"
-#include "data/gather_plan.h"
+#include "sample/thread_list.h"
+#include "sample/recorder_wire.h"
 
 /* A module, by its id. */
 struct ss_unwinder_module {
@@ -42,54 +43,13 @@ struct ss_unwinder_space {
 	SS_VECTOR(uint32_t) modules; /* ids, in the order of the capture */
 };
 
-struct ss_unwound_frame {
-	uint64_t pc;	/* 0: the call of a runtime */
-	int32_t module; /* index into the capture's modules, or -1 */
-	uint32_t flags; /* SS_FRAME_... of data/recording_format.h */
-	uint32_t call;	/* of a runtime: index in calls + 1; 0: a native frame */
-};
-
-/* The call of a runtime. */
-struct ss_unwound_call {
-	enum ss_frame_kind kind;
-	uint32_t line;
-	const char *function;
-	const char *file; /* or NULL */
-};
-
-struct ss_unwound_stack {
-	const struct ss_unwound_frame *frames;
-	size_t count;
-	enum ss_end end;
-};
-
-struct ss_unwound_thread {
-	uint32_t stack;
-	const char *reason;   /* why it ended there, or NULL */
-	const char *function; /* that waits on a futex, or NULL */
-	bool lacks_calls;     /* what runtimes need was not copied with its stack */
-};
-
-/* The stacks of a capture, whose threads are in the same order. */
-struct ss_unwound {
-	SS_VECTOR(struct ss_unwound_stack) stacks;
-	SS_VECTOR(struct ss_unwound_thread) threads;
-	SS_VECTOR(struct ss_unwound_frame) frames; /* of all stacks */
-	struct ss_buffer reasons;		   /* each with a NUL */
-	SS_VECTOR(struct ss_unwound_call) calls;   /* of runtimes */
-	struct ss_buffer texts;			   /* of calls; each with a NUL */
-	bool has_plan;		    /* plan is for the next captures of the process */
-	struct ss_gather_plan plan; /* as it came: not checked */
-};
-
 /* What the child needs to find the calls of runtimes. NULL in either: it does not find
    any. */
 struct ss_unwinder_runtimes {
 	const struct ss_gathers *gathers;	/* copied with the stacks */
 	const struct ss_process_memory *memory; /* of the process, as it is now */
-	/* Whether a thread has been blocked since the capture; NULL: it may have run */
-	bool (*check)(void *data, pid_t tid);
-	void *data;
+	/* Tells whether a thread has been blocked since the capture; NULL: it may have run */
+	const struct ss_thread_list *threads;
 };
 
 enum { SS_UNWINDER_SENTENCE = 384 };

@@ -287,13 +287,13 @@ static struct ss_error *begin_segment(struct ss_trace_recorder *recorder)
 		uint32_t *slot = ss_vector_push(&recorder->probes);
 		if (!slot)
 			return ss_error_no_memory();
-		const struct ss_written_probe written = {
+		const struct ss_recorded_probe written = {
 			.module = find_module_of(recorder, probe),
 			.offset = probe->offset,
 			.name = probe->name,
-			.flags = (probe->usdt ? SS_PROBE_USDT : 0) |
-				 (probe->line ? SS_PROBE_LINE : 0) |
-				 (probe->returns ? SS_PROBE_SCOPE : 0),
+			.usdt = probe->usdt,
+			.line = probe->line,
+			.scope = probe->returns > 0,
 		};
 		*slot = ss_writer_probe(recorder->writer, &written);
 	}

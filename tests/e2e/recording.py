@@ -120,28 +120,41 @@ class Call(Module):
     """The call of a runtime."""
 
 
-class Wait:
-    """What a thread waits for: numbered fields."""
+class Fields:
+    """Numbered fields."""
 
-    def __init__(self, thread, c, **members):
-        self.thread, self._fields = thread, {}
+    def __init__(self, c, strings=(), **members):
+        self._fields, self._strings = {}, strings
         self.__dict__.update(members)
         while c.left():
             key = c.number()
-            self._fields[key >> 1] = c.take(c.number()) if key & 1 else c.number()
+            self._fields.setdefault(key >> 1, []).append(
+                c.take(c.number()) if key & 1 else c.number())
+
+    def get(self, field, absent=None):
+        return self._fields.get(field, [absent])[-1]
 
     def number(self, field):
-        return self._fields.get(field, 0)
+        return self.get(field, 0)
+
+    def numbers(self, *fields):
+        return [self.get(field, 0) for field in fields]
+
+    def all(self, field):
+        return self._fields.get(field, [])
+
+    def string(self, field):
+        return self._strings[self.get(field)] if field in self._fields else None
 
     def signed(self, field):
-        value = self._fields.get(field, 1)
+        value = self.get(field, 1)
         return -((value + 1) // 2) if value & 1 else value // 2
 
     def text(self, field):
-        return self._fields.get(field, b"").decode("utf-8", "replace")
+        return self.get(field, b"").decode("utf-8", "replace")
 
     def nested(self, field):
-        return Wait(None, Cursor(self._fields.get(field, b"")))
+        return Fields(Cursor(self.get(field, b"")), self._strings)
 
 
 class Recording:
@@ -213,26 +226,26 @@ class Recording:
         if kind == 1:
             self._strings.append(c.data.decode("utf-8", "replace"))
         elif kind == 2:
-            pid, start, name, path, begin = [c.number() for _ in range(5)]
+            f = Fields(c, self._strings)
+            pid, begin, start = f.numbers(1, 4, 5)
             self._processes.append(self._same(self.processes, (pid, start, begin), Module(
-                pid=pid, name=self._strings[name], executable=self._strings[path],
-                begin=begin, end=0)))
+                pid=pid, name=f.string(2) or "", executable=f.string(3), begin=begin, end=0)))
         elif kind == 3:
-            process, tid, name, begin = [c.number() for _ in range(4)]
+            f = Fields(c, self._strings)
+            process, tid, begin = f.numbers(1, 2, 4)
             process = self._processes[process]
             self._threads.append(self._same(self.threads, (process.key, tid, begin), Module(
-                process=process, tid=tid, name=self._strings[name], begin=begin, end=0)))
+                process=process, tid=tid, name=f.string(3) or "", begin=begin, end=0)))
         elif kind == 4:
-            process, path, build_id, base, size, bias, begin, flags, _ = [
-                c.number() for _ in range(9)]
-            file = [c.number() for _ in range(4)] if c.left() else None
-            if file:
-                file[3] = self._strings[file[3]]
-            process = self._processes[process]
+            f = Fields(c, self._strings)
+            m, file = f.nested(2), f.nested(2).nested(7)
+            process, (bias, begin) = self._processes[f.number(1)], f.numbers(3, 4)
+            path, build_id, (base, size) = m.string(1), m.string(2), m.numbers(3, 4)
             self._modules.append(self._same(
                 self.modules, (process.key, path, build_id, base, size, bias, begin), Module(
-                    path=self._strings[path], build_id=self._strings[build_id], base=base,
-                    size=size, bias=bias, begin=begin, end=0, deleted=flags & 1, file=file)))
+                    path=path, build_id=build_id, base=base, size=size, bias=bias, begin=begin,
+                    end=0, deleted=m.number(5),
+                    file=file.numbers(1, 2, 3) + [file.string(4)] if m.get(7) else None)))
         elif kind == 5:
             module, value, flags = [c.number() for _ in range(3)]
             if flags >> 2 & 7 == 5:
@@ -253,7 +266,7 @@ class Recording:
             listed = [self._frames[c.number()] for _ in range(count)]
             self._stacks.append((ENDS[end], self._strings[reason], listed[::-1] + outer))
         elif kind == 7:
-            self._calls.append((c.signed(), c.number(), Wait(None, c) if c.left() else None))
+            self._calls.append((c.signed(), c.number(), Fields(c) if c.left() else None))
         elif kind in (8, 9, 11):
             table = {8: self._threads, 9: self._modules, 11: self._processes}[kind]
             ended = table[c.number()]
@@ -263,35 +276,36 @@ class Recording:
             self._threads[thread].name = self._strings[name]
         elif kind == 12:
             thread, owner, flags = [c.number() for _ in range(3)]
-            self.waits.append(Wait(self._threads[thread], c,
-                                   owner=self._threads[owner - 1] if owner else None,
-                                   deadlock=bool(flags & 1)))
-
+            self.waits.append(Fields(c, thread=self._threads[thread], deadlock=bool(flags & 1),
+                                     owner=self._threads[owner - 1] if owner else None))
         elif kind == 13:
-            module, offset, name, flags = [c.number() for _ in range(4)]
+            f = Fields(c, self._strings)
+            module = f.get(1)
             self._probes.append(Module(
-                module=self._modules[module - 1] if module else None, offset=offset,
-                name=self._strings[name], flags=flags))
+                module=None if module is None else self._modules[module], offset=f.number(2),
+                name=f.string(3), flags=f.number(4) | f.number(5) << 1 | f.number(6) << 2))
         elif kind == 14:
             names = ("hits", "read", "lost", "skipped", "unpaired", "ended")
-            self.trace = dict(zip(names, [c.number() for _ in names]))
+            self.trace = dict(zip(names, Fields(c).numbers(1, 2, 3, 4, 5, 6)))
         elif kind == 18:
-            tick, process, kind, changed, unread, problem = [c.number() for _ in range(6)]
+            f = Fields(c, self._strings)
+            known = f.nested(4)
             self.coverage.append({
-                "tick": tick, "process": self._processes[process], "kind": TASK_KINDS[kind],
-                "changed": changed, "unread": unread, "problem": self._strings[problem]})
+                "tick": f.number(1), "process": self._processes[f.number(2)],
+                "kind": TASK_KINDS[f.number(3)], "changed": known.number(2),
+                "unread": known.number(3), "problem": known.string(4)})
         elif kind == 19:
-            (tick, process, kind, flags, number, name, status, reason, waiting, thread, stack,
-             runtime, cycle) = [c.number() for _ in range(13)]
+            f = Fields(c, self._strings)
+            thread, stack = f.get(9), self._stacks[f.number(10)]
             self.tasks.append({
-                "tick": tick, "process": self._processes[process], "kind": TASK_KINDS[kind],
-                "on_thread": bool(flags & 1), "changed": bool(flags & 2),
-                "awaits_all": bool(flags & 4), "id": number, "name": self._strings[name],
-                "status": STATUS[status], "wait_reason": self._strings[reason],
-                "waiting_ns": waiting, "thread": self._threads[thread - 1] if thread else None,
-                "end": self._stacks[stack][0], "frames": self._stacks[stack][2],
-                "runtime": self._strings[runtime], "cycle_next": cycle - 1 if cycle else None,
-                "awaited": [c.number() for _ in range(c.number())]})
+                "tick": f.number(1), "process": self._processes[f.number(2)],
+                "kind": TASK_KINDS[f.number(3)], "id": f.number(4), "name": f.string(5),
+                "status": STATUS[f.number(6)], "wait_reason": f.string(7),
+                "waiting_ns": f.number(8), "runtime": f.string(11),
+                "thread": None if thread is None else self._threads[thread],
+                "end": stack[0], "frames": stack[2], "on_thread": bool(f.number(12)),
+                "changed": bool(f.number(13)), "awaits_all": bool(f.number(14)),
+                "cycle_next": f.number(16) if f.number(15) else None, "awaited": f.all(17)})
 
     def _events(self, c):
         assert c.number() == len(self.events)

@@ -240,8 +240,11 @@ def chunk(kind, *parts):
 def record(kind, *parts):
     body = b"".join(p if isinstance(p, bytes) else bytes([p]) for p in parts)
     return bytes([kind, len(body)]) + body
-defs = record(1, b"[jit]") + record(1, b"node") + record(2, 7, 0, 2, 2, 0)
-defs += record(3, 0, 7, 2, 0)
+def fields(*pairs):  # number, value
+    return b"".join(bytes([n << 1, v]) if isinstance(v, int) else bytes([n << 1 | 1, len(v)]) + v
+                    for n, v in pairs)
+defs = record(1, b"[jit]") + record(1, b"node") + record(2, fields((1, 7), (2, 2), (3, 2)))
+defs += record(3, fields((2, 7), (3, 2)))
 defs += b"".join(record(5, 0, at, 2, 1, 0) for at in (16, 32, 48))
 defs += record(6, 0, 0, 0, 3, 0, 1, 2)
 with open(sys.argv[1], "wb") as file:
@@ -260,15 +263,19 @@ def chunk(kind, *parts):
 def record(kind, *parts):
     body = b"".join(p if isinstance(p, bytes) else bytes([p]) for p in parts)
     return bytes([kind, len(body)]) + body
-defs = record(1, b"f()") + record(1, b"server") + record(2, 7, 0, 2, 2, 0) + record(3, 0, 7, 2, 0)
+def fields(*pairs):  # number, value
+    return b"".join(bytes([n << 1, v]) if isinstance(v, int) else bytes([n << 1 | 1, len(v)]) + v
+                    for n, v in pairs)
+defs = record(1, b"f()") + record(1, b"server") + record(2, fields((1, 7), (2, 2), (3, 2))) + record(3, fields((2, 7), (3, 2)))
 defs += record(5, 0, 16, 0, 1, 0) + record(6, 0, 0, 0, 1, 0)
-defs += record(13, 0, 16, 1, 4) + record(13, 0, 32, 1, 3)
+defs += record(13, fields((2, 16), (3, 1), (6, 1)))
+defs += record(13, fields((2, 32), (3, 1), (4, 1), (5, 1)))
 tick = (0, 1, 3 | 7 << 3, 0, 0, b"R")
 with open(sys.argv[1], "wb") as file:
     file.write(chunk(b"SEGM", 0, 0, 0, 0, 0, 0, 0, 0, 3) + chunk(b"DEFS", defs) +
                chunk(b"SMPL", 0, 3, 3, 0, 0, 3, 0, 0, *tick, *tick, *tick) +
                chunk(b"EVNT", 0, 0 | 1 << 3, 1, 42, 1, 0, 1 | 1 << 6, 0, 2 | 1 << 6, 1, 9) +
-               chunk(b"EVNT", 3, 3, 2, 20) + chunk(b"DEFS", record(14, 5, 5, 0, 0, 0, 1)) +
+               chunk(b"EVNT", 3, 3, 2, 20) + chunk(b"DEFS", record(14, fields((1, 5), (2, 5), (6, 1)))) +
                chunk(b"SUMM", 3, 3, 0, 0, 0, 0, 0, 3))
 END
 cp recording/trace report/trace
@@ -281,8 +288,11 @@ def chunk(kind, *parts):
 def record(kind, *parts):
     body = b"".join(p if isinstance(p, bytes) else bytes([p]) for p in parts)
     return bytes([kind, len(body)]) + body
-defs = record(1, b"run") + record(1, b"/srv/a.py") + record(1, b"python3") + record(2, 7, 0, 3, 3, 0)
-defs += record(3, 0, 7, 3, 0) + record(5, 0, 0, 20, 1, 1, 2, 41) + record(5, 0, 0, 20, 1, 1, 0, 0)
+def fields(*pairs):  # number, value
+    return b"".join(bytes([n << 1, v]) if isinstance(v, int) else bytes([n << 1 | 1, len(v)]) + v
+                    for n, v in pairs)
+defs = record(1, b"run") + record(1, b"/srv/a.py") + record(1, b"python3") + record(2, fields((1, 7), (2, 3), (3, 3)))
+defs += record(3, fields((2, 7), (3, 3))) + record(5, 0, 0, 20, 1, 1, 2, 41) + record(5, 0, 0, 20, 1, 1, 0, 0)
 defs += record(5, 0, 16, 2 | 32, 0, 0) + record(5, 0, 0, 20, 127, 1, 2, 3)
 defs += record(6, 0, 0, 0, 4, 2, 1, 0, 3)
 with open(sys.argv[1], "wb") as file:
@@ -300,11 +310,16 @@ def chunk(kind, *parts):
 def record(kind, *parts):
     body = b"".join(p if isinstance(p, bytes) else bytes([p]) for p in parts)
     return bytes([kind, len(body)]) + body
+def fields(*pairs):  # number, value
+    return b"".join(bytes([n << 1, v]) if isinstance(v, int) else bytes([n << 1 | 1, len(v)]) + v
+                    for n, v in pairs)
 defs = record(1, b"run") + record(1, b"/srv/a.py") + record(1, b"python3") + record(1, b"Task")
-defs += record(2, 7, 0, 3, 3, 0) + record(3, 0, 7, 3, 0) + record(5, 0, 0, 20, 1, 1, 2, 41)
-defs += record(6, 0, 0, 0, 1, 0) + record(16, 0, 0, 2, 1, 0)
-for address, cycle, awaited in (16, 2, 1), (32, 1, 0), (48, 0, 9):
-    defs += record(17, 0, 0, 1, address, 1, 1, 4, 1, 0, cycle, 2, awaited, 0)
+defs += record(2, fields((1, 7), (2, 3), (3, 3))) + record(3, fields((2, 7), (3, 3))) + record(5, 0, 0, 20, 1, 1, 2, 41)
+defs += record(6, 0, 0, 0, 1, 0) + record(18, fields((3, 2), (4, fields((1, 1), (2, 2), (3, 1)))))
+for address, cycle, awaited in (16, 1, 1), (32, 0, 0), (48, None, 9):
+    ring = () if cycle is None else ((15, 1), (16, cycle))
+    defs += record(19, fields((3, 2), (4, address), (5, 1), (6, 4), (7, 1), (9, 0), (13, 1), *ring,
+                              (17, awaited), (17, 0)))
 with open(sys.argv[1], "wb") as file:
     file.write(chunk(b"SEGM", 0, 0, 0, 0, 0, 0, 0, 0) + chunk(b"DEFS", defs) +
                chunk(b"SMPL", 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 3 | 7 << 3, 0, 0, b"S") +

@@ -47,43 +47,47 @@ static void make_unwinder(struct ss_unwinder *unwinder, const struct ss_capture 
 
 static void make_answer(struct ss_buffer *out)
 {
-	const struct wire_answer head = { .magic = WIRE_ANSWER,
-					  .module_count = 1,
-					  .stack_count = 1,
-					  .thread_count = THREADS,
-					  .call_count = CALLS,
-					  .has_plan = 1 };
-	const struct wire_module_answer module = {
-		.id = 1, .build_id_size = 20, .has_hash = 1, .problem = "a problem"
-	};
-	const struct wire_stack stack = { .frame_count = FRAMES, .end = SS_END_ROOT };
-	const struct wire_frame frames[FRAMES] = {
+	static const struct ss_unwound_frame frames[FRAMES] = {
 		{ .pc = 0x1000, .module = 0 },
 		{ .pc = 1,
 		  .module = -1,
 		  .flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT },
 		{ .pc = 0x110000, .module = 1, .flags = SS_FRAME_CALL },
 	};
-	const struct wire_thread thread = { .reason_size = 2, .function_size = 4 };
-	const struct wire_call call = {
-		.kind = SS_FRAME_PYTHON, .line = 3, .function_size = 1, .file_size = 1
-	};
-	const struct ss_gather_plan plan = { .size = sizeof(plan) };
+	struct ss_unwound unwound = {};
+	struct ss_unwound_module *module = ss_vector_push(&unwound.modules);
+	struct ss_unwound_stack *stack = ss_vector_push(&unwound.stacks);
+	struct ss_gather_plan *plan = ss_vector_push(&unwound.plans);
 
-	ss_buffer_add(out, &head, sizeof(head));
-	ss_buffer_add(out, &module, sizeof(module));
-	ss_buffer_add(out, &stack, sizeof(stack));
-	ss_buffer_add(out, frames, sizeof(frames));
+	FUZZ_REQUIRE(module && stack && plan &&
+		     ss_vector_reserve(&unwound.frames, FRAMES));
+	*module = (struct ss_unwound_module){ .id = 1,
+					      .build_id_size = 20,
+					      .has_hash = 1,
+					      .problem = ss_unwound_add_text(
+						      &unwound, "a problem", SIZE_MAX) };
+	*stack = (struct ss_unwound_stack){ .count = FRAMES, .end = SS_END_ROOT };
+	*plan = (struct ss_gather_plan){ .size = sizeof(*plan) };
+	memcpy(unwound.frames.items, frames, sizeof(frames));
+	unwound.frames.count = FRAMES;
 	for (int i = 0; i < THREADS; i++) {
-		ss_buffer_add(out, &thread, sizeof(thread));
-		ss_buffer_add(out, "itwait", 6);
+		struct ss_unwound_thread *thread = ss_vector_push(&unwound.threads);
+		FUZZ_REQUIRE(thread);
+		thread->reason = ss_unwound_add_text(&unwound, "it", SIZE_MAX);
+		thread->function = ss_unwound_add_text(&unwound, "wait", SIZE_MAX);
 	}
 	for (int i = 0; i < CALLS; i++) {
-		ss_buffer_add(out, &call, sizeof(call));
-		ss_buffer_add(out, "fa", 2);
+		struct ss_unwound_call *call = ss_vector_push(&unwound.calls);
+		FUZZ_REQUIRE(call);
+		call->kind = SS_FRAME_PYTHON;
+		call->line = 3;
+		call->function = ss_unwound_add_text(&unwound, "f", SIZE_MAX);
+		call->file = ss_unwound_add_text(&unwound, "a", SIZE_MAX);
 	}
-	ss_buffer_add(out, &plan, sizeof(plan));
+	FUZZ_REQUIRE(!unwound.no_memory);
+	ss_unwound_encode(&unwound, out);
 	FUZZ_REQUIRE(!out->failed);
+	ss_unwound_deinit(&unwound);
 }
 
 /* Returns the size that is left. */
@@ -106,29 +110,38 @@ static void touch(const char *text)
 		fuzz_touch(text, strlen(text));
 }
 
+static void touch_text(const struct ss_unwound *unwound, uint32_t offset)
+{
+	touch(ss_unwound_text(unwound, offset));
+}
+
 static void check(const struct ss_unwound *unwound)
 {
 	FUZZ_REQUIRE(unwound->threads.count == THREADS);
 	for (size_t i = 0; i < THREADS; i++) {
 		const struct ss_unwound_thread *thread = &unwound->threads.items[i];
 		FUZZ_REQUIRE(thread->stack < unwound->stacks.count);
-		touch(thread->reason);
-		touch(thread->function);
+		touch_text(unwound, thread->reason);
+		touch_text(unwound, thread->function);
 	}
 	for (size_t i = 0; i < unwound->stacks.count; i++) {
 		const struct ss_unwound_stack *stack = &unwound->stacks.items[i];
 		for (size_t k = 0; k < stack->count; k++) {
-			FUZZ_REQUIRE(stack->frames[k].module < MODULES &&
-				     stack->frames[k].call <= unwound->calls.count);
+			const struct ss_unwound_frame *frame =
+				&ss_unwound_frames(unwound, stack)[k];
+			const bool call = ss_frame_flags_source(frame->flags) ==
+					  SS_FROM_RUNTIME;
+			FUZZ_REQUIRE(frame->module < MODULES &&
+				     (!call || frame->pc < unwound->calls.count));
 		}
 	}
 	for (size_t i = 0; i < unwound->calls.count; i++) {
-		touch(unwound->calls.items[i].function);
-		touch(unwound->calls.items[i].file);
+		touch_text(unwound, unwound->calls.items[i].function);
+		touch_text(unwound, unwound->calls.items[i].file);
 	}
-	if (unwound->has_plan) {
+	if (unwound->plans.count) {
 		struct ss_gather *gather = NULL;
-		struct ss_gather_plan plan = unwound->plan;
+		struct ss_gather_plan plan = unwound->plans.items[0];
 		/* Reserving more would take longer than everything else. */
 		plan.max_nodes %= 1 << 12;
 		plan.max_bytes %= 1 << 16;
@@ -142,7 +155,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	_cleanup_buffer_ struct ss_buffer answer = {};
 	struct ss_capture *capture = make_capture();
 	struct ss_unwinder unwinder = {};
-	bool no_memory = false;
 
 	make_unwinder(&unwinder, capture);
 	make_answer(&answer);
@@ -151,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(bytes, answer.bytes, answer.size);
 	size_t left = change(bytes, answer.size, data, size);
 	struct ss_cursor cursor = { .at = bytes, .end = bytes + left };
-	bool valid = read_answer(&unwinder, &cursor, capture, &no_memory);
+	bool valid = read_answer(&unwinder, &cursor, capture);
 	if (valid)
 		check(&unwinder.unwound);
 	if (size == 0)

@@ -41,7 +41,7 @@ static inline void fuzz_file_repair(uint8_t *bytes, size_t size)
 static inline struct ss_recording *fuzz_file_open(const uint8_t *data, size_t size)
 {
 	static uint8_t file[SS_FILE_HEADER_SIZE + FUZZ_FILE_MAX] = SS_FORMAT_MAGIC
-		"\1\0\0\0\4\3\2\1";
+		"\2\0\0\0\4\3\2\1";
 	struct ss_recording *recording = NULL;
 
 	if (size > FUZZ_FILE_MAX)

@@ -209,7 +209,7 @@ static void write_all(int fd, const void *bytes, size_t size)
 static struct ss_recording *open_mutated(const struct seed *seed)
 {
 	static const uint8_t file_header[SS_FILE_HEADER_SIZE] = SS_FORMAT_MAGIC
-		"\1\0\0\0\4\3\2\1";
+		"\2\0\0\0\4\3\2\1";
 	struct ss_recording *recording = NULL;
 	int fd = memfd_create("recording", MFD_CLOEXEC);
 

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from recordings import Description, ReportTest, main  # noqa: E402
 from harness import LIMIT_S, read_text, wait_until  # noqa: E402
 from recording import Recording, XXH, ZSTD, file_hash  # noqa: E402
-from test_specification import (START, WALL, chunk, header, number, numbers, record,  # noqa: E402
+from test_specification import (START, WALL, chunk, fields, header, number, numbers, record,  # noqa: E402
                                 segment, signed)
 
 SOURCE = """
@@ -206,10 +206,11 @@ class FileIdentity(ReportTest):
         status = os.stat(program)
         names = [b"large", program.encode()] + [b"%032x" % i for i in range(count)]
         out = b"".join(record(1, name) for name in names)
-        out += record(2, 100, 1, 1, 0, 0) + record(3, 0, 100, 1, 0)
+        out += record(2, fields(f1=100, f2=1)) + record(3, fields(f2=100, f3=1))
         for i in range(count):
-            out += record(4, 0, 2, 0, i << 30, 1 << 20, i << 30, 0, 0, 0, status.st_size,
-                          status.st_mtime_ns, status.st_ino, 3 + i)
+            file = fields(f1=status.st_size, f2=status.st_mtime_ns, f3=status.st_ino, f4=3 + i)
+            out += record(4, fields(f2=fields(f1=2, f3=i << 30, f4=1 << 20, f7=file),
+                                    f3=i << 30))
         out += b"".join(record(5, 1 + i, 0x1000, 0) for i in range(count))
         out += record(6, 0, 0, 0, count, b"".join(number(i) for i in range(count)))
         path = self.path("large.rec")

@@ -866,7 +866,7 @@ class Bad(ReportTest):
         with open(self.shop("right.ss"), "rb") as file:
             data = file.read()
         for name, bytes_, message in (
-                ("newer", data[:8] + b"\x02\0" + data[10:], b"version 2"),
+                ("newer", data[:8] + b"\x03\0" + data[10:], b"version 3"),
                 ("swapped", data[:12] + data[15:11:-1] + data[16:], b"byte order|swapped"),
                 ("mangled", data[:6] + b"\n" + data[8:], b"not a recording")):
             path = self.path(name)

@@ -13,18 +13,20 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from recordings import STACKSNAP, Description, ReportTest, main  # noqa: E402
 from recording import XXH, ZSTD  # noqa: E402
-from test_specification import (START, WALL, chunk, header, number, numbers, record,  # noqa: E402
+from test_specification import (START, WALL, chunk, fields, header, number, numbers, record,  # noqa: E402
                                 segment, signed)
 
 FRAMES = (1 << 20) - 1  # one less than the limit of one stack
 STACKS = 70  # of so many frames: more than 64 million in all
 TOO_LARGE = "exceeds the size limits of this reader; the rest is skipped"
 STRING, PROCESS, THREAD, MODULE, FRAME, STACK, CALL = 1, 2, 3, 4, 5, 6, 7
+PROCESS_RECORD = record(PROCESS, fields(f1=100, f2=1))
+THREAD_RECORD = record(THREAD, fields(f2=100, f3=1))
 
 
 def begin():
     """A process with a thread, frames 0 to STACKS, and stack 0 with one frame."""
-    out = record(STRING, b"deep") + record(PROCESS, 100, 1, 1, 0, 0) + record(THREAD, 0, 100, 1, 0)
+    out = record(STRING, b"deep") + PROCESS_RECORD + THREAD_RECORD
     out += b"".join(record(FRAME, 0, 0x1000 * (i + 1), 0, 0, 0) for i in range(STACKS + 1))
     return definitions(out, record(STACK, 0, 0, 0, 1, 0))
 
@@ -102,7 +104,7 @@ class Large(ReportTest):
     def test_replaced_perf_maps(self):
         """A replaced map is freed."""
         processes = 40
-        more = definitions(*[record(PROCESS, 200 + i, 1, 1, 0, 0) for i in range(processes)])
+        more = definitions(*[record(PROCESS, fields(f1=200 + i, f2=1)) for i in range(processes)])
         parts = [header(), segment(0), chunk(b"NOTE", os.urandom(20 << 20)), begin(), more]
         text = bytes((32 << 20) - 16)
         for i in range(processes):
@@ -141,7 +143,7 @@ class Large(ReportTest):
         another. The limit grows with the file."""
         depth, ticks = 1000, 1 << 20
         name = record(STRING, b"/opt/" + b"name" * 10_000)
-        module = record(MODULE, 0, 2, 0, 1 << 40, 1 << 20, 1 << 40, 0, 0, 0)
+        module = record(MODULE, fields(f2=fields(f1=2, f3=1 << 40, f4=1 << 20), f3=1 << 40))
         frames = b"".join(record(FRAME, 1, i, 0) for i in range(1, 65))
         stacks = b"".join(record(STACK, 0, 0, 0, depth, bytes([i] * depth)) for i in range(64))
         def tick(operation):
@@ -150,8 +152,8 @@ class Large(ReportTest):
         same = tick(bytes([1])) * (ticks - 1)
         other = b"".join(tick(bytes([3 | 2 << 3]) + number((i + 1) % 64)) for i in range(64)) * (
             ticks // 64)
-        define = definitions(record(STRING, b"deep") + name + record(PROCESS, 100, 1, 1, 0, 0) +
-                             record(THREAD, 0, 100, 1, 0) + module + frames + stacks)
+        define = definitions(record(STRING, b"deep") + name + PROCESS_RECORD + THREAD_RECORD +
+                             module + frames + stacks)
         for form, operations, count, more in (
                 ("perf", same, ticks, 0), ("perf", same, ticks, 1 << 20),
                 ("speedscope", other, ticks + 1, 0), ("folded", other, ticks + 1, 0)):
@@ -166,10 +168,9 @@ class Large(ReportTest):
                                          "or choose another format" % (320 if more else 192))
 
     def test_small_file_with_many_records(self):
-        for kind, fields in ((STRING, (b"",)), (THREAD, (0, 100, 1, 0)), (CALL, (0, 0)),
-                             (FRAME, (0, 0x1000, 0, 0, 0)), (PROCESS, (100, 1, 1, 0, 0))):
-            with self.subTest(kind=kind):
-                many = record(kind, *fields)
+        for many in (record(STRING, b""), THREAD_RECORD, record(CALL, 0, 0),
+                     record(FRAME, 0, 0x1000, 0, 0, 0), PROCESS_RECORD):
+            with self.subTest(kind=many[0]):
                 many = definitions(many * ((32 << 20) // len(many)))
                 self.bomb(*[many] * 8, size=40_000, most_mib=160)
 

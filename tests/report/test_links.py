@@ -69,8 +69,9 @@ class Processes(Links):
         for i in range(3):
             lines += [r"  \d+ \(locker-%d\) waits for " % i + lock % (
                 r"\+0x%x" % ((i + 1) % 3 * 0x28) if (i + 1) % 3 else "", (i + 1) % 3),
-                      r"    in take \(deadlock\) at \S+deadlock\.c:\d+",
-                      r"    called from take_next \(deadlock\) at \S+deadlock\.c:\d+"]
+                      r"    in take at \S+deadlock\.c:\d+",
+                      r"    called from take_next at \S+deadlock\.c:\d+",
+                      r"    holds mutex mutexes.*"]
         self.assertRegex(text, r"6 threads\n\n" + "\n".join(lines) + r"\n\n    self +total")
         behind, = self.waits(text)
         self.assertRegex(behind, r"^  \d+ \(behind-0\), \d+ \(behind-1\) wait for %s$"
@@ -89,9 +90,9 @@ class Processes(Links):
         self.require_libc_symbols()
         two = [self.recording_of("deadlock", "normal", 2, 0), self.recording_of("lockwaits")]
         text = self.text(*two)
-        self.assertRegex(text, r"\nDEADLOCK: 2 threads of deadlock \d+ in %s wait for "
+        self.assertRegex(text, r"\nThreads of deadlock \d+ in %s:\n\nDEADLOCK: 2 threads wait for "
                          r"each other in a cycle:\n  \d+ \(locker-0\)" % re.escape(two[0]))
-        self.assertRegex(text, r"\nDEADLOCK: 2 threads of lockwaits \d+ in %s wait for "
+        self.assertRegex(text, r"\nThreads of lockwaits \d+ in %s:\n\nDEADLOCK: 2 threads wait for "
                          r"each other in a cycle:\n  \d+ \(join-a\)" % re.escape(two[1]))
         self.assertRegex("\n".join(self.waits(text)),
                          r"\(reads-pipe\) of lockwaits \d+ in %s waits" % re.escape(two[1]))
@@ -154,9 +155,9 @@ class ArbitraryGraphs(Links):
         text = self.text(d.write(self.path("where.ss")))
         found = re.findall(r"waits for mutex itself.*\n((?:    .+\n)*)", text)
         self.assertEqual([re.sub(r" at \S+", "", lines).splitlines() for lines in found], [
-            ["    in shop_hash (libshop.so)", "    called from shop_parse (libshop.so)"],
-            ["    in shop_parse (libshop.so)"], ["    in [unmapped]+0x10"], [],
-            ["    in shop_hash (libshop.so)", "    called from shop_hash (libshop.so)"]])
+            ["    in shop_hash", "    called from shop_parse"],
+            ["    in shop_parse"], ["    in [unmapped]+0x10"], [],
+            ["    in shop_hash", "    called from shop_hash"]])
 
     def test_threads_that_are_not_selected(self):
         path = self.graph("part.ss", 3, [(0, 1, True), (1, 0, True), (2, 0, False)])
@@ -188,8 +189,7 @@ class ArbitraryGraphs(Links):
         self.assertEqual([names for _, names in self.cycles(text)], [["t1", "t2"], ["t4"]])
         self.assertIn("in a cycle; 2 more wait for them:", text)
         lines = self.waits(text)
-        self.assertEqual(len(lines), 7)
-        self.assertIn("  101 (t1) waits for mutex lock5 (0x10)", lines)  # its other wait
+        self.assertEqual(len(lines), 6)  # without the second wait of a thread
 
     def test_many(self):
         count = 20_000

@@ -54,7 +54,7 @@ def chunk(kind, contents, packed=False):
     return head + struct.pack("<Q", checksum(head, stored)) + stored
 
 
-def header(version=1, order=0x01020304):
+def header(version=2, order=0x01020304):
     return MAGIC + struct.pack("<HHI", version, 0, order)
 
 
@@ -68,15 +68,22 @@ def record(kind, *parts):
     return numbers(kind, len(contents)) + contents
 
 
+def fields(**values):
+    """Fields f1, f2 and so on: numbers, or bytes, which are fields."""
+    return b"".join(number(int(name[1:]) << 1 | 1) + text(value) if isinstance(value, bytes)
+                    else numbers(int(name[1:]) << 1, value) for name, value in values.items())
+
+
 def definitions(module_path, build_id):
     """Strings 1 to 6, a process, two threads, a module, three frames, three stacks, a call."""
     names = [b"shop", b"/opt/shop", b"main", b"worker", module_path, build_id]
     out = b"".join(record(1, name) for name in names)
-    out += record(2, 100, 12345, 1, 2, 0)
-    out += record(3, 0, 100, 3, 0)
-    out += record(3, 0, 101, 4, START + 5)
+    out += record(2, fields(f1=100, f2=1, f3=2, f5=12345))
+    out += record(3, fields(f2=100, f3=3))
+    out += record(3, fields(f1=0, f2=101, f3=4, f4=START + 5, f99=b"of a later version"))
     out += record(99, b"of a later version")
-    out += record(4, 0, 5, 6, 0x7f0000000000, 0x100000, 0x7f0000000000, 0, 0, 0)
+    out += record(4, fields(f2=fields(f1=5, f2=6, f3=0x7f0000000000, f4=0x100000),
+                            f3=0x7f0000000000))
     out += record(5, 1, 0x1000, 2, b"and more fields")  # a return address, module 0
     out += record(5, 1, 0x2000, 4)  # by CFI, an exact address
     out += record(5, 0, 0xdead0, 0, 0)  # in no module
@@ -173,8 +180,8 @@ class Specification(ReportTest):
         def part(process, stable_size, offset, lines):
             return chunk(b"PMAP", numbers(process, stable_size, offset) + lines)
         data = definitions(b"/no/such/library.so", b"abcd")
-        data += record(1, b"[jit]") + record(2, 200, 12345, 1, 2, 0)
-        data += record(3, 1, 200, 3, 0)
+        data += record(1, b"[jit]") + record(2, fields(f1=200, f2=1, f3=2))
+        data += record(3, fields(f1=1, f2=200, f3=3))
         for process in (0, 1):
             for address in (0x5010, 0x6000, 0x7020):
                 data += record(5, 0, address, 2, 7, process)

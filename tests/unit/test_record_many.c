@@ -24,13 +24,18 @@ struct watched {
 	size_t unloaded;
 };
 
-static void watch(void *data, struct ss_module_entry *tracked, bool loaded)
+static void update(struct ss_module_set *set, const struct ss_capture *capture,
+		   struct watched *watched)
 {
-	struct watched *watched = data;
-
-	if (loaded)
-		tracked->id = (uint32_t)tracked->module->pub.base;
-	*(loaded ? &watched->loaded : &watched->unloaded) += 1;
+	assert_true(ss_module_set_update(set, capture));
+	for (size_t i = 0; i < set->items.count; i++) {
+		struct ss_module_entry *entry = &set->items.items[i];
+		if (entry->state == SS_MODULE_LOADED)
+			entry->id = (uint32_t)entry->module->pub.base;
+		watched->loaded += entry->state == SS_MODULE_LOADED;
+		watched->unloaded += entry->state == SS_MODULE_UNLOADED;
+	}
+	ss_module_set_settle(set);
 }
 
 /* The objects are not in the order of their bases. */
@@ -50,20 +55,20 @@ static void test_tracked(void **state)
 	}
 	capture.modules.items = items;
 	capture.modules.count = TRACKED - 1;
-	assert_true(ss_module_set_update(&list, &capture, watch, &watched));
+	update(&list, &capture, &watched);
 	assert_true(watched.loaded == TRACKED - 1 && watched.unloaded == 0);
-	assert_true(ss_module_set_update(&list, &capture, watch, &watched));
+	update(&list, &capture, &watched);
 	assert_true(watched.loaded == TRACKED - 1 && watched.unloaded == 0);
 	/* The first one is unloaded, the last one is loaded. */
 	capture.modules.items++;
-	assert_true(ss_module_set_update(&list, &capture, watch, &watched));
+	update(&list, &capture, &watched);
 	assert_true(watched.loaded == TRACKED && watched.unloaded == 1);
 	assert_null(ss_module_set_find(&list, items[0]));
 	for (size_t i = 1; i < TRACKED; i++) {
 		const struct ss_module_entry *found = ss_module_set_find(&list, items[i]);
 		assert_true(found && found->module == items[i] && found->id == i);
 	}
-	assert_true(ss_module_set_update(&list, NULL, watch, &watched));
+	update(&list, NULL, &watched);
 	assert_true(watched.unloaded == TRACKED && list.items.count == 0);
 	ss_module_set_deinit(&list);
 	free(items);
