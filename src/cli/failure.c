@@ -12,7 +12,6 @@
 #include "report/escape.h"
 #include "report/names.h"
 #include "report/quantity.h"
-#include "report/text_frames.h"
 #include "stacksnap/record.h"
 
 #define HINT "  hint: "

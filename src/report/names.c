@@ -85,6 +85,16 @@ const char *ss_end_text(enum ss_end end)
 							"unknown";
 }
 
+bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_task *thread)
+{
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		if (ss_snapshot_frame(snapshot, thread, i)->source ==
+		    SS_FROM_RETURN_ADDRESS)
+			return true;
+	}
+	return false;
+}
+
 /* Modes that stop threads stop one whose register is missing, unless it must not be stopped. What a
    stop did not find is not found by another one. */
 static const char *remedy_of_register(enum ss_mode mode, bool stopped)

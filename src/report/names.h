@@ -34,6 +34,13 @@ const char *ss_task_words(const struct ss_task *task);
 /* "truncated: the frame limit was reached"; "complete" for SS_END_ROOT. Never NULL. */
 const char *ss_end_text(enum ss_end end);
 
+/* Whether a stack has a heuristic frame. Then it is not known to be whole, also if it ends
+   at a root; SS_END_GUESS_TEXT says so. */
+bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_task *thread);
+
+#define SS_END_GUESS_TEXT                                                                \
+	"not certain: [heuristic] frames are guesses, and frames may be missing"
+
 /* Writes the remedy, if there is one: "; --max-stack=1024 copies more". max_stack is the
    limit of the capture in bytes, 0: the default. mode: of the capture. stopped: whether a
    thread that the text is about was stopped. */

@@ -1,5 +1,6 @@
-#include "report/text_frames.h"
-
+/*
+ * The frames of a stack for people.
+ */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -65,16 +66,6 @@ static struct ss_repeat repeat_find(const struct ss_snapshot *snapshot,
 			return (struct ss_repeat){ period, hidden + 1 };
 	}
 	return (struct ss_repeat){};
-}
-
-bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_task *thread)
-{
-	for (size_t i = 0; i < thread->frame_count; i++) {
-		if (ss_snapshot_frame(snapshot, thread, i)->source ==
-		    SS_FROM_RETURN_ADDRESS)
-			return true;
-	}
-	return false;
 }
 
 enum {

@@ -271,16 +271,15 @@ static void write_goroutines(const struct text *text, const struct ss_snapshot *
 
 /* Where threads wait, in the language of the program: "  waits in Queue.get at worker.py:41". */
 static void write_place(const struct text *text, const struct ss_snapshot *snapshot,
-			const struct ss_group *group)
+			const struct ss_task *thread, size_t count)
 {
-	const struct ss_task *thread = *group->members;
 	size_t program = 0;
 	size_t called = ss_text_find_wait(snapshot, thread, &program);
 
 	if (called >= thread->frame_count || text->options->raw)
 		return;
 	const struct ss_frame *caller = ss_snapshot_frame(snapshot, thread, program);
-	(void)fputs_unlocked(group->count == 1 ? "  waits in " : "  wait in ", text->out);
+	(void)fputs_unlocked(count == 1 ? "  waits in " : "  wait in ", text->out);
 	ss_escape_write(ss_snapshot_frame(snapshot, thread, called)->symbol, NULL,
 			text->out);
 	ss_text_write_source(caller->file, caller->line, text->options->verbose,
@@ -415,7 +414,7 @@ static struct ss_error *write_group(const struct text *text,
 			kind == SS_SNAPSHOTS_PROCESSES ? &listed : &last;
 		error = ss_text_write_waits(waiting->members, waiting->count, "  ",
 					    text->options, text->out);
-		write_place(text, snapshot, waiting);
+		write_place(text, snapshot, *last.members, waiting->count);
 		write_goroutines(text, snapshot, &last);
 	}
 	if (!error)
