@@ -396,6 +396,7 @@ static struct ss_error *write_group(const struct text *text,
 	struct ss_group last = { .members = item->tasks.items,
 				 .count = item->tasks.count };
 	struct ss_group listed = last;
+	struct ss_group shown = text->kind == SS_TASK_THREAD ? *item->group : last;
 	_cleanup_free_ const struct ss_task **threads = NULL;
 	struct ss_error *error = NULL;
 
@@ -414,11 +415,13 @@ static struct ss_error *write_group(const struct text *text,
 			kind == SS_SNAPSHOTS_PROCESSES ? &listed : &last;
 		error = ss_text_write_waits(waiting->members, waiting->count, "  ",
 					    text->options, text->out);
-		write_place(text, snapshot, *last.members, waiting->count);
+		write_place(text, snapshot, *shown.members, waiting->count);
 		write_goroutines(text, snapshot, &last);
 	}
+	/* The group before it in its snapshot may be elsewhere in the text. */
+	shown.like_previous &= kind == SS_SNAPSHOTS_ONE;
 	if (!error)
-		write_stack(text, snapshot, &last);
+		write_stack(text, snapshot, &shown);
 	return error;
 }
 
