@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/encode.h"
-#include "data/recording_wait_record.h"
+#include "data/recording.h"
 #include "stacksnap/record.h"
 
 enum { MANY = 100 };
