@@ -11,14 +11,6 @@
 #include "data/module.h"
 #include "process/perf_ring.h"
 
-/*
- * What processes map to execute it: records of perf_event_open(2) (PERF_RECORD_MMAP2), dated by the
- * kernel. There is one event for each CPU, not for each thread. It needs CAP_PERFMON (or
- * CAP_SYS_ADMIN), or a perf_event_paranoid of 0 or less. The kernel reports no unmapping and no
- * mremap(2), and for processes that share their memory only the one that maps. For one thread at a
- * time.
- */
-
 enum { SS_MMAP_BUILD_ID_MAX = 20, SS_MMAP_PATH_MAX = 4096 };
 
 /* What a process mapped with the right to execute it, or got that right to later. */
@@ -34,26 +26,6 @@ struct ss_mmap_event {
 	char path[SS_MMAP_PATH_MAX];
 };
 
-/* Zeroed, it is closed. */
-struct ss_mmap_events {
-	SS_VECTOR(struct ss_perf_ring) rings;
-	size_t reading; /* index of the ring that is read */
-	uint64_t lost;	/* records for which there was no room */
-};
-
-/* Returns 0 or an error number: EACCES, EPERM or ENOSYS if this is not allowed; EMFILE if there are
-   too few descriptors. */
-int ss_mmap_events_open(struct ss_mmap_events *events);
-void ss_mmap_events_close(struct ss_mmap_events *events);
-
-static inline bool ss_mmap_events_is_open(const struct ss_mmap_events *events)
-{
-	return events->rings.count > 0;
-}
-
-/* The next event of any process; those of a CPU are in order. False: there is none. */
-bool ss_mmap_events_next(struct ss_mmap_events *events, struct ss_mmap_event *ret);
-
 /* Of a hostile process; further ones are dropped. */
 enum { SS_MODULE_LOADS_MAX = 1 << 14 };
 
@@ -67,9 +39,8 @@ struct ss_recent_load {
 	uint64_t end;
 };
 
-/* Zeroed, it is closed: nothing is dated, unless loads are added. */
+/* Zeroed, it has none: nothing is dated. */
 struct ss_module_loads {
-	struct ss_mmap_events events;
 	uint64_t last_ns;      /* the time of the last one, pending or not; 0: none */
 	uint64_t last_code_ns; /* likewise, or of anonymous memory with code */
 	SS_VECTOR(struct ss_mmap_event *) pending; /* owned; in the order of time */
@@ -78,15 +49,9 @@ struct ss_module_loads {
 	uint64_t unknown_ns; /* others may have been mapped until then, anywhere */
 };
 
-/* Returns 0 or an error number, as ss_mmap_events_open(). */
-int ss_module_loads_open(struct ss_module_loads *loads);
 void ss_module_loads_close(struct ss_module_loads *loads);
 
-/* Reads what a process has mapped since the last call. Call it after the address space was
-   read. False without memory. */
-bool ss_module_loads_read(struct ss_module_loads *loads, pid_t pid);
-
-/* Adds one that another reader of such events has found. Only the time counts of anonymous memory.
+/* Adds one. Only the time counts of anonymous memory.
    False without memory. */
 bool ss_module_loads_add(struct ss_module_loads *loads,
 			 const struct ss_mmap_event *event);
@@ -116,8 +81,11 @@ const struct ss_module_impl *ss_module_loads_find(const struct ss_mmap_event *ev
 struct ss_module_impl *ss_module_loads_make(const struct ss_mmap_event *event);
 
 /*
- * What the processes of a recording map to execute it, as the kernel reports it for all processes
- * at once.
+ * What processes map to execute it: records of perf_event_open(2) (PERF_RECORD_MMAP2), dated by the
+ * kernel. There is one event for each CPU, not for each thread. It needs CAP_PERFMON (or
+ * CAP_SYS_ADMIN), or a perf_event_paranoid of 0 or less. The kernel reports no unmapping and no
+ * mremap(2), and for processes that share their memory only the one that maps. For one thread at a
+ * time.
  */
 
 struct ss_load_reader {
@@ -127,14 +95,21 @@ struct ss_load_reader {
 
 /* Zeroed, it is closed: nothing is reported. */
 struct ss_load_feed {
-	struct ss_mmap_events events;
-	uint64_t lost; /* of them, as of the last read */
+	SS_VECTOR(struct ss_perf_ring) rings;
+	uint64_t lost;	     /* records for which there was no room */
+	uint64_t known_lost; /* of them, as of the last read */
 	SS_VECTOR(struct ss_load_reader) readers;
 };
 
-/* Returns 0 or an error number, as ss_mmap_events_open(). */
+/* Returns 0 or an error number: EACCES, EPERM or ENOSYS if this is not allowed; EMFILE if there are
+   too few descriptors. */
 int ss_load_feed_open(struct ss_load_feed *feed);
 void ss_load_feed_close(struct ss_load_feed *feed);
+
+static inline bool ss_load_feed_is_open(const struct ss_load_feed *feed)
+{
+	return feed->rings.count > 0;
+}
 
 /* What the process has mapped before is not reported, so it may have mapped anything until now.
    False: no memory. */

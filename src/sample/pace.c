@@ -77,31 +77,3 @@ void ss_pace_set(struct ss_pace *pace, uint64_t now_ns)
 {
 	pace->base_ns = now_ns;
 }
-
-enum { JITTER_PART = 4 };
-
-void ss_ticker_init(struct ss_ticker *ticker, uint64_t period_ns, uint64_t now_ns)
-{
-	*ticker = (struct ss_ticker){
-		.period_ns = period_ns,
-		.due_ns = now_ns,
-		.random = now_ns | 1, /* not zero; no secret */
-	};
-}
-
-uint64_t ss_ticker_next_ns(struct ss_ticker *ticker)
-{
-	uint64_t span = ticker->period_ns / JITTER_PART + 1;
-
-	return ticker->due_ns + next_random(&ticker->random) % span;
-}
-
-uint64_t ss_ticker_advance(struct ss_ticker *ticker, uint64_t now_ns)
-{
-	uint64_t period = ticker->period_ns;
-	uint64_t missed =
-		now_ns > ticker->due_ns + period ? (now_ns - ticker->due_ns) / period : 0;
-
-	ticker->due_ns += (missed + 1) * period;
-	return missed;
-}

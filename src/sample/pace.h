@@ -1,5 +1,5 @@
 /*
- * When the CPUs are sampled. The clock of a CPU fires at an interval until another one is
+ * When ticks are due: the CPUs are sampled, or threads are captured. The clock of a CPU fires at an interval until another one is
  * set, which interrupts the CPU: so the interval changes only from group to group of
  * ticks. At each tick it must not: then the next one would always come that long after the
  * reader ran, and on busy CPUs threads had a quarter less samples than CPU time. It varies by a quarter, at random, so that sampling does not synchronise with
@@ -39,26 +39,5 @@ bool ss_pace_renew(struct ss_pace *pace, uint64_t now_ns);
 /* After that: it was set by then. If a sample were read before it is there, and the interval
    set once more, it would never come. */
 void ss_pace_set(struct ss_pace *pace, uint64_t now_ns);
-
-/*
- * When the next tick is due. Time is passed in: nothing here reads a clock.
- */
-
-struct ss_ticker {
-	uint64_t period_ns; /* not 0 */
-	uint64_t due_ns;    /* CLOCK_MONOTONIC; of the next tick, without jitter */
-	uint64_t random;
-};
-
-/* The first tick is due now. */
-void ss_ticker_init(struct ss_ticker *ticker, uint64_t period_ns, uint64_t now_ns);
-
-/* The time of the next tick, with jitter so that ticks do not synchronize with periodic
-   work of the target. */
-uint64_t ss_ticker_next_ns(struct ss_ticker *ticker);
-
-/* A tick begins: advances to the next period that is not over. Returns how many were
-   missed. */
-uint64_t ss_ticker_advance(struct ss_ticker *ticker, uint64_t now_ns);
 
 #endif

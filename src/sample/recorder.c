@@ -168,6 +168,7 @@ enum { LAG_MAX_NS = 2 * 1000 * 1000 };
 /* Where functions of runtimes are copied with samples, threads that slept at the tick and run when they are
    read must be stopped: there should be few. */
 enum { LAG_SHORT_NS = 50 * 1000 };
+enum { JITTER_PART = 4 }; /* of the period, without samples of the CPUs */
 /* Ticks that are taken late, all at once. Where threads that sleep are read as well, what they do
    now says less and less about then. */
 enum { LATE_TICKS_MAX = 64, LATE_LOOKS_MAX = 8 };
@@ -175,6 +176,15 @@ enum { OTHER_FILES = 300, TABLE_MAX = 60000 };
 /* Files that a tick opens for a short time, with some to spare: a thread whose files cannot be opened
    would be taken for one that has ended. */
 enum { SPARE_FILES = 12 };
+
+/*
+ *	BEFORE   -> TICKING  the first tick has ended
+ *	TICKING  -> RESTART  the recording thread must end, so that the kernel releases what it traces,
+ *			     or for another unwinder, or before a new program runs
+ *	RESTART  -> TICKING  another thread has begun
+ *	any      -> DONE     the recording has been stopped, or is over
+ */
+enum state { BEFORE, TICKING, RESTART, DONE };
 
 struct ss_recorder {
 	struct ss_writer *writer;
@@ -184,14 +194,14 @@ struct ss_recorder {
 	struct ss_samples samples;
 	int stop_fd;	    /* an eventfd: readable after ss_recorder_stop() */
 	sigset_t wait_mask; /* signals blocked between ticks: all that do not stop us */
-	bool begun;	    /* the first tick has ended */
-	uint64_t begin_ns;  /* then; the duration is measured from here */
-	struct ss_ticker ticker;
+	enum state state;
+	uint64_t
+		begin_ns; /* of the first tick's end: the duration is measured from here */
 	struct ss_cpu_clock clock;	/* closed: threads are stopped instead */
 	struct ss_sample_reader reader; /* of the clock, once a process needs it */
 	struct ss_on_cpu on_cpu;
 	struct ss_load_feed feed; /* open with the clock; with on_cpu if possible */
-	struct ss_pace pace;	  /* of the clock */
+	struct ss_pace pace;	  /* of the ticks */
 	uint64_t lost;		  /* clock: samples, as of the last tick */
 	uint64_t written_ns;	  /* clock: time of the last tick */
 	uint64_t progress_ns;	  /* progress */
@@ -200,9 +210,7 @@ struct ss_recorder {
 	struct ss_error *error;
 	struct stop_guard guard;
 	sigset_t signals; /* the mask of the caller of ss_recorder_run() */
-	bool restart;	  /* this thread ends and another one continues */
 	bool first;	  /* one tick only: the target has not been resumed yet */
-	bool done;
 };
 
 /* Where the CPUs cannot be sampled, threads are stopped. */
@@ -276,7 +284,7 @@ static struct ss_error *init_processes(struct ss_recorder *recorder,
 
 	return ss_processes_init(
 		&recorder->processes, target, recorder->writer, o, &capture_options,
-		ss_mmap_events_is_open(&recorder->feed.events) ? &recorder->feed : NULL,
+		ss_load_feed_is_open(&recorder->feed) ? &recorder->feed : NULL,
 		ss_cpu_clock_is_open(&recorder->clock) ? &recorder->reader : NULL);
 }
 
@@ -427,16 +435,6 @@ static void report_progress(struct ss_recorder *recorder, uint64_t now)
 
 /* Samples of the CPUs ---------------------------------------------------- */
 
-/* When the next samples are read. */
-static uint64_t next_reading(struct ss_recorder *recorder)
-{
-	return recorder->begun ? ss_pace_reading_ns(&recorder->pace,
-						    recorder->reader.is_open ?
-							    (uint64_t)LAG_SHORT_NS :
-							    (uint64_t)LAG_MAX_NS) :
-				 0;
-}
-
 /* Of the ticks since the last call, the last ones whose samples were lost: there was no room. */
 static uint64_t count_lost(struct ss_recorder *recorder, uint64_t count)
 {
@@ -497,8 +495,11 @@ static struct ss_error *take_tick(struct ss_recorder *recorder)
 	struct ss_tick_record tick = { .monotonic_ns = ss_now_ns(),
 				       .wall_ns = ss_clock_ns(CLOCK_REALTIME) };
 	struct ss_error *error = NULL;
+	uint64_t at_ns;
 
-	tick.missed = ss_ticker_advance(&recorder->ticker, tick.monotonic_ns);
+	const uint64_t count =
+		ss_pace_advance(&recorder->pace, tick.monotonic_ns, &at_ns);
+	tick.missed = count > 0 ? count - 1 : 0;
 	if (ss_writer_wants_roll(recorder->writer, tick.monotonic_ns))
 		error = ss_processes_roll(&recorder->processes, tick.monotonic_ns,
 					  tick.wall_ns);
@@ -589,17 +590,16 @@ static struct ss_error *take_first_tick(struct ss_recorder *recorder)
 
 	if (ss_cpu_clock_is_open(&recorder->clock))
 		ss_cpu_clock_start(&recorder->clock);
-	recorder->begun = true;
+	recorder->state = TICKING;
 	recorder->begin_ns = ss_now_ns();
 	ss_pace_init(&recorder->pace, period_ns, recorder->begin_ns);
-	ss_ticker_init(&recorder->ticker, period_ns, recorder->begin_ns + period_ns);
 	return error;
 }
 
 static void finish(struct ss_recorder *recorder, enum ss_recording_end end)
 {
 	recorder->summary.end = end;
-	recorder->done = true;
+	recorder->state = DONE;
 }
 
 static bool is_over(struct ss_recorder *recorder)
@@ -608,15 +608,15 @@ static bool is_over(struct ss_recorder *recorder)
 
 	if (recorder->processes.items.count == 0)
 		finish(recorder, SS_RECORDING_TARGET_END);
-	else if (duration && recorder->begun &&
+	else if (duration && recorder->state != BEFORE &&
 		 ss_now_ns() >= recorder->begin_ns + duration)
 		finish(recorder, SS_RECORDING_DURATION);
-	return recorder->done;
+	return recorder->state == DONE;
 }
 
 /*
- * Waits for a tick. False: ss_recorder_stop() was called. Sets restart if this thread traces
- * a thread by now: one that was created while its creator was attached. Such a thread is
+ * Waits for a tick. False: ss_recorder_stop() was called. RESTART follows if this thread
+ * traces a thread by now: one that was created while its creator was attached. Such a thread is
  * not kept until a tick that is far off.
  */
 static bool wait_for_tick(struct ss_recorder *recorder, uint64_t time_ns)
@@ -628,13 +628,26 @@ static bool wait_for_tick(struct ss_recorder *recorder, uint64_t time_ns)
 	if (stopped && check_ns < time_ns - (uint64_t)CHECK_MS * NS_PER_MS) {
 		if (!wait_until(recorder, check_ns))
 			return false;
-		recorder->restart = ss_stop_has_tracee();
+		if (ss_stop_has_tracee())
+			recorder->state = RESTART;
 	}
-	if (!recorder->restart && !wait_until(recorder, time_ns))
+	if (recorder->state != RESTART && !wait_until(recorder, time_ns))
 		return false;
-	if (stopped && !recorder->restart)
-		recorder->restart = ss_stop_has_tracee();
+	if (stopped && ss_stop_has_tracee())
+		recorder->state = RESTART;
 	return true;
+}
+
+/* When the next tick is taken, or its samples are read: not always at the same time after it is due,
+   so that ticks do not synchronize with periodic work of the target. */
+static uint64_t next_tick(struct ss_recorder *recorder, bool sampled)
+{
+	const uint64_t lag_ns = !sampled ? recorder->options.period_ns / JITTER_PART :
+				recorder->reader.is_open ? (uint64_t)LAG_SHORT_NS :
+							   (uint64_t)LAG_MAX_NS;
+
+	return recorder->state == BEFORE ? 0 :
+					   ss_pace_reading_ns(&recorder->pace, lag_ns);
 }
 
 /* Takes ticks until the recording ends or this thread must end: so that the kernel
@@ -644,25 +657,26 @@ static void *record_thread(void *data)
 {
 	struct ss_recorder *recorder = data;
 
-	recorder->restart = false;
-	while (!recorder->done && !recorder->error && !recorder->restart) {
-		bool sampled = ss_cpu_clock_is_open(&recorder->clock);
-		uint64_t at = sampled ? next_reading(recorder) :
-					ss_ticker_next_ns(&recorder->ticker);
-		if (recorder->options.duration_ns && recorder->begun)
+	if (recorder->state == RESTART)
+		recorder->state = TICKING;
+	while (recorder->state <= TICKING && !recorder->error) {
+		const bool sampled = ss_cpu_clock_is_open(&recorder->clock);
+		uint64_t at = next_tick(recorder, sampled);
+		if (recorder->options.duration_ns && recorder->state != BEFORE)
 			at = SS_MIN(at,
 				    recorder->begin_ns + recorder->options.duration_ns);
 		if (!wait_for_tick(recorder, at)) {
 			finish(recorder, SS_RECORDING_STOPPED);
 			break;
 		}
-		if (is_over(recorder) || recorder->restart)
+		if (is_over(recorder) || recorder->state == RESTART)
 			break;
-		recorder->error = !recorder->begun ? take_first_tick(recorder) :
-				  sampled	   ? take_clock_tick(recorder) :
-						     take_tick(recorder);
-		recorder->restart = recorder->first || recorder->processes.late ||
-				    ss_unwinder_is_down(&recorder->processes.unwinder);
+		recorder->error = recorder->state == BEFORE ? take_first_tick(recorder) :
+				  sampled		    ? take_clock_tick(recorder) :
+							      take_tick(recorder);
+		if (recorder->first || recorder->processes.late ||
+		    ss_unwinder_is_down(&recorder->processes.unwinder))
+			recorder->state = RESTART;
 		if (!recorder->error && !is_over(recorder))
 			report_progress(recorder, ss_now_ns());
 	}
@@ -793,14 +807,13 @@ struct ss_error *ss_recorder_run(struct ss_recorder *recorder)
 
 	block_signals(recorder, &before);
 	set_nice(NICE_MIN); /* inherited by the threads and the unwinder */
-	ss_ticker_init(&recorder->ticker, recorder->options.period_ns, ss_now_ns());
 	stop_guard_start(&recorder->guard);
 	error = ss_unwinder_start(&recorder->processes.unwinder);
 	if (!error)
 		error = check_files(recorder);
 	if (!error)
 		error = run_first(recorder);
-	while (!error && !recorder->done) {
+	while (!error && recorder->state != DONE) {
 		/* A failure to start counts as a failure of the unwinder. */
 		ss_error_free(ss_unwinder_start(&recorder->processes.unwinder));
 		error = run_thread(recorder);

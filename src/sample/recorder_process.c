@@ -39,7 +39,6 @@ ss_recorder_process_new(struct ss_target *target, bool owned,
 	    ss_load_feed_add(options->feed, target->pid, &process->loads))
 		process->feed = options->feed;
 	if (process->feed && !options->on_cpu) {
-		sampler->by_kernel = true;
 		sampler->threads.sampled = true;
 		ss_switch_stacks_open(&sampler->switches);
 	}
@@ -269,7 +268,6 @@ static void drop_all(struct ss_recorder_process *process)
 	process->handle = SS_ID_NONE;
 	ss_gathers_deinit(&process->sampler.gathers);
 	drop_plan(process);
-	process->sampler.by_kernel = process->feed && !process->sampler.on_cpu;
 	/* The new program may have overwritten it. */
 	ss_recorder_perf_map_deinit(&process->perf_map);
 	ss_recorder_waits_forget(&process->waits);

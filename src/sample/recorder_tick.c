@@ -71,6 +71,15 @@ static bool read_loads(struct ss_recorder_process *process)
 	return !process->feed || ss_load_feed_read(process->feed);
 }
 
+/* What the kernel's samples of threads have, as far as it is known by now. */
+static enum ss_kernel_samples samples_of(const struct ss_recorder_process *process)
+{
+	if (process->plan)
+		return process->sample_plan ? SS_SAMPLES_OF_RUNTIMES :
+					      SS_SAMPLES_OF_TIMES;
+	return process->feed ? SS_SAMPLES_OF_STACKS : SS_SAMPLES_OF_TIMES;
+}
+
 /* Unwind ----------------------------------------------------------------- */
 
 /* Whether the unwinder has answered. If so, defines new modules. */
@@ -504,8 +513,7 @@ static struct ss_error *take_round(struct tick *tick, bool *again)
 	if (tick->set_plan)
 		ss_recorder_process_set_plan(process);
 	tick->set_plan = false;
-	if (!only_samples)
-		process->sampler.by_kernel = process->feed && !process->plan;
+	process->sampler.by_kernel = samples_of(process);
 	return NULL;
 }
 
@@ -623,7 +631,7 @@ static struct ss_error *capture(struct tick *tick, const struct ss_on_cpu_sample
 	if (!read_loads(process))
 		return ss_error_no_memory();
 	sampler->is_current = ss_recorder_process_is_current(process);
-	sampler->copies = process->sample_plan != 0;
+	sampler->by_kernel = samples_of(process);
 	sampler->clocked = clocked;
 	sampler->clocked_count = count;
 	return ss_sampler_tick(sampler, &tick->found);

@@ -286,7 +286,7 @@ static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *t
 		thread->deep--;
 	if (thread->deep > 0 || thread->state == SS_THREAD_GONE)
 		return false;
-	if (!sampler->by_kernel)
+	if (sampler->by_kernel != SS_SAMPLES_OF_STACKS)
 		return !again && take_copied(sampler, thread);
 	return (!again && take_clocked(sampler, thread)) ||
 	       take_switched(sampler, thread, false);
@@ -296,7 +296,7 @@ static bool take_running(struct ss_sampler *sampler, struct ss_sampled_thread *t
    is known what it did then. */
 static bool take_runnable(struct ss_sampler *sampler, struct ss_sampled_thread *thread)
 {
-	if (!sampler->by_kernel || thread->deep > 0 ||
+	if (sampler->by_kernel != SS_SAMPLES_OF_STACKS || thread->deep > 0 ||
 	    thread->switches > (uint64_t)SWITCHES_MAX)
 		return false;
 	if (ss_switch_stacks_start(&sampler->switches, thread->tid))
@@ -317,7 +317,7 @@ static bool take_runnable(struct ss_sampler *sampler, struct ss_sampled_thread *
 static bool tells_by_sample(const struct ss_sampler *sampler,
 			    const struct ss_sampled_thread *thread)
 {
-	return sampler->copies || thread->brief;
+	return sampler->by_kernel == SS_SAMPLES_OF_RUNTIMES || thread->brief;
 }
 
 /*
@@ -327,9 +327,9 @@ static bool tells_by_sample(const struct ss_sampler *sampler,
 static bool take_slept(struct ss_sampler *sampler, struct ss_sampled_thread *thread,
 		       const struct ss_tracee *task)
 {
-	if (!sampler->threads.sampled || sampler->by_kernel || sampler->on_cpu ||
-	    !tells_by_sample(sampler, thread) || task->phase != SS_TASK_SEEN ||
-	    task->runs || !take_clocked(sampler, thread))
+	if (!sampler->threads.sampled || sampler->by_kernel == SS_SAMPLES_OF_STACKS ||
+	    sampler->on_cpu || !tells_by_sample(sampler, thread) ||
+	    task->phase != SS_TASK_SEEN || task->runs || !take_clocked(sampler, thread))
 		return false;
 	thread->origin = SS_THREAD_SLEPT;
 	return true;
@@ -373,7 +373,8 @@ static bool sleeps_soon(const struct ss_sampler *sampler,
 			const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_SEEN && task->runs && task->state == 'R' &&
-	       sampler->threads.sampled && !sampler->by_kernel && !sampler->on_cpu &&
+	       sampler->threads.sampled && sampler->by_kernel != SS_SAMPLES_OF_STACKS &&
+	       !sampler->on_cpu &&
 	       (thread->sleeping_call >= 0 || thread->brief ||
 		slept_at_tick(sampler, thread)) &&
 	       !find_clocked(sampler, thread->tid);
@@ -425,7 +426,7 @@ static void read_task(struct ss_sampler *sampler, struct ss_sampled_thread *thre
 	if (read_sleeping(sampler, thread, task, again))
 		return;
 	thread->reads = 0;
-	if (!sampler->by_kernel && thread->schedstat_fd >= 0 &&
+	if (sampler->by_kernel != SS_SAMPLES_OF_STACKS && thread->schedstat_fd >= 0 &&
 	    thread->captures < KEEP_CAPTURES && ++thread->captures == KEEP_CAPTURES)
 		sampler->access->keep_files(sampler->target, thread->tid, &thread->files);
 	for (;; again = true) {
@@ -435,7 +436,7 @@ static void read_task(struct ss_sampler *sampler, struct ss_sampled_thread *thre
 		task->counted = 0;
 		put_off(sampler, thread, task);
 		if (task->phase != SS_TASK_SEEN || task->state != 'R' ||
-		    !sampler->by_kernel || thread->deep > 0 ||
+		    sampler->by_kernel != SS_SAMPLES_OF_STACKS || thread->deep > 0 ||
 		    thread->switches <= (uint64_t)SWITCHES_MAX || *pauses == 0)
 			return;
 		(*pauses)--;
@@ -903,8 +904,9 @@ static void update_threads(struct ss_sampler *sampler)
 		if (task->state == 'R' && slept_at_stop(task) && !sampler->on_cpu)
 			task->state = 'S';
 		/* Or at the tick, and a sample of it was not enough. */
-		if (task->state == 'S' && stopped && !sampler->by_kernel &&
-		    !sampler->on_cpu && find_clocked(sampler, task->tid))
+		if (task->state == 'S' && stopped &&
+		    sampler->by_kernel != SS_SAMPLES_OF_STACKS && !sampler->on_cpu &&
+		    find_clocked(sampler, task->tid))
 			task->state = 'R';
 		if (!thread)
 			continue;

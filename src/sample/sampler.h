@@ -56,6 +56,13 @@ struct ss_stop_limit {
 	uint64_t late_max_ns;
 };
 
+/* What samples of the kernel have of a thread. */
+enum ss_kernel_samples {
+	SS_SAMPLES_OF_TIMES,  /* only that it ran: its runtime needs more */
+	SS_SAMPLES_OF_STACKS, /* all that is needed: no runtime does */
+	SS_SAMPLES_OF_RUNTIMES, /* with copies of what its runtime needs, if these are enough */
+};
+
 struct ss_sampler {
 	struct ss_target *target;		/* borrowed */
 	const struct ss_process_access *access; /* likewise */
@@ -79,11 +86,7 @@ struct ss_sampler {
 	   any more; their stacks are kept in the arena. */
 	const struct ss_on_cpu_sample *clocked;
 	size_t clocked_count;
-	/* They are used, also without copies of what runtimes need: set by the caller, unless it has a
-	   plan for these. */
-	bool by_kernel;
-	/* The kernel copies with its samples what runtimes need: set by the caller before each tick. */
-	bool copies;
+	enum ss_kernel_samples by_kernel; /* set by the caller before each tick */
 	struct ss_switch_stacks switches;
 	SS_VECTOR(struct ss_capture_thread) running; /* by the kernel, in this capture */
 	/* The threads of the last capture, in its order; valid until the next tick. */

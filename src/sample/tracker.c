@@ -20,10 +20,11 @@ struct fresh {
 struct ss_tracker {
 	struct ss_address_space space;
 	struct ss_module_set modules;
+	struct ss_load_feed feed;
 	struct ss_module_loads loads;
 	SS_VECTOR(struct fresh) fresh;
 	size_t reported; /* of these */
-	int perf_errno;	 /* why loads is closed, or 0 */
+	int perf_errno;	 /* why the feed is closed, or 0 */
 	ss_module_watcher *watcher;
 	void *data;
 	struct ss_module_event event; /* with the times of the current poll */
@@ -37,7 +38,11 @@ struct ss_error *ss_tracker_new(struct ss_target *target, ss_module_watcher *wat
 	if (!tracker)
 		return ss_error_no_memory();
 	ss_address_space_init(&tracker->space, target);
-	tracker->perf_errno = ss_module_loads_open(&tracker->loads);
+	tracker->perf_errno = ss_load_feed_open(&tracker->feed);
+	if (!ss_load_feed_add(&tracker->feed, target->pid, &tracker->loads)) {
+		ss_tracker_free(tracker);
+		return ss_error_no_memory();
+	}
 	tracker->watcher = watcher;
 	tracker->data = data;
 	*ret = tracker;
@@ -48,6 +53,7 @@ void ss_tracker_free(struct ss_tracker *tracker)
 {
 	if (!tracker)
 		return;
+	ss_load_feed_close(&tracker->feed);
 	ss_module_loads_close(&tracker->loads);
 	ss_vector_free(&tracker->fresh);
 	ss_module_set_deinit(&tracker->modules);
@@ -172,7 +178,7 @@ struct ss_error *ss_tracker_poll(struct ss_tracker *tracker)
 		.time_ns = ss_clock_ns(CLOCK_REALTIME),
 		.monotonic_ns = ss_now_ns(),
 	};
-	if (!ss_module_loads_read(&tracker->loads, tracker->space.target->pid))
+	if (!ss_load_feed_read(&tracker->feed))
 		return ss_error_no_memory();
 	const struct ss_capture *capture =
 		change == SS_ADDRESS_SPACE_ENDED ? NULL : tracker->space.capture;

@@ -13,7 +13,6 @@
 #include "elf/debugfile.h"
 #include "elf/elffile.h"
 #include "elf/image.h"
-#include "sample/unwound.h"
 #include "data/capture.h"
 #include "data/futex.h"
 #include "data/session.h"
@@ -38,6 +37,11 @@ struct known_module {
 	bool skipped;
 };
 
+struct known_space {
+	struct ss_capture *capture;  /* NULL: none */
+	struct ss_gather_plan *plan; /* as it was sent, or NULL */
+};
+
 /* Pages that are read all at once when the first of them is needed, which saves a message for
    each. */
 struct page_set {
@@ -57,25 +61,20 @@ struct page_supply {
 	uint32_t space;	 /* whose pages they are */
 };
 
-/* The function in which a stack waits on a futex. */
-struct wait_function {
-	char *name; /* owned; NULL: none, or not searched yet */
-	bool searched;
-};
-
 struct ss_unwind_server {
 	const struct ss_arena *arena; /* the recorder's, as it was at the fork */
 	const uint8_t *stacks;	      /* the same memory, mapped here; NULL: not yet */
 	struct ss_session *session;
 	SS_VECTOR(struct known_module) modules; /* by id */
-	SS_VECTOR(struct ss_capture *) spaces;	/* by id; NULL: none */
+	SS_VECTOR(struct known_space) spaces;	/* likewise */
 	SS_VECTOR(int32_t) skipped; /* modules of the current space, by index */
 	struct ss_unwound unwound;  /* the current answer */
 	struct ss_idtable calls;    /* struct call_key: of its calls, by index */
 	struct ss_buffer answer;    /* its encoding */
 	struct page_supply supply;
-	SS_VECTOR(struct ss_gather_plan *) plans;  /* by space: what was sent, or NULL */
-	SS_VECTOR(struct wait_function) functions; /* by stack of the current answer */
+	/* By stack of the current answer: the text of the function that waits on a futex;
+	   SS_ID_NONE: not searched yet */
+	SS_VECTOR(uint32_t) functions;
 };
 
 /* The call of a runtime. Strings are interned: equal ones are at the same address. */
@@ -111,6 +110,15 @@ static void deinit_pages(struct page_set *set)
 	free(set->bytes);
 }
 
+static void forget_space(struct ss_unwind_server *server, uint32_t id)
+{
+	if (id >= server->spaces.count)
+		return;
+	ss_capture_free(server->spaces.items[id].capture);
+	free(server->spaces.items[id].plan);
+	server->spaces.items[id] = (struct known_space){};
+}
+
 void ss_unwind_server_free(struct ss_unwind_server *server)
 {
 	if (!server)
@@ -118,16 +126,11 @@ void ss_unwind_server_free(struct ss_unwind_server *server)
 	for (size_t i = 0; i < server->modules.count; i++)
 		ss_module_unref(server->modules.items[i].module);
 	for (size_t i = 0; i < server->spaces.count; i++)
-		ss_capture_free(server->spaces.items[i]);
+		forget_space(server, (uint32_t)i);
 	ss_vector_free(&server->modules);
 	ss_vector_free(&server->spaces);
 	ss_vector_free(&server->skipped);
-	for (size_t i = 0; i < server->plans.count; i++)
-		free(server->plans.items[i]);
-	for (size_t i = 0; i < server->functions.count; i++)
-		free(server->functions.items[i].name);
 	ss_vector_free(&server->functions);
-	ss_vector_free(&server->plans);
 	ss_idtable_deinit(&server->calls);
 	deinit_pages(&server->supply.early);
 	deinit_pages(&server->supply.proofs);
@@ -155,7 +158,7 @@ static struct known_module *module_slot(struct ss_unwind_server *server, uint32_
 	return &server->modules.items[id];
 }
 
-static struct ss_capture **space_slot(struct ss_unwind_server *server, uint32_t id)
+static struct known_space *space_slot(struct ss_unwind_server *server, uint32_t id)
 {
 	while (server->spaces.count <= id) {
 		if (!ss_vector_push(&server->spaces))
@@ -313,7 +316,7 @@ static bool read_space(struct ss_unwind_server *server, struct reader *reader,
 		       uint32_t id)
 {
 	_cleanup_(ss_capture_cleanup) struct ss_capture *space = ss_capture_new();
-	struct ss_capture **slot = space_slot(server, id);
+	struct known_space *slot = space_slot(server, id);
 	struct wire_space wire;
 
 	if (!space || !slot || !read_struct(reader, &wire, sizeof(wire)) ||
@@ -328,8 +331,8 @@ static bool read_space(struct ss_unwind_server *server, struct reader *reader,
 	const uint8_t *names = ss_cursor_take(&reader->at, wire.name_bytes);
 	if (!names || !name_areas(space, (const char *)names))
 		return false;
-	ss_capture_free(*slot);
-	*slot = take_ptr(space);
+	ss_capture_free(slot->capture);
+	slot->capture = take_ptr(space);
 	return true;
 }
 
@@ -561,30 +564,28 @@ static char *find_wait_function(struct ss_unwind_server *server,
 	return take_ptr(first);
 }
 
-/* The same of a stack, which many threads may have. */
-static const char *wait_function(struct ss_unwind_server *server,
-				 const struct ss_capture *space,
-				 const struct ss_snapshot *snapshot, uint32_t stack)
+/* The same of a stack, which many threads may have, as a text of the answer. */
+static uint32_t wait_function(struct ss_unwind_server *server,
+			      const struct ss_capture *space,
+			      const struct ss_snapshot *snapshot, uint32_t stack)
 {
-	struct wait_function *slot = &server->functions.items[stack];
+	uint32_t *known = &server->functions.items[stack];
 
-	if (!slot->searched)
-		slot->name =
+	if (*known == SS_ID_NONE) {
+		_cleanup_free_ char *name =
 			find_wait_function(server, space, &snapshot->stacks.items[stack]);
-	slot->searched = true;
-	return slot->name;
+		*known = ss_unwound_add_text(&server->unwound, name, WIRE_FUNCTION_MAX);
+	}
+	return *known;
 }
 
 /* Room for the functions of so many stacks. False: no memory. */
 static bool reset_functions(struct ss_unwind_server *server, size_t count)
 {
-	for (size_t i = 0; i < server->functions.count; i++)
-		free(server->functions.items[i].name);
-	server->functions.count = 0;
 	if (!ss_vector_reserve(&server->functions, count + 1))
 		return false;
-	memset(server->functions.items, 0, count * sizeof(*server->functions.items));
-	server->functions.count = count;
+	for (size_t i = 0; i < count; i++)
+		server->functions.items[i] = SS_ID_NONE;
 	return true;
 }
 
@@ -607,46 +608,39 @@ static bool add_thread(struct ss_unwind_server *server, const struct ss_capture 
 		WIRE_REASON_MAX);
 	if (captured->state != 'R' && captured->syscall.number >= 0 &&
 	    ss_futex_parse(&captured->syscall, &futex))
-		added->function = ss_unwound_add_text(
-			unwound, wait_function(server, space, snapshot, thread->stack_id),
-			WIRE_FUNCTION_MAX);
+		added->function =
+			wait_function(server, space, snapshot, thread->stack_id);
 	return true;
 }
 
 /* Adds the plan for the next captures, unless the recorder has it. False: no memory. */
-static bool add_plan(struct ss_unwind_server *server, uint32_t space,
+static bool add_plan(struct ss_unwind_server *server, struct known_space *space,
 		     const struct ss_gather_plan *plan)
 {
-	if (plan->step_count == 0)
-		return true;
-	while (server->plans.count <= space) {
-		if (!ss_vector_push(&server->plans))
-			return false;
-	}
-	struct ss_gather_plan **sent = &server->plans.items[space];
-	if (*sent && memcmp(*sent, plan, sizeof(**sent)) == 0)
+	if (plan->step_count == 0 ||
+	    (space->plan && memcmp(space->plan, plan, sizeof(*plan)) == 0))
 		return true;
 	struct ss_gather_plan *added = ss_vector_push(&server->unwound.plans);
-	if (!*sent)
-		*sent = malloc(sizeof(**sent));
-	if (!*sent || !added)
+	if (!space->plan)
+		space->plan = malloc(sizeof(*plan));
+	if (!space->plan || !added)
 		return false;
-	memcpy(*sent, plan, sizeof(**sent));
-	memcpy(added, plan, sizeof(*added));
+	memcpy(space->plan, plan, sizeof(*plan));
+	memcpy(added, plan, sizeof(*plan));
 	return true;
 }
 
 /* Adds the stacks of all threads. False: no memory. */
-static bool add_all(struct ss_unwind_server *server, uint32_t id,
-		    const struct ss_capture *space, const struct ss_snapshot *snapshot)
+static bool add_all(struct ss_unwind_server *server, struct known_space *space,
+		    const struct ss_snapshot *snapshot)
 {
 	bool ok = reset_functions(server, snapshot->stacks.count);
 
 	for (size_t i = 0; ok && i < snapshot->stacks.count; i++)
 		ok = add_stack(server, &snapshot->stacks.items[i]);
 	for (size_t i = 0; ok && i < snapshot->tasks[SS_TASK_THREAD].count; i++)
-		ok = add_thread(server, space, snapshot, i);
-	return ok && add_plan(server, id, &snapshot->runtime_plan);
+		ok = add_thread(server, space->capture, snapshot, i);
+	return ok && add_plan(server, space, &snapshot->runtime_plan);
 }
 
 /* Reads the pages that the last request has read. */
@@ -769,9 +763,9 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 	struct wire_unwind wire;
 
 	if (!read_struct(reader, &wire, sizeof(wire)) || id >= server->spaces.count ||
-	    !server->spaces.items[id])
+	    !server->spaces.items[id].capture)
 		return false;
-	struct ss_capture *space = server->spaces.items[id];
+	struct ss_capture *space = server->spaces.items[id].capture;
 	if (!read_threads(server, reader, space, wire.thread_count) ||
 	    !read_turns(reader, space, wire.turn_count) || !find_skipped(server, space))
 		return false;
@@ -798,7 +792,7 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 		ss_error_free(error);
 		return false;
 	}
-	const bool ok = add_all(server, id, space, snapshot);
+	const bool ok = add_all(server, &server->spaces.items[id], snapshot);
 	ss_capture_clear_turns(space);
 	return ok;
 }
@@ -811,16 +805,6 @@ static void forget_module(struct ss_unwind_server *server, uint32_t id)
 		return;
 	ss_module_unref(slot->module);
 	*slot = (struct known_module){};
-}
-
-static void forget_space(struct ss_unwind_server *server, uint32_t id)
-{
-	struct ss_capture **slot = space_slot(server, id);
-
-	if (slot)
-		ss_capture_free(take_ptr(*slot));
-	if (id < server->plans.count)
-		free(take_ptr(server->plans.items[id]));
 }
 
 /* Reads all records. False: no memory. */

@@ -7,7 +7,6 @@
 
 #include "base/cursor.h"
 #include "base/idtable.h"
-#include "sample/recorder_wire.h"
 #include "data/recording_format.h"
 #include "sandbox/sandbox.h"
 

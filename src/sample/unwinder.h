@@ -18,7 +18,7 @@
 #include "sample/gathers.h"
 #include "sample/module_set.h"
 #include "sample/thread_list.h"
-#include "sample/unwound.h"
+#include "sample/recorder_wire.h"
 
 /* A module, by its id. */
 struct ss_unwinder_module {

@@ -135,14 +135,14 @@ static void test_readers(void **state)
 	assert_true(ss_load_feed_add(&feed, 8, &b));
 	a.last_ns = b.last_ns = 0;
 	/* Lost records may be of any process. */
-	feed.events.lost = 1;
+	feed.lost = 1;
 	assert_true(ss_load_feed_read(&feed));
 	assert_true(a.last_ns > 0 && b.last_ns > 0);
 	a.last_ns = b.last_ns = 0;
 	assert_true(ss_load_feed_read(&feed));
 	assert_int_equal(a.last_ns + b.last_ns, 0);
 	ss_load_feed_remove(&feed, &a);
-	feed.events.lost = 2;
+	feed.lost = 2;
 	assert_true(ss_load_feed_read(&feed));
 	assert_int_equal(a.last_ns, 0);
 	assert_true(b.last_ns > 0);

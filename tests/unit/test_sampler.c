@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "data/gather_plan.h"
-#include "sample/pace.h"
 #include "sample/sampler.h"
 
 enum {
@@ -700,7 +699,7 @@ static void test_sampled_by_the_kernel(void **state)
 
 	(void)state;
 	begin(&process, 3);
-	process.sampler.by_kernel = true;
+	process.sampler.by_kernel = SS_SAMPLES_OF_STACKS;
 	process.threads[0].runs_now = process.threads[2].runs_now = true;
 	process.sampler.clocked = samples;
 	process.sampler.clocked_count = SS_ARRAY_SIZE(samples);
@@ -734,7 +733,7 @@ static void test_sampled_by_the_kernel(void **state)
 	assert_int_equal(process.stops, 0);
 	assert_int_equal(thread->origin, SS_THREAD_SAMPLED);
 	/* Frames of runtimes. */
-	process.sampler.by_kernel = false;
+	process.sampler.by_kernel = SS_SAMPLES_OF_TIMES;
 	assert_int_equal(captured(&process), 0x1);
 	assert_int_equal(process.stops, 1);
 	end(&process);
@@ -780,7 +779,7 @@ static void test_switches(void **state)
 
 	(void)state;
 	begin(&process, 2);
-	process.sampler.by_kernel = true;
+	process.sampler.by_kernel = SS_SAMPLES_OF_STACKS;
 	process.threads[0].runs_now = process.threads[1].runs_now = true;
 	process.threads[0].runs = 1000;
 	process.threads[1].runs = 1000;
@@ -822,7 +821,7 @@ static void test_names(void **state)
 
 	(void)state;
 	begin(&process, 2);
-	process.sampler.by_kernel = true;
+	process.sampler.by_kernel = SS_SAMPLES_OF_STACKS;
 	process.threads[0].runs_now = process.threads[0].short_runs = true;
 	assert_int_equal(captured(&process), 0x3);
 	assert_string_equal(name_of_first(&process), "made-up");
@@ -845,7 +844,7 @@ static void test_names(void **state)
 	/* One that ends before its name is read has the one of before, if there was one. */
 	for (int known = 0; known < 2; known++) {
 		begin(&process, 2);
-		process.sampler.by_kernel = true;
+		process.sampler.by_kernel = SS_SAMPLES_OF_STACKS;
 		process.threads[0].runs_now = process.threads[0].short_runs = true;
 		if (known)
 			assert_int_equal(captured(&process), 0x3);
@@ -1161,7 +1160,7 @@ static void test_sleeps_soon(void **state)
 		begin(&process, 2);
 		begin_gathering(&process);
 		process.sampler.threads.sampled = i != 4;
-		process.sampler.copies = true;
+		process.sampler.by_kernel = SS_SAMPLES_OF_RUNTIMES;
 		process.threads[0].runs++;
 		process.threads[0].runs_now = true;
 		process.threads[0].on_cpu = i == 2 || i == 5;
@@ -1607,36 +1606,6 @@ static void test_missed_ticks(void **state)
 	end(&process);
 }
 
-/* A tick that comes late is followed by the next one on time; what is over is counted. */
-static void test_ticker(void **state)
-{
-	enum { START = 500, PERIOD = 1000 };
-	struct ss_ticker ticker;
-
-	(void)state;
-	ss_ticker_init(&ticker, PERIOD, START);
-	assert_int_equal(ss_ticker_advance(&ticker, START + 10), 0);
-	assert_int_equal(ss_ticker_advance(&ticker, START + PERIOD + 900), 0);
-	assert_int_equal(ss_ticker_advance(&ticker, START + 2 * PERIOD + PERIOD), 0);
-	assert_int_equal(ticker.due_ns, START + 3 * PERIOD);
-	/* it overslept for almost, and for more than, four periods */
-	assert_int_equal(ss_ticker_advance(&ticker, START + 7 * PERIOD - 1), 3);
-	assert_int_equal(ss_ticker_advance(&ticker, START + 11 * PERIOD + 1), 4);
-	assert_int_equal(ticker.due_ns, START + 12 * PERIOD);
-	/* jitter: up to a quarter of the period, never early, not always the same */
-	uint64_t first = ss_ticker_next_ns(&ticker);
-	bool differs = false;
-	for (int i = 0; i < 1000; i++) {
-		uint64_t next = ss_ticker_next_ns(&ticker);
-		assert_in_range(next, ticker.due_ns, ticker.due_ns + PERIOD / 4);
-		differs |= next != first;
-	}
-	assert_true(differs);
-	/* the shortest period */
-	ss_ticker_init(&ticker, 1, 0);
-	assert_int_equal(ss_ticker_next_ns(&ticker), 0);
-}
-
 /* All maps are read if the number of pages has changed, at most 1 % of the time, and each
    second. */
 static void test_when_maps_are_read(void **state)
@@ -1693,7 +1662,6 @@ int main(void)
 		cmocka_unit_test(test_the_end),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_missed_ticks),
-		cmocka_unit_test(test_ticker),
 		cmocka_unit_test(test_when_maps_are_read),
 	};
 

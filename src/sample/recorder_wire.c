@@ -1,4 +1,4 @@
-#include "sample/unwound.h"
+#include "sample/recorder_wire.h"
 
 #include <stddef.h>
 #include <string.h>
