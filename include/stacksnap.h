@@ -42,7 +42,6 @@ extern "C" {
 
 struct ss_error;
 struct ss_target;
-struct ss_capture;
 struct ss_session;
 struct ss_snapshot;
 
@@ -90,14 +89,6 @@ SS_API struct ss_error *ss_target_open(pid_t pid, struct ss_target **ret);
 /* Captures of the target stay valid. */
 SS_API void ss_target_close(struct ss_target *target);
 
-/*
- * The effective user and group id of the process, in the user namespace of the caller.
- * A program that interprets a capture needs no other privileges than theirs. Errors:
- * NO_PROCESS.
- */
-SS_API struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *ret_uid,
-					gid_t *ret_gid);
-
 /* Capture ----------------------------------------------------------------- */
 
 enum ss_mode {
@@ -105,7 +96,7 @@ enum ss_mode {
 	SS_MODE_STOP,	     /* stop all threads, copy, release */
 	SS_MODE_LIVE,	     /* unwind with libunwind while stopped: slow */
 	SS_MODE_NO_STOP,     /* stop nothing; running threads have no stack */
-	SS_MODE_AUTO,	     /* stop running threads only; see ss_capture_complete() */
+	SS_MODE_AUTO, /* stop those that run, and those whose registers are needed */
 	SS_MODE_CORE, /* from a core file; cannot be requested */
 };
 
@@ -115,64 +106,6 @@ enum ss_mode {
  * are neither stopped nor listed.
  */
 typedef bool ss_thread_filter(void *data, pid_t tid, const char *name, char state);
-
-struct ss_capture_options {
-	size_t size; /* sizeof(struct ss_capture_options) */
-	enum ss_mode mode;
-	unsigned timeout_ms;	  /* limit for the whole freeze; 0: 1000 */
-	size_t max_stack;	  /* bytes to copy from one stack; 0: 256 KiB */
-	size_t max_total;	  /* bytes to copy from all stacks; 0: 256 MiB */
-	unsigned max_frames;	  /* LIVE only: frames per thread; 0: no limit */
-	ss_thread_filter *filter; /* NULL: all threads */
-	void *filter_data;
-	bool no_waits; /* skip what only ss_snapshot_diagnose() needs: locks and file
-			  descriptors */
-	const struct ss_gather_plan *plan; /* more memory to copy; NULL: none */
-	/* Bytes to copy from one stack whose end is known, because it has a mapping of its
-	   own, or was needed; 0: 8 MiB, or max_stack if that is
-	   given. */
-	size_t max_deep;
-	/* An earlier capture of this target, or NULL: the files of modules that are mapped
-	   as they were then are not opened again. The captures share these modules: take
-	   the later one before the earlier one is shared between threads. Unless mode is
-	   STOP or LIVE, threads that have not run since the earlier one keep its registers;
-	   from the second capture on, files of the threads stay open until the target is
-	   closed, at most half of RLIMIT_NOFILE. */
-	const struct ss_capture *previous;
-	/* AUTO: threads to stop although they are blocked, in ascending order: those that
-	   needed ss_capture_complete() in an earlier capture. */
-	const pid_t *stop;
-	size_t stop_count;
-	/* Without previous: an earlier capture of this target, or NULL, of which nothing but the
-	   modules is shared, as with previous. It is for a capture that replaces that one. */
-	const struct ss_capture *modules;
-};
-
-/*
- * Captures the threads of the target, their registers and stacks, and its modules. The
- * capture keeps the files of modules open, but no other resource of the process.
- * Errors: INVALID, NO_PROCESS, DENIED, TRACED, CHANGED, UNSUPPORTED, NO_MEMORY, SYSTEM.
- */
-SS_API struct ss_error *ss_capture_take(struct ss_target *target,
-					const struct ss_capture_options *options,
-					struct ss_capture **ret);
-
-/*
- * Completes a capture that was taken in mode AUTO: stops these threads briefly, and
- * adds the registers that were unknown. If a thread has run since the capture, its
- * stack is replaced too, and the capture is no longer atomic. Ids that are not in the
- * capture are ignored; a thread that cannot be stopped is left unchanged. Pass the
- * options of the capture. Call it before the capture is shared, and unwind the capture
- * (again) afterwards; earlier snapshots do not change. Errors: those of
- * ss_capture_take(); the capture is then unchanged.
- */
-SS_API struct ss_error *ss_capture_complete(struct ss_capture *capture,
-					    struct ss_target *target,
-					    const struct ss_capture_options *options,
-					    const pid_t *tids, size_t count);
-
-/* Snapshots of the capture stay valid. */
-SS_API void ss_capture_free(struct ss_capture *capture);
 
 /* Session ----------------------------------------------------------------- */
 
@@ -222,99 +155,11 @@ SS_API struct ss_error *ss_session_new(const struct ss_session_options *options,
 /* Snapshots stay valid. */
 SS_API void ss_session_free(struct ss_session *session);
 
-/* Unwinding and symbolizing ----------------------------------------------- */
-
-/*
- * Copies a prefix of the size bytes at an address of the process and returns its length; 0:
- * nothing is readable there.
- */
-typedef size_t ss_memory_read_function(void *data, uint64_t address, void *bytes,
-				       size_t size);
-
-/* A piece of memory: done is the length of the prefix that was copied to bytes. */
-struct ss_memory_range {
-	uint64_t address;
-	void *bytes;
-	size_t size;
-	size_t done;
-};
-
-/* Copies pieces of memory in their order, each as ss_memory_read_function does; at most
-   SS_MEMORY_RANGES_MAX, and SS_MEMORY_RANGES_BYTES in all. */
-typedef void ss_memory_read_ranges_function(void *data, struct ss_memory_range *ranges,
-					    size_t count);
-enum { SS_MEMORY_RANGES_MAX = 1024, SS_MEMORY_RANGES_BYTES = 1 << 20 };
-
-/* Returns whether the thread has provably not run since the capture. */
-typedef bool ss_thread_check_function(void *data, pid_t tid);
-
-/* How many functions that began a recursion follow one that max_frames cuts. */
-enum { SS_RECURSION_CALLERS_MAX = 16 };
-
-struct ss_unwind_options {
-	size_t size;	     /* sizeof(struct ss_unwind_options) */
-	unsigned max_frames; /* per thread; 0: no limit */
-	/* The reason given for stacks that max_frames truncates, or NULL. With a
-	   reason and max_frames 1, no unwind information is read at all. */
-	const char *frames_reason;
-	/* Memory that the capture did not copy, for the frames of runtimes; check says
-	   whether it belongs to the moment of the capture. ss_snapshot_take() sets these. NULL:
-	   only what was copied is used. */
-	ss_memory_read_function *read;
-	ss_thread_check_function *check;
-	void *read_data;
-	/* Keep the native frames of interpreters besides the functions that they execute. */
-	bool native;
-	bool no_runtimes; /* native frames only */
-	/* As read, but the bytes may have been read at any time since the capture; or NULL. With
-	   it, read is for proofs that what was read before has not changed. */
-	ss_memory_read_function *read_early;
-	bool tasks; /* read the tasks of asyncio, too */
-	/* What is planned for runtimes is for later captures of the process,
-	   too: it copies the frames of all threads that run then. */
-	bool many;
-	/* As read, for many pieces at once; or NULL. With it, what was read for captures of
-	   the session before is only compared. */
-	ss_memory_read_ranges_function *read_ranges;
-};
-
-/*
- * Unwinds every thread of a capture. The capture and the session may be freed before the
- * snapshot. Errors: NO_MEMORY, INVALID.
- */
-SS_API struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
-					  struct ss_session *session,
-					  const struct ss_unwind_options *options,
-					  struct ss_snapshot **ret);
-
 enum ss_symbolize_flags {
 	SS_NO_INLINES = 1 << 0,	 /* no frames for inlined functions */
 	SS_NO_SOURCE = 1 << 1,	 /* no file, line, column of native code */
 	SS_NO_DEMANGLE = 1 << 2, /* mangled names */
 };
-
-/*
- * Sets symbol, file, line and column of the frames, and inserts frames for inlined
- * functions, innermost first; that invalidates pointers to frames. An unknown name stays
- * NULL. flags: enum ss_symbolize_flags. Call it at most once for a snapshot, before the
- * snapshot is shared between threads. Errors: NO_MEMORY, INVALID.
- */
-SS_API struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
-					      struct ss_session *session, unsigned flags);
-
-struct ss_diagnose_options {
-	size_t size;			   /* sizeof(struct ss_diagnose_options) */
-	const struct ss_wait_table *waits; /* NULL: the functions that are built in */
-};
-
-/*
- * Finds out what each thread waits for, from the copied data: sets wait of the threads,
- * and finds deadlocks. Call it at most once for a snapshot, before the snapshot is
- * shared between threads, and after ss_snapshot_symbolize() if that is called at all:
- * function names help to recognise locks. Errors: NO_MEMORY, INVALID.
- */
-SS_API struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot,
-					     const struct ss_diagnose_options *options);
 
 SS_API void ss_snapshot_free(struct ss_snapshot *snapshot);
 
@@ -361,8 +206,8 @@ struct ss_process {
 	const char *host;	/* the name of its machine; NULL: not known */
 	uint64_t time_ns;	/* CLOCK_REALTIME at the freeze */
 	enum ss_mode mode;	/* never DEFAULT */
-	/* From the first attachment to the last release. ss_capture_complete() stops each
-	   thread for itself, and adds the longest of these stops. */
+	/* From the first attachment to the last release. Threads that are
+	   stopped later, for their registers, add the longest of these stops. */
 	uint64_t stopped_ns;
 	unsigned threads_stopped;
 	bool consistent;	     /* atomic: all threads stood still at one moment */
@@ -830,10 +675,9 @@ struct ss_task {
 	uint64_t stopped_ns;	 /* 0: never stopped */
 	uint64_t thread_pointer; /* pthread_self() of most C libraries; 0: not known */
 	/* LIMIT, UNREADABLE: memory of the process that was not copied, see
-	   max_stack of struct ss_capture_options; 0: none */
+	   max_stack of struct ss_snapshot_options; 0: none */
 	uint64_t missing;
-	/* NULL: it does not wait, or that is not known, or ss_snapshot_diagnose() was not
-	   called */
+	/* NULL: it does not wait, or that is not known, or with no_waits */
 	const struct ss_wait *wait;
 	/* The kernel function in which it sleeps, or NULL. Read only for threads in state
 	   D, and if access is denied. */
@@ -853,7 +697,7 @@ struct ss_task {
 	/* It has waited about that long, according to Go's garbage collector, which knows it
 	   after its second run. 0: not known */
 	uint64_t waiting_ns;
-	/* After ss_snapshot_diagnose(). WAITING: the function that waits for a lock, such as
+	/* WAITING: the function that waits for a lock, such as
 	   "sync.(*Mutex).Lock"; NULL: it waits for something else */
 	const char *lock_function;
 	uint64_t run_mark; /* differs after it has run; 0: not known */
@@ -870,7 +714,7 @@ struct ss_task {
 
 	/* ASYNCIO */
 	bool awaits_all; /* it continues after all of awaited, and has no time limit */
-	/* After ss_snapshot_diagnose(): it is in a cycle of tasks that wait for each other */
+	/* It is in a cycle of tasks that wait for each other */
 	bool in_cycle;
 	size_t cycle_next; /* the index of the next one in the cycle */
 	/* Tasks that it waits for, itself or by asyncio.gather(), a TaskGroup, asyncio.wait() or
@@ -965,7 +809,7 @@ SS_API size_t ss_snapshot_runtime_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_runtime_info *
 ss_snapshot_runtime(const struct ss_snapshot *snapshot, size_t index);
 
-/* Results of ss_snapshot_diagnose(). The blocker with the most waiters comes first. */
+/* The blocker with the most waiters comes first. */
 SS_API size_t ss_snapshot_deadlock_count(const struct ss_snapshot *snapshot);
 SS_API const struct ss_deadlock *ss_snapshot_deadlock(const struct ss_snapshot *snapshot,
 						      size_t index);
@@ -1011,9 +855,14 @@ SS_API struct ss_error *ss_snapshot_signature(const struct ss_snapshot *snapshot
 
 struct ss_snapshot_options {
 	size_t size; /* sizeof(struct ss_snapshot_options) */
-	struct ss_capture_options capture;
+	enum ss_mode mode;
+	unsigned freeze_ms; /* limit for the whole freeze; 0: 1000 */
+	size_t max_stack; /* bytes to copy from one stack; 0: 256 KiB, more where needed */
+	size_t max_total;	  /* bytes to copy from all stacks; 0: 256 MiB */
+	ss_thread_filter *filter; /* NULL: all threads */
+	void *filter_data;
 	unsigned max_frames;	  /* per thread; 0: no limit */
-	bool native;		  /* as in struct ss_unwind_options */
+	bool native;		  /* keep the native frames of interpreters, too */
 	bool no_tasks;		  /* neither goroutines nor tasks of asyncio */
 	bool raw;		  /* no names of functions */
 	bool no_waits;		  /* no diagnosis */
@@ -1026,8 +875,8 @@ struct ss_snapshot_options {
 /*
  * One snapshot of a process: captures, completes, unwinds, symbolizes and diagnoses it, in a
  * confined process with the privileges of its owner. What could not be completed is missing, and
- * the snapshot says why. options: NULL for the defaults; the size of capture is set. Errors: those
- * of ss_target_open() and ss_capture_take(); SYSTEM (the confined process has failed), NO_MEMORY.
+ * the snapshot says why. options: NULL for the defaults. Errors: those of ss_target_open(); TRACED,
+ * CHANGED, SYSTEM (the confined process has failed), NO_MEMORY.
  */
 SS_API struct ss_error *ss_snapshot_take(pid_t pid,
 					 const struct ss_snapshot_options *options,

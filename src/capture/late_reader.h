@@ -6,6 +6,8 @@
 
 #include "stacksnap.h"
 
+struct ss_capture;
+
 /*
  * Reads memory of the target after the capture, without stopping a thread: what unwinding
  * needs for the frames of runtimes. Its functions have the types that struct ss_unwind_options

@@ -6,6 +6,8 @@
 
 #include "stacksnap.h"
 
+struct ss_capture;
+
 enum {
 	/* With the environment and the command line, which may contain secrets. */
 	SS_MINIDUMP_ENVIRONMENT = 1,

@@ -17,6 +17,7 @@
 #define SS_DATA_CACHE_H
 
 #include "base/cleanup.h"
+#include "data/pipeline.h"
 #include "stacksnap.h"
 
 struct ss_cache;

@@ -16,6 +16,7 @@
 #include "data/facts.h"
 #include "data/memory.h"
 #include "data/module.h"
+#include "data/pipeline.h"
 #include "stacksnap.h"
 
 /* A line of /proc/PID/maps. */

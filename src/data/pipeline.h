@@ -5,10 +5,166 @@
 #ifndef SS_DATA_PIPELINE_H
 #define SS_DATA_PIPELINE_H
 
+#include "data/gather_plan.h"
 #include "stacksnap.h"
 
 struct ss_cache;
-#include "data/gather_plan.h"
+struct ss_capture;
+
+/* The steps of a snapshot ------------------------------------------------------ */
+
+/*
+ * The effective user and group id of the process, in the user namespace of the caller.
+ * A program that interprets a capture needs no other privileges than theirs. Errors:
+ * NO_PROCESS.
+ */
+struct ss_error *ss_target_owner(const struct ss_target *target, uid_t *ret_uid,
+				 gid_t *ret_gid);
+
+struct ss_capture_options {
+	size_t size; /* sizeof(struct ss_capture_options) */
+	enum ss_mode mode;
+	unsigned timeout_ms;	  /* limit for the whole freeze; 0: 1000 */
+	size_t max_stack;	  /* bytes to copy from one stack; 0: 256 KiB */
+	size_t max_total;	  /* bytes to copy from all stacks; 0: 256 MiB */
+	unsigned max_frames;	  /* LIVE only: frames per thread; 0: no limit */
+	ss_thread_filter *filter; /* NULL: all threads */
+	void *filter_data;
+	bool no_waits; /* skip what only ss_snapshot_diagnose() needs: locks and file
+			  descriptors */
+	const struct ss_gather_plan *plan; /* more memory to copy; NULL: none */
+	/* Bytes to copy from one stack whose end is known, because it has a mapping of its
+	   own, or was needed; 0: 8 MiB, or max_stack if that is
+	   given. */
+	size_t max_deep;
+	/* An earlier capture of this target, or NULL: the files of modules that are mapped
+	   as they were then are not opened again. The captures share these modules: take
+	   the later one before the earlier one is shared between threads. Unless mode is
+	   STOP or LIVE, threads that have not run since the earlier one keep its registers;
+	   from the second capture on, files of the threads stay open until the target is
+	   closed, at most half of RLIMIT_NOFILE. */
+	const struct ss_capture *previous;
+	/* AUTO: threads to stop although they are blocked, in ascending order: those that
+	   needed ss_capture_complete() in an earlier capture. */
+	const pid_t *stop;
+	size_t stop_count;
+	/* Without previous: an earlier capture of this target, or NULL, of which nothing but the
+	   modules is shared, as with previous. It is for a capture that replaces that one. */
+	const struct ss_capture *modules;
+};
+
+/*
+ * Captures the threads of the target, their registers and stacks, and its modules. The
+ * capture keeps the files of modules open, but no other resource of the process.
+ * Errors: INVALID, NO_PROCESS, DENIED, TRACED, CHANGED, UNSUPPORTED, NO_MEMORY, SYSTEM.
+ */
+struct ss_error *ss_capture_take(struct ss_target *target,
+				 const struct ss_capture_options *options,
+				 struct ss_capture **ret);
+
+/*
+ * Completes a capture that was taken in mode AUTO: stops these threads briefly, and
+ * adds the registers that were unknown. If a thread has run since the capture, its
+ * stack is replaced too, and the capture is no longer atomic. Ids that are not in the
+ * capture are ignored; a thread that cannot be stopped is left unchanged. Pass the
+ * options of the capture. Call it before the capture is shared, and unwind the capture
+ * (again) afterwards; earlier snapshots do not change. Errors: those of
+ * ss_capture_take(); the capture is then unchanged.
+ */
+struct ss_error *ss_capture_complete(struct ss_capture *capture, struct ss_target *target,
+				     const struct ss_capture_options *options,
+				     const pid_t *tids, size_t count);
+
+/* Snapshots of the capture stay valid. */
+void ss_capture_free(struct ss_capture *capture);
+
+/*
+ * Copies a prefix of the size bytes at an address of the process and returns its length; 0:
+ * nothing is readable there.
+ */
+typedef size_t ss_memory_read_function(void *data, uint64_t address, void *bytes,
+				       size_t size);
+
+/* A piece of memory: done is the length of the prefix that was copied to bytes. */
+struct ss_memory_range {
+	uint64_t address;
+	void *bytes;
+	size_t size;
+	size_t done;
+};
+
+/* Copies pieces of memory in their order, each as ss_memory_read_function does; at most
+   SS_MEMORY_RANGES_MAX, and SS_MEMORY_RANGES_BYTES in all. */
+typedef void ss_memory_read_ranges_function(void *data, struct ss_memory_range *ranges,
+					    size_t count);
+enum { SS_MEMORY_RANGES_MAX = 1024, SS_MEMORY_RANGES_BYTES = 1 << 20 };
+
+/* Returns whether the thread has provably not run since the capture. */
+typedef bool ss_thread_check_function(void *data, pid_t tid);
+
+/* How many functions that began a recursion follow one that max_frames cuts. */
+enum { SS_RECURSION_CALLERS_MAX = 16 };
+
+struct ss_unwind_options {
+	size_t size;	     /* sizeof(struct ss_unwind_options) */
+	unsigned max_frames; /* per thread; 0: no limit */
+	/* The reason given for stacks that max_frames truncates, or NULL. With a
+	   reason and max_frames 1, no unwind information is read at all. */
+	const char *frames_reason;
+	/* Memory that the capture did not copy, for the frames of runtimes; check says
+	   whether it belongs to the moment of the capture. ss_snapshot_take() sets these. NULL:
+	   only what was copied is used. */
+	ss_memory_read_function *read;
+	ss_thread_check_function *check;
+	void *read_data;
+	/* Keep the native frames of interpreters besides the functions that they execute. */
+	bool native;
+	bool no_runtimes; /* native frames only */
+	/* As read, but the bytes may have been read at any time since the capture; or NULL. With
+	   it, read is for proofs that what was read before has not changed. */
+	ss_memory_read_function *read_early;
+	bool tasks; /* read the tasks of asyncio, too */
+	/* What is planned for runtimes is for later captures of the process,
+	   too: it copies the frames of all threads that run then. */
+	bool many;
+	/* As read, for many pieces at once; or NULL. With it, what was read for captures of
+	   the session before is only compared. */
+	ss_memory_read_ranges_function *read_ranges;
+};
+
+/*
+ * Unwinds every thread of a capture. The capture and the session may be freed before the
+ * snapshot. Errors: NO_MEMORY, INVALID.
+ */
+struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
+				   struct ss_session *session,
+				   const struct ss_unwind_options *options,
+				   struct ss_snapshot **ret);
+
+/*
+ * Sets symbol, file, line and column of the frames, and inserts frames for inlined
+ * functions, innermost first; that invalidates pointers to frames. An unknown name stays
+ * NULL. flags: enum ss_symbolize_flags. Call it at most once for a snapshot, before the
+ * snapshot is shared between threads. Errors: NO_MEMORY, INVALID.
+ */
+struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
+				       struct ss_session *session, unsigned flags);
+
+struct ss_diagnose_options {
+	size_t size;			   /* sizeof(struct ss_diagnose_options) */
+	const struct ss_wait_table *waits; /* NULL: the functions that are built in */
+};
+
+/*
+ * Finds out what each thread waits for, from the copied data: sets wait of the threads,
+ * and finds deadlocks. Call it at most once for a snapshot, before the snapshot is
+ * shared between threads, and after ss_snapshot_symbolize() if that is called at all:
+ * function names help to recognise locks. Errors: NO_MEMORY, INVALID.
+ */
+struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot,
+				      const struct ss_diagnose_options *options);
+
+/* Between these steps ------------------------------------------------------------ */
 
 /* Where a stack continues beyond its copy: the thread's tid and missing. */
 struct ss_stack_request {
@@ -20,8 +176,8 @@ struct ss_stack_request {
  * Reads copied memory: stacks, and what a gather plan copied. Returns how many of the size
  * bytes at address are in the capture, as a prefix; 0: none.
  */
-size_t ss_capture_read(const struct ss_capture *capture, uint64_t address,
-			      void *bytes, size_t size);
+size_t ss_capture_read(const struct ss_capture *capture, uint64_t address, void *bytes,
+		       size_t size);
 
 /* Whether the file is what proof of a ss_file_opener says, by its build-id or its checksum.
    The file and proof are untrusted input. fd stays open. */
@@ -41,8 +197,7 @@ enum ss_jit_plan {
  * unwind the capture.
  */
 bool ss_capture_plan_goroutines(const struct ss_capture *capture,
-				       struct ss_session *session,
-				       struct ss_gather_plan *ret);
+				struct ss_session *session, struct ss_gather_plan *ret);
 
 /*
  * Opens a process that ss_target_open() refuses with DENIED, or whose capture failed

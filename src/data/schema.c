@@ -12,12 +12,13 @@ enum { DEPTH_MAX = 16 };
 static const char zeros[1024];
 
 /* The host is little-endian: the first bytes of a member are its low ones. */
-static uint64_t load(const struct ss_field *field, const char *structure)
+uint64_t ss_field_number(const struct ss_field *field, const void *structure)
 {
 	uint64_t value = 0;
 	unsigned missing = 64U - 8U * SS_MIN(field->size, 8U);
 
-	memcpy(&value, structure + field->offset, SS_MIN(field->size, (uint16_t)8));
+	memcpy(&value, (const char *)structure + field->offset,
+	       SS_MIN(field->size, (uint16_t)8));
 	if (field->type != SS_FIELD_SIGNED || missing == 0)
 		return value;
 	return (uint64_t)((int64_t)(value << missing) >> missing);
@@ -37,6 +38,16 @@ static const char *load_pointer(const char *structure, uint16_t offset)
 
 	memcpy(&value, structure + offset, sizeof(value));
 	return value;
+}
+
+const void *ss_field_pointer(const struct ss_field *field, const void *structure)
+{
+	return load_pointer(structure, field->offset);
+}
+
+size_t ss_field_count(const struct ss_field *field, const void *structure)
+{
+	return load_size(structure, field->count);
 }
 
 static void store_pointer(char *structure, uint16_t offset, const void *value)
@@ -122,11 +133,11 @@ static void put_field(const struct ss_schema_writer *writer, const struct ss_fie
 
 	switch (field->type) {
 	case SS_FIELD_UNSIGNED:
-		put_number(writer, field, load(field, structure));
+		put_number(writer, field, ss_field_number(field, structure));
 		break;
 	case SS_FIELD_SIGNED:
 		ss_encode_uleb128(writer->out, (uint64_t)field->number << 1);
-		ss_encode_zigzag(writer->out, (int64_t)load(field, structure));
+		ss_encode_zigzag(writer->out, (int64_t)ss_field_number(field, structure));
 		break;
 	case SS_FIELD_TEXT:
 		put_text(writer, field, load_pointer(structure, field->offset));
@@ -166,18 +177,18 @@ static void put_field(const struct ss_schema_writer *writer, const struct ss_fie
 }
 
 /* Whether a member has its default. An address or frames of zeros are not the same as none. */
-static bool is_default(const struct ss_schema *schema, const struct ss_field *field,
-		       const char *structure)
+bool ss_field_is_default(const struct ss_schema *schema, const struct ss_field *field,
+			 const void *structure)
 {
 	unsigned length;
 
 	if (field->type == SS_FIELD_ARRAY)
 		return load_size(structure, field->count) == 0;
 	if (field->type == SS_FIELD_BYTES) {
-		memcpy(&length, structure + field->count, sizeof(length));
+		memcpy(&length, (const char *)structure + field->count, sizeof(length));
 		return length == 0;
 	}
-	return memcmp(structure + field->offset,
+	return memcmp((const char *)structure + field->offset,
 		      schema->none ? (const char *)schema->none + field->offset : zeros,
 		      field->size) == 0;
 }
@@ -186,7 +197,7 @@ void ss_schema_write(const struct ss_schema_writer *writer,
 		     const struct ss_schema *schema, const void *structure)
 {
 	for (size_t i = 0; i < schema->count; i++) {
-		if (!is_default(schema, &schema->fields[i], structure))
+		if (!ss_field_is_default(schema, &schema->fields[i], structure))
 			put_field(writer, &schema->fields[i], structure);
 	}
 }

@@ -1,7 +1,8 @@
 /*
  * The fields of structs as tables, and their encoding: for recordings and for messages of a
  * confined process. A struct is a sequence of numbered fields; those that have their default
- * are omitted, and a reader skips fields that it does not know.
+ * are omitted, and a reader skips fields that it does not know. The same tables say how JSON
+ * shows the members, see report/json_fields.c.
  *
  * A field begins with its number and a bit (ULEB128, number << 1 | bit): 0: a number follows
  * (ULEB128; signed ones as zigzag); 1: a size and so many bytes follow (a text, a nested
@@ -31,6 +32,19 @@ enum ss_field_type {
 	SS_FIELD_INDEXES, /* a pointer to size_t, and a count (size_t) */
 };
 
+/* How JSON shows a field. A number of 1 byte with the limit 1 is a bool. */
+enum ss_field_flags {
+	SS_HIDDEN = 1 << 0,   /* it does not */
+	SS_NULLABLE = 1 << 1, /* null if it has its default */
+	SS_OPTIONAL = 1 << 2, /* absent if it has its default */
+	SS_INVERTED = 1 << 3, /* a bool: as its opposite */
+	SS_HEX = 1 << 4,
+	SS_LETTER = 1 << 5,  /* a state; null for '?' */
+	SS_SIGNALS = 1 << 6, /* an array of numbers; bit n-1 is signal n */
+	SS_LINES = 1 << 7,   /* a text: an array of its lines */
+};
+
+struct ss_names;
 struct ss_schema;
 
 struct ss_field {
@@ -42,8 +56,15 @@ struct ss_field {
 	/* Limit of a number (-max - 1 for negative ones); 0: any that fits. A number below the
 	   count of a table, if table is set. */
 	uint64_t max;
-	uint8_t table; /* whose elements the number is an index of; 0: none */
+	uint8_t table;	/* whose elements the number is an index of; 0: none */
+	uint16_t flags; /* enum ss_field_flags */
 	const struct ss_schema *schema; /* of nested structs */
+	const char *member;		/* in the struct */
+	const char *name;		/* in JSON; NULL: as in the struct */
+	const struct ss_names *names;	/* of the values of an enum */
+	/* Cases of struct ss_schema: absent in others; null in others. 0: none of both */
+	uint64_t only;
+	uint64_t known;
 };
 
 struct ss_schema {
@@ -51,43 +72,55 @@ struct ss_schema {
 	size_t count;
 	size_t size;	  /* of the struct */
 	const void *none; /* the struct with all defaults; NULL: zeros */
+	/* Bits that tell which fields make sense in this struct; NULL: all do. */
+	uint64_t (*cases)(const void *structure);
 };
 
-#define SS_FIELD(n, t, structure, member, limit)                                         \
+/* What follows the arguments named here says how JSON shows the field. */
+#define SS_FIELD(n, t, structure, field, limit, ...)                                     \
 	{                                                                                \
-		.number = (n), .type = SS_FIELD_##t,                                     \
-		.size = sizeof(((struct structure *)NULL)->member),                      \
-		.offset = offsetof(struct structure, member), .max = (limit)             \
+		.member = #field, .number = (n), .type = SS_FIELD_##t,                   \
+		.size = sizeof(((struct structure *)NULL)->field),                       \
+		.offset = offsetof(struct structure, field), .max = (limit), __VA_ARGS__ \
 	}
 /* An index of a table. */
-#define SS_FIELD_INDEX(n, t, structure, member, of)                                      \
+#define SS_FIELD_INDEX(n, t, structure, field, of, ...)                                  \
 	{                                                                                \
-		.number = (n), .type = SS_FIELD_##t,                                     \
-		.size = sizeof(((struct structure *)NULL)->member),                      \
-		.offset = offsetof(struct structure, member), .table = (of)              \
+		.member = #field, .number = (n), .type = SS_FIELD_##t,                   \
+		.size = sizeof(((struct structure *)NULL)->field),                       \
+		.offset = offsetof(struct structure, field), .table = (of), __VA_ARGS__  \
 	}
 /* A list with its count; nested is NULL for INDEXES of the table. */
-#define SS_FIELD_OF(n, t, structure, member, counted, nested, of, limit)                 \
+#define SS_FIELD_OF(n, t, structure, field, counted, nested, of, limit, ...)             \
 	{                                                                                \
-		.number = (n), .type = SS_FIELD_##t,                                     \
-		.size = sizeof(((struct structure *)NULL)->member),                      \
-		.offset = offsetof(struct structure, member),                            \
+		.member = #field, .number = (n), .type = SS_FIELD_##t,                   \
+		.size = sizeof(((struct structure *)NULL)->field),                       \
+		.offset = offsetof(struct structure, field),                             \
 		.count = offsetof(struct structure, counted), .schema = (nested),        \
-		.table = (of), .max = (limit)                                            \
+		.table = (of), .max = (limit), __VA_ARGS__                               \
 	}
 /* A nested struct, or a pointer to one, which may be an element of a table. */
-#define SS_FIELD_NESTED(n, t, structure, member, nested, of)                             \
+#define SS_FIELD_NESTED(n, t, structure, field, nested, of, ...)                         \
 	{                                                                                \
-		.number = (n), .type = SS_FIELD_##t,                                     \
-		.size = sizeof(((struct structure *)NULL)->member),                      \
-		.offset = offsetof(struct structure, member), .schema = (nested),        \
-		.table = (of)                                                            \
+		.member = #field, .number = (n), .type = SS_FIELD_##t,                   \
+		.size = sizeof(((struct structure *)NULL)->field),                       \
+		.offset = offsetof(struct structure, field), .schema = (nested),         \
+		.table = (of), __VA_ARGS__                                               \
 	}
-#define SS_SCHEMA(table, structure, defaults)                                            \
+#define SS_SCHEMA(table, structure, defaults, ...)                                       \
 	{                                                                                \
 		.fields = (table), .count = sizeof(table) / sizeof(*(table)),            \
-		.size = sizeof(struct structure), .none = (defaults)                     \
+		.size = sizeof(struct structure), .none = (defaults), __VA_ARGS__        \
 	}
+
+/* Of a number, without its sign extended beyond 64 bits; of a pointer; of a count. */
+uint64_t ss_field_number(const struct ss_field *field, const void *structure);
+const void *ss_field_pointer(const struct ss_field *field, const void *structure);
+size_t ss_field_count(const struct ss_field *field, const void *structure);
+
+/* Whether a member has its default. */
+bool ss_field_is_default(const struct ss_schema *schema, const struct ss_field *field,
+			 const void *structure);
 
 struct ss_schema_writer {
 	struct ss_buffer *out; /* failed without memory */

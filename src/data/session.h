@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/vector.h"
+#include "data/pipeline.h"
 #include "stacksnap.h"
 
 /* A second of work. A hundred times the largest programs of Go. */

@@ -11,6 +11,7 @@
 #include "base/vector.h"
 #include "data/facts.h"
 #include "data/module.h"
+#include "data/pipeline.h"
 #include "stacksnap.h"
 #include "data/gather_plan.h"
 

@@ -48,11 +48,37 @@ struct ss_snapshot_fields {
 	SS_VECTOR(struct ss_thread_numbers) cycles;
 };
 
+/* Which members of a task or process JSON shows where. */
+enum ss_show_case {
+	SS_SHOW_THREAD = 1 << 0,   /* what identifies a thread, and its state */
+	SS_SHOW_CAPTURED = 1 << 1, /* of a thread in a snapshot */
+	SS_SHOW_END = 1 << 2,
+	SS_SHOW_STACK = 1 << 3,
+	SS_SHOW_OBJECT = 1 << 4, /* what identifies a task of asyncio */
+	SS_SHOW_DOING = 1 << 5,	 /* what a task of a runtime does */
+	SS_SHOW_AWAITED = 1 << 6,
+	SS_SHOW_NUMBERED = 1 << 7, /* frames have the index of their module */
+	SS_SHOW_PROCESS = 1 << 8,
+	SS_SHOW_TIME = 1 << 9,
+	SS_SHOW_CAPTURE = 1 << 10, /* how it was captured; */
+	SS_SHOW_SINGLE = 1 << 11,  /* more of it, of a snapshot that is not in a series */
+};
+
+extern const struct ss_schema ss_application_lock_schema;
+extern const struct ss_schema ss_blocker_schema;
+extern const struct ss_schema ss_coverage_schema;
+extern const struct ss_schema ss_crash_schema;
+extern const struct ss_schema ss_deadlock_schema;
+extern const struct ss_schema ss_descriptor_schema;
+extern const struct ss_schema ss_frame_schema;
+extern const struct ss_schema ss_module_schema;
+extern const struct ss_schema ss_process_schema;
+extern const struct ss_schema ss_task_schema;
 extern const struct ss_schema ss_wait_schema;
+/* Of a descriptor in a set that is watched, without what it watches itself. */
+extern const struct ss_schema ss_watched_descriptor_schema;
 /* The fields that recordings have: stacksnap-recording(5). */
 extern const struct ss_schema ss_recorded_wait_schema;
-extern const struct ss_schema ss_module_schema;
-extern const struct ss_schema ss_coverage_schema;
 extern const struct ss_schema ss_snapshot_schema;
 
 #endif

@@ -809,15 +809,23 @@ struct ss_error *ss_snapshot_take(pid_t pid, const struct ss_snapshot_options *o
 				  struct ss_snapshot **ret)
 {
 	struct ss_snapshot_options given = { .size = 0 };
+	struct ss_capture_options capture = { .size = sizeof(capture) };
 	struct ss_process_source_options source_options = {
-		.size = sizeof(source_options), .capture = &given.capture
+		.size = sizeof(source_options), .capture = &capture
 	};
 	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
 	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
 
 	if (options)
 		memcpy(&given, options, SS_MIN(options->size, sizeof(given)));
-	given.capture.size = sizeof(given.capture);
+	capture.mode = given.mode;
+	capture.timeout_ms = given.freeze_ms;
+	capture.max_stack = given.max_stack;
+	capture.max_total = given.max_total;
+	capture.filter = given.filter;
+	capture.filter_data = given.filter_data;
+	capture.no_waits = given.no_waits;
+	capture.max_frames = given.max_frames;
 	struct ss_interpret_options interpret = {
 		.size = sizeof(interpret),
 		.max_frames = given.max_frames,

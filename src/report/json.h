@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "data/snapshot_fields.h"
 #include "report/format.h"
 #include "stacksnap/trace.h"
 
@@ -32,6 +33,7 @@ struct ss_json {
 	/* For writers that shorten long documents: bytes, 0: no limit; and what was left out. */
 	uint64_t max_size;
 	uint64_t left_out;
+	const struct ss_snapshot *snapshot; /* whose threads indexes refer to */
 };
 
 /* Begins an object ('{') or array ('['), and ends it ('}' or ']'). */
@@ -60,6 +62,13 @@ void ss_json_hex_if(struct ss_json *json, const char *key, bool known, uint64_t 
  * stacksnap-report-json(5) specify their members.
  */
 
+/* Writes the members of a struct that are shown in these cases (enum ss_show_case); as an object
+   with those that are derived from them, or null. */
+void ss_json_members(struct ss_json *json, const struct ss_schema *schema,
+		     const void *structure, uint64_t cases);
+void ss_json_struct(struct ss_json *json, const char *key, const struct ss_schema *schema,
+		    const void *structure, uint64_t cases);
+
 /* The other documents. */
 ss_format_write_snapshot ss_json_write_snapshot;    /* stacksnap-snapshot/1 */
 ss_format_write_hang ss_json_write_hang;	    /* stacksnap-hang/1 */
@@ -76,13 +85,10 @@ void ss_json_process(struct ss_json *json, const struct ss_process *process);
 void ss_json_waits_in(struct ss_json *json, const struct ss_snapshot *snapshot,
 		      const struct ss_task *thread);
 
-/* Writes the members about tasks of asyncio. */
-void ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot);
-
-/* Writes the members about goroutines. blocked: only those that made no progress. False
-   without memory. */
-bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot,
-			bool blocked);
+/* Writes the members about goroutines and tasks of asyncio. blocked: only those goroutines that
+   made no progress. False without memory. */
+bool ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot,
+		   bool blocked);
 
 /* Writes the members about the tasks of a runtime of several snapshots of a process, see
    ss_text_write_merged_tasks(); null if none are known. False without memory. */
@@ -103,9 +109,6 @@ void ss_json_task_counts(struct ss_json *json, const struct ss_snapshot *snapsho
 void ss_json_doing(struct ss_json *json, const struct ss_task *const *tasks,
 		   size_t count);
 
-/* Writes the members that identify a thread, and its state. */
-void ss_json_thread(struct ss_json *json, const struct ss_task *thread);
-
 /* Writes a frame: numbered, with the index of its module; or with its path and build-id, for
    documents with frames of several snapshots, which number their modules differently. */
 void ss_json_frame(struct ss_json *json, const struct ss_frame *frame, bool numbered);
@@ -123,17 +126,6 @@ void ss_json_modules(struct ss_json *json, const struct ss_profile *profile);
 /* Writes the member "duration": percentiles of scopes. */
 struct ss_durations;
 void ss_json_durations(struct ss_json *json, const struct ss_durations *durations);
-
-/* Writes a state such as "R"; null if it is unknown. */
-static inline void ss_json_state(struct ss_json *json, const char *key, char state)
-{
-	const char text[] = { state, '\0' };
-
-	ss_json_text(json, key, state == '?' ? NULL : text);
-}
-
-/* Writes the numbers of signals: bit n-1 is signal n. */
-void ss_json_signals(struct ss_json *json, const char *key, uint64_t signals);
 
 /* Writes what a thread waits for, as text; or null. */
 void ss_json_wait_text(struct ss_json *json, const char *key, const struct ss_wait *wait);

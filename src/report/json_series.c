@@ -12,16 +12,11 @@ static void write_captures(struct ss_json *json, const struct ss_snapshots *snap
 	ss_json_open(json, "captures", '[');
 	for (size_t i = 0; i < snapshots->count; i++) {
 		const struct ss_snapshot *snapshot = snapshots->items[i];
-		const struct ss_process *process = ss_snapshot_process(snapshot);
 		ss_json_open(json, NULL, '{');
-		ss_json_unsigned(json, "time_ns", process->time_ns);
-		ss_json_text(json, "mode", ss_mode_name(process->mode));
-		ss_json_unsigned(json, "stopped_ns", process->stopped_ns);
-		ss_json_unsigned(json, "threads_stopped", process->threads_stopped);
-		ss_json_bool(json, "consistent", process->consistent);
+		ss_json_members(json, &ss_process_schema, ss_snapshot_process(snapshot),
+				SS_SHOW_TIME | SS_SHOW_CAPTURE);
 		ss_json_unsigned(json, "threads",
 				 ss_snapshot_task_count(snapshot, SS_TASK_THREAD));
-		ss_json_unsigned(json, "threads_unseen", process->threads_unseen);
 		ss_json_task_counts(json, snapshot);
 		ss_json_close(json, '}');
 	}
@@ -34,7 +29,7 @@ static void write_threads(struct ss_json *json, const struct ss_merged_group *st
 	for (size_t i = 0; i < stack->members.count; i++) {
 		const struct ss_merged_member *member = &stack->members.items[i];
 		ss_json_open(json, NULL, '{');
-		ss_json_thread(json, member->task);
+		ss_json_members(json, &ss_task_schema, member->task, SS_SHOW_THREAD);
 		ss_json_unsigned(json, "snapshots", member->snapshots);
 		ss_json_wait(json, "wait", member->task->wait);
 		ss_json_close(json, '}');
@@ -63,8 +58,7 @@ static void write_stack(struct ss_json *json, const struct ss_snapshot *snapshot
 	ss_json_unsigned(json, "times", stack->times);
 	ss_json_unsigned(json, "last", stack->presence.last);
 	write_states(json, stack);
-	ss_json_text(json, "end", ss_end_name(thread->end));
-	ss_json_text(json, "reason", thread->reason);
+	ss_json_members(json, &ss_task_schema, thread, SS_SHOW_END);
 	write_threads(json, stack);
 	ss_json_frames(json, "frames", snapshot, thread, false);
 	ss_json_close(json, '}');
@@ -210,6 +204,15 @@ static void write_side(struct ss_json *json, const char *key,
 	ss_json_close(json, '}');
 }
 
+static void write_movement(struct ss_json *json,
+			   const struct ss_thread_progress *progress)
+{
+	ss_json_text(json, "movement", ss_movement_name(progress->movement));
+	ss_json_unsigned(json, "run_ns", progress->run_ns);
+	ss_json_unsigned(json, "ready_ns", progress->ready_ns);
+	ss_json_unsigned(json, "runs", progress->runs);
+}
+
 static void write_progress(struct ss_json *json,
 			   const struct ss_thread_progress *progress)
 {
@@ -218,10 +221,7 @@ static void write_progress(struct ss_json *json,
 		return;
 	}
 	ss_json_open(json, "progress", '{');
-	ss_json_text(json, "movement", ss_movement_name(progress->movement));
-	ss_json_unsigned(json, "run_ns", progress->run_ns);
-	ss_json_unsigned(json, "ready_ns", progress->ready_ns);
-	ss_json_unsigned(json, "runs", progress->runs);
+	write_movement(json, progress);
 	ss_json_close(json, '}');
 }
 
@@ -230,13 +230,14 @@ static void write_change(struct ss_json *json, const struct ss_diff_input *input
 {
 	const struct ss_task *before = change->before;
 	const struct ss_task *after = change->after;
+	const char state[] = { before ? before->state : '?', '\0' };
 
 	ss_json_open(json, NULL, '{');
 	ss_json_text(json, "change", ss_change_name(change->change));
 	/* cppcheck-suppress ctunullpointer; a change has one of them at least */
-	ss_json_thread(json, ss_change_task(change));
+	ss_json_members(json, &ss_task_schema, ss_change_task(change), SS_SHOW_THREAD);
 	ss_json_signed_if(json, "tid_before", before, before ? before->tid : 0);
-	ss_json_state(json, "state_before", before ? before->state : '?');
+	ss_json_text(json, "state_before", before && before->state != '?' ? state : NULL);
 	ss_json_bool(json, "blocked", change->class <= SS_GROUP_BLOCKED);
 	ss_json_unsigned(json, "common_frames", change->common);
 	write_progress(json, change->progress);
@@ -256,8 +257,7 @@ static void write_task_change(struct ss_json *json, const struct ss_diff_input *
 	ss_json_open(json, NULL, '{');
 	ss_json_text(json, "change", ss_change_name(change->change));
 	/* cppcheck-suppress ctunullpointer; a change has one of them at least */
-	ss_json_text(json, "name", task->name);
-	ss_json_hex(json, "address", task->id);
+	ss_json_members(json, &ss_task_schema, task, SS_SHOW_OBJECT);
 	ss_json_text(json, "status_before",
 		     before ? ss_task_status_name(before->status) : NULL);
 	write_doing(json, after ? input->after.snapshot : input->before.snapshot, &task,
@@ -329,13 +329,10 @@ static void write_thread(struct ss_json *json, const struct ss_snapshot *snapsho
 			 const struct ss_thread_progress *progress)
 {
 	ss_json_open(json, NULL, '{');
-	ss_json_thread(json, thread);
-	ss_json_text(json, "movement", ss_movement_name(progress->movement));
+	ss_json_members(json, &ss_task_schema, thread, SS_SHOW_THREAD);
+	write_movement(json, progress);
 	ss_json_bool(json, "stuck", progress->stuck);
 	ss_json_bool(json, "blocked", progress->blocked);
-	ss_json_unsigned(json, "run_ns", progress->run_ns);
-	ss_json_unsigned(json, "ready_ns", progress->ready_ns);
-	ss_json_unsigned(json, "runs", progress->runs);
 	ss_json_unsigned(json, "voluntary", progress->voluntary);
 	ss_json_unsigned(json, "forced", progress->forced);
 	ss_json_text(json, "within", progress->within);
@@ -367,8 +364,7 @@ struct ss_error *ss_json_write_hang(const struct ss_snapshot *snapshot,
 			     ss_snapshot_task(snapshot, SS_TASK_THREAD, i),
 			     ss_progress_thread(progress, i));
 	ss_json_close(&json, ']');
-	bool whole = ss_json_goroutines(&json, snapshot, true);
-	ss_json_tasks(&json, snapshot);
+	bool whole = ss_json_tasks(&json, snapshot, true);
 	ss_json_deadlocks(&json, snapshot);
 	ss_json_close(&json, '}');
 	(void)fputc_unlocked('\n', out);

@@ -13,49 +13,16 @@
 #include "report/text.h"
 #include "data/heap.h"
 
-static const char *source_name(enum ss_frame_source source)
-{
-	static const char *const names[] = {
-		[SS_FROM_REGISTERS] = "registers",
-		[SS_FROM_CFI] = "cfi",
-		[SS_FROM_FRAME_POINTER] = "frame-pointer",
-		[SS_FROM_RETURN_ADDRESS] = "return-address",
-		[SS_FROM_INLINE] = "inline",
-		[SS_FROM_RUNTIME] = "runtime",
-	};
-
-	return (size_t)source < SS_ARRAY_SIZE(names) ? names[source] : "unknown";
-}
-
 void ss_json_frame(struct ss_json *json, const struct ss_frame *frame, bool numbered)
 {
 	const struct ss_module *module = frame->module;
-	bool native = frame->kind == SS_FRAME_NATIVE;
 
 	ss_json_open(json, NULL, '{');
-	ss_json_text(json, "kind", ss_frame_kind_name(frame->kind));
-	ss_json_hex_if(json, "pc", native, frame->pc);
-	if (numbered) {
-		ss_json_signed_if(json, "module", module, frame->module_index);
-	} else {
+	ss_json_members(json, &ss_frame_schema, frame, numbered ? SS_SHOW_NUMBERED : 0);
+	if (!numbered) {
 		ss_json_text(json, "module", module ? module->path : NULL);
 		ss_json_text(json, "build_id", module ? module->build_id : NULL);
 	}
-	ss_json_hex_if(json, "offset", module, frame->offset);
-	ss_json_text(json, "symbol", frame->symbol);
-	ss_json_signed_if(json, "symbol_offset",
-			  frame->symbol && !frame->inlined && native,
-			  (int64_t)frame->symbol_offset);
-	ss_json_text(json, "file", frame->file);
-	ss_json_signed_if(json, "line", frame->line, frame->line);
-	ss_json_signed_if(json, "column", frame->column, frame->column);
-	ss_json_bool(json, "inlined", frame->inlined);
-	ss_json_bool(json, "signal_frame", frame->signal_frame);
-	ss_json_unsigned(json, "omitted", frame->omitted);
-	ss_json_text(json, "source", source_name(frame->source));
-	ss_json_hex_if(json, "lookup_offset", module, frame->lookup_offset);
-	ss_json_text(json, "area", frame->area);
-	ss_json_hex_if(json, "area_offset", frame->area, frame->area_offset);
 	ss_json_close(json, '}');
 }
 
@@ -81,22 +48,6 @@ static void write_frames(const struct ss_snapshot *snapshot, const struct ss_tas
 	(void)options;
 	for (size_t i = 0; i < thread->frame_count; i++)
 		ss_json_frame(&json, ss_snapshot_frame(snapshot, thread, i), true);
-}
-
-/* An array of lines, or null. */
-static void write_lines(struct ss_json *json, const char *key, const char *text)
-{
-	_cleanup_free_ char *copy = text ? strdup(text) : NULL;
-	char *rest = copy;
-
-	if (!copy) {
-		ss_json_null(json, key);
-		return;
-	}
-	ss_json_open(json, key, '[');
-	for (char *line; (line = strsep(&rest, "\n"));)
-		ss_json_text(json, NULL, line);
-	ss_json_close(json, ']');
 }
 
 void ss_json_waits_in(struct ss_json *json, const struct ss_snapshot *snapshot,
@@ -150,17 +101,9 @@ static void write_thread(struct ss_json *json, const struct ss_snapshot *snapsho
 	if (!is_crash && !has_room(json))
 		return;
 	ss_json_open(json, NULL, '{');
-	ss_json_thread(json, thread);
-	ss_json_unsigned(json, "stopped_ns", thread->stopped_ns);
-	ss_json_text(json, "end", ss_end_name(thread->end));
-	ss_json_text(json, "reason", thread->reason);
-	ss_json_text(json, "native_reason", thread->native_reason);
-	ss_json_unsigned(json, "stack_id", thread->stack_id);
-	ss_json_bool(json, "consistent", thread->consistent);
-	ss_json_wait(json, "wait", thread->wait);
+	ss_json_members(json, &ss_task_schema, thread,
+			SS_SHOW_THREAD | SS_SHOW_CAPTURED | SS_SHOW_END | SS_SHOW_STACK);
 	ss_json_waits_in(json, snapshot, thread);
-	ss_json_text(json, "wchan", thread->wchan);
-	write_lines(json, "kernel_stack", thread->kernel_stack);
 	write_stack(json, thread, is_crash, cache);
 	ss_json_close(json, '}');
 }
@@ -173,45 +116,45 @@ void ss_json_doing(struct ss_json *json, const struct ss_task *const *tasks, siz
 
 	for (size_t i = 0; i < count; i++)
 		longest = SS_MAX(longest, tasks[i]->waiting_ns);
-	ss_json_text(json, "runtime", first->runtime);
-	ss_json_text(json, "status", ss_task_status_name(first->status));
-	ss_json_text(json, "wait_reason", first->wait_reason);
+	ss_json_members(json, &ss_task_schema, first, SS_SHOW_DOING | SS_SHOW_END);
 	ss_json_signed_if(json, "waiting_ns", longest, (int64_t)longest);
 	ss_json_signed_if(json, "tid", first->tid && one, first->tid);
-	ss_json_bool(json, "on_thread", first->on_thread);
-	ss_json_bool(json, "changed", first->changed);
-	ss_json_text(json, "lock_function", first->lock_function);
-	ss_json_text(json, "end", ss_end_name(first->end));
-	ss_json_text(json, "reason", first->reason);
 }
 
-static void write_task_stack(struct ss_json *json, const struct ss_snapshot *snapshot,
-			     const struct ss_task *task)
+/* A task of asyncio, or goroutines that do the same. */
+static void write_tasks(struct ss_json *json, const struct ss_snapshot *snapshot,
+			const struct ss_task *const *tasks, size_t count)
 {
-	ss_json_unsigned(json, "stack_id", task->stack_id);
-	ss_json_frames(json, "frames", snapshot, task, true);
-}
+	const struct ss_task *first = *tasks;
 
-static void write_group(struct ss_json *json, const struct ss_snapshot *snapshot,
-			const struct ss_group *group)
-{
+	if (!has_room(json))
+		return;
 	ss_json_open(json, NULL, '{');
-	ss_json_unsigned(json, "count", group->count);
-	ss_json_open(json, "ids", '[');
-	for (size_t i = 0; i < group->count && (i == 0 || has_room(json)); i++)
-		ss_json_unsigned(json, NULL, group->members[i]->id);
-	ss_json_close(json, ']');
-	ss_json_doing(json, group->members, group->count);
-	write_task_stack(json, snapshot, *group->members);
+	if (first->kind == SS_TASK_ASYNCIO) {
+		ss_json_members(json, &ss_task_schema, first,
+				SS_SHOW_OBJECT | SS_SHOW_AWAITED);
+		ss_json_bool(json, "awaits_all",
+			     first->awaited_count && first->awaits_all);
+	} else {
+		ss_json_unsigned(json, "count", count);
+		ss_json_open(json, "ids", '[');
+		for (size_t i = 0; i < count && (i == 0 || has_room(json)); i++)
+			ss_json_unsigned(json, NULL, tasks[i]->id);
+		ss_json_close(json, ']');
+	}
+	ss_json_doing(json, tasks, count);
+	ss_json_members(json, &ss_task_schema, first, SS_SHOW_STACK);
+	ss_json_frames(json, "frames", snapshot, first, true);
 	ss_json_close(json, '}');
 }
 
-/* An array of groups; null if there is no Go program, or it was not looked at. */
-bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot,
-			bool blocked)
+/* Arrays; goroutines are null if there is no Go program, or it was not looked at. */
+bool ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot, bool blocked)
 {
-	const struct ss_task_coverage *coverage =
+	const struct ss_task_coverage *go =
 		ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE);
+	const struct ss_task_coverage *asyncio =
+		ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO);
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		ss_grouping_new(snapshot, SS_TASK_GOROUTINE, true);
 
@@ -223,70 +166,29 @@ bool ss_json_goroutines(struct ss_json *json, const struct ss_snapshot *snapshot
 		ss_json_open(json, "goroutines", '[');
 		for (size_t i = 0; i < grouping->count; i++) {
 			const struct ss_group *group = &grouping->groups[i];
-			if ((!blocked || (*group->members)->blocked) && has_room(json))
-				write_group(json, snapshot, group);
+			if (!blocked || (*group->members)->blocked)
+				write_tasks(json, snapshot, group->members, group->count);
 		}
 		ss_json_close(json, ']');
 	}
-	ss_json_unsigned(json, "goroutines_unread", coverage->unread);
-	ss_json_text(json, "goroutines_problem", coverage->problem);
-	return true;
-}
-
-static void write_task(struct ss_json *json, const struct ss_snapshot *snapshot,
-		       const struct ss_task *task)
-{
-	ss_json_open(json, NULL, '{');
-	ss_json_text(json, "name", task->name);
-	ss_json_hex(json, "address", task->id);
-	ss_json_doing(json, &task, 1);
-	ss_json_open(json, "awaited_tasks", '[');
-	for (size_t i = 0; i < task->awaited_count; i++)
-		ss_json_unsigned(json, NULL, task->awaited[i]);
-	ss_json_close(json, ']');
-	ss_json_bool(json, "awaits_all", task->awaited_count && task->awaits_all);
-	ss_json_signed_if(json, "cycle_next", task->in_cycle, (int64_t)task->cycle_next);
-	write_task_stack(json, snapshot, task);
-	ss_json_close(json, '}');
-}
-
-void ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot)
-{
-	const struct ss_task_coverage *coverage =
-		ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO);
-	const size_t count = ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO);
-
+	ss_json_unsigned(json, "goroutines_unread", go->unread);
+	ss_json_text(json, "goroutines_problem", go->problem);
 	ss_json_open(json, "tasks", '[');
-	for (size_t i = 0; i < count; i++) {
-		if (has_room(json))
-			write_task(json, snapshot,
-				   ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i));
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO); i++) {
+		const struct ss_task *task =
+			ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i);
+		write_tasks(json, snapshot, &task, 1);
 	}
 	ss_json_close(json, ']');
-	ss_json_unsigned(json, "tasks_changed", coverage->changed);
-	ss_json_unsigned(json, "tasks_unread", coverage->unread);
-	ss_json_text(json, "tasks_problem", coverage->problem);
-}
-
-void ss_json_thread(struct ss_json *json, const struct ss_task *thread)
-{
-	ss_json_signed(json, "tid", thread->tid);
-	ss_json_signed_if(json, "inner_tid", thread->inner_tid, thread->inner_tid);
-	ss_json_text(json, "name", thread->name);
-	ss_json_state(json, "state", thread->state);
+	ss_json_unsigned(json, "tasks_changed", asyncio->changed);
+	ss_json_unsigned(json, "tasks_unread", asyncio->unread);
+	ss_json_text(json, "tasks_problem", asyncio->problem);
+	return true;
 }
 
 void ss_json_process(struct ss_json *json, const struct ss_process *process)
 {
-	ss_json_open(json, "process", '{');
-	ss_json_signed(json, "pid", process->pid);
-	ss_json_signed_if(json, "inner_pid", process->inner_pid, process->inner_pid);
-	ss_json_text(json, "name", process->name);
-	ss_json_text(json, "executable", process->executable);
-	ss_json_text(json, "host", process->host);
-	ss_json_text(json, "frozen", process->frozen);
-	ss_json_signals(json, "handled_signals", process->handled_signals);
-	ss_json_close(json, '}');
+	ss_json_struct(json, "process", &ss_process_schema, process, SS_SHOW_PROCESS);
 }
 
 static void write_signature(struct ss_json *json, const struct ss_snapshot *snapshot)
@@ -318,14 +220,8 @@ static void write_crash(struct ss_json *json, const struct ss_snapshot *snapshot
 	}
 	ss_crash_name(crash->signal, name, sizeof(name));
 	ss_json_open(json, "crash", '{');
-	ss_json_signed(json, "signal", crash->signal);
+	ss_json_members(json, &ss_crash_schema, crash, 0);
 	ss_json_text(json, "name", name);
-	ss_json_signed(json, "tid", crash->tid);
-	ss_json_signed_if(json, "code", crash->has_info, crash->code);
-	ss_json_hex_if(json, "address", crash->has_info && crash->code > 0,
-		       crash->address);
-	ss_json_bool(json, "stack_overflow", crash->stack_overflow);
-	ss_json_signed_if(json, "sender", crash->sender > 0, crash->sender);
 	write_signature(json, snapshot);
 	ss_json_open(json, "registers", '{');
 	struct ss_register reg;
@@ -337,31 +233,10 @@ static void write_crash(struct ss_json *json, const struct ss_snapshot *snapshot
 
 static void write_capture(struct ss_json *json, const struct ss_snapshot *snapshot)
 {
-	const struct ss_process *process = ss_snapshot_process(snapshot);
-
 	ss_json_open(json, "capture", '{');
-	ss_json_unsigned(json, "time_ns", process->time_ns);
-	ss_json_text(json, "mode", ss_mode_name(process->mode));
-	ss_json_unsigned(json, "stopped_ns", process->stopped_ns);
-	ss_json_unsigned(json, "threads_stopped", process->threads_stopped);
-	ss_json_bool(json, "consistent", process->consistent);
-	ss_json_unsigned(json, "copied_bytes", process->copied_bytes);
-	ss_json_unsigned(json, "running_stopped_ns", process->running_stopped_ns);
-	ss_json_unsigned(json, "threads_unseen", process->threads_unseen);
-	ss_json_bool(json, "truncated", process->core_truncated);
+	ss_json_members(json, &ss_process_schema, ss_snapshot_process(snapshot),
+			SS_SHOW_TIME | SS_SHOW_CAPTURE | SS_SHOW_SINGLE);
 	write_crash(json, snapshot);
-	ss_json_close(json, '}');
-}
-
-static void write_module(struct ss_json *json, const struct ss_module *module)
-{
-	ss_json_open(json, NULL, '{');
-	ss_json_text(json, "path", module->path);
-	ss_json_text(json, "build_id", module->build_id);
-	ss_json_hex(json, "base", module->base);
-	ss_json_unsigned(json, "size", module->size);
-	ss_json_bool(json, "deleted", module->deleted);
-	ss_json_text(json, "problem", module->problem);
 	ss_json_close(json, '}');
 }
 
@@ -381,15 +256,15 @@ struct ss_error *ss_json_write_snapshot(const struct ss_snapshot *snapshot,
 	write_capture(&json, snapshot);
 	ss_json_open(&json, "modules", '[');
 	for (size_t i = 0; i < ss_snapshot_module_count(snapshot); i++)
-		write_module(&json, ss_snapshot_module(snapshot, i));
+		ss_json_struct(&json, NULL, &ss_module_schema,
+			       ss_snapshot_module(snapshot, i), 0);
 	ss_json_close(&json, ']');
 	ss_json_open(&json, "threads", '[');
 	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
 		write_thread(&json, snapshot,
 			     ss_snapshot_task(snapshot, SS_TASK_THREAD, i), cache);
 	ss_json_close(&json, ']');
-	bool whole = ss_json_goroutines(&json, snapshot, false);
-	ss_json_tasks(&json, snapshot);
+	bool whole = ss_json_tasks(&json, snapshot, false);
 	ss_json_deadlocks(&json, snapshot);
 	ss_json_unsigned(&json, "left_out", json.left_out);
 	ss_json_text(&json, "problem", options->problem);

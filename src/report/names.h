@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "data/names.h"
 #include "stacksnap.h"
 
 /*
@@ -38,9 +39,6 @@ const char *ss_end_text(enum ss_end end);
    thread that the text is about was stopped. */
 void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, bool stopped,
 			 size_t max_stack, FILE *out);
-
-/* "stop", "live", "no-stop", "auto". Never NULL. */
-const char *ss_mode_name(enum ss_mode mode);
 
 /* Finds the mode of that name. Returns false if there is none. */
 bool ss_mode_find(const char *name, enum ss_mode *ret);

@@ -11,6 +11,8 @@
 #include "data/module.h"
 #include "process/perf_ring.h"
 
+struct ss_capture;
+
 enum { SS_MMAP_BUILD_ID_MAX = 20, SS_MMAP_PATH_MAX = 4096 };
 
 /* What a process mapped with the right to execute it, or got that right to later. */

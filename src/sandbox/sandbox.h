@@ -5,6 +5,7 @@
 #define SS_SANDBOX_SANDBOX_H
 
 #include "data/cache.h"
+#include "data/pipeline.h"
 #include "stacksnap.h"
 
 /*

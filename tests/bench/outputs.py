@@ -12,6 +12,7 @@ runs does not have is a thread that moved, and does not count.
 
 import argparse
 import difflib
+import json
 import os
 import re
 import subprocess
@@ -78,10 +79,19 @@ def programs(directory, word):
         yield name, command, True
 
 
+def members(line):
+    """A line; of a JSON document the members, sorted, because their order has no meaning."""
+    try:
+        return json.dumps(json.loads(re.sub(r"\bN\b", "0", line)), indent=0,
+                          sort_keys=True).splitlines() if line[:1] == "{" else [line]
+    except ValueError:
+        return [line]
+
+
 def normal(text):
     for pattern, replacement in VARIABLE:
         text = re.sub(pattern, replacement, text)
-    return text.splitlines()
+    return [part for line in text.splitlines() for part in members(line)]
 
 
 def run(tool, arguments, pid):

@@ -1,6 +1,6 @@
 /*
- * The steps of a snapshot, one by one, for programs that do something else in between. Starts a
- * child, takes a snapshot of it and prints its stack:
+ * Frames one by one, instead of the text of the tool. Starts a child, takes a snapshot of its main
+ * thread and prints the stack:
  *
  *	cc snapshot_child.c $(pkg-config --cflags --libs stacksnap)
  */
@@ -54,67 +54,26 @@ static void print_thread(const struct ss_snapshot *snapshot, const struct ss_tas
 	}
 }
 
-/* Threads that sleep were not stopped, so some of their registers may be missing: stops the first
-   thread whose stack ends therefore, and unwinds again. */
-static struct ss_error *complete(struct ss_capture *capture, struct ss_target *target,
-				 struct ss_session *session,
-				 struct ss_snapshot **snapshot)
+static bool is_main(void *data, pid_t tid, const char *name, char state)
 {
-	for (size_t i = 0; i < ss_snapshot_task_count(*snapshot, SS_TASK_THREAD); i++) {
-		const struct ss_task *thread =
-			ss_snapshot_task(*snapshot, SS_TASK_THREAD, i);
-		pid_t tid = thread->tid;
-
-		if (thread->end != SS_END_REGISTER)
-			continue;
-		struct ss_error *error =
-			ss_capture_complete(capture, target, NULL, &tid, 1);
-		if (error)
-			return error;
-		ss_snapshot_free(*snapshot);
-		*snapshot = NULL;
-		return ss_capture_unwind(capture, session, NULL, snapshot);
-	}
-	return NULL;
+	(void)name;
+	(void)state;
+	return tid == *(const pid_t *)data;
 }
 
-/* Everything that is acquired here is released here, whatever fails. */
 static int snapshot(pid_t pid)
 {
-	struct ss_target *target = NULL;
-	struct ss_capture *capture = NULL;
-	struct ss_session *session = NULL;
+	const struct ss_snapshot_options options = { .size = sizeof(options),
+						     .filter = is_main,
+						     .filter_data = &pid };
 	struct ss_snapshot *result = NULL;
-	uid_t uid = 0;
-	gid_t gid = 0;
-	struct ss_error *error = ss_target_open(pid, &target);
+	struct ss_error *error = ss_snapshot_take(pid, &options, &result);
 
-	if (!error)
-		error = ss_capture_take(target, NULL, &capture);
-	/* The child runs on from here: what follows works on the copy. */
-	if (!error)
-		error = ss_session_new(NULL, &session);
-	if (!error)
-		error = ss_capture_unwind(capture, session, NULL, &result);
-	if (!error)
-		error = complete(capture, target, session, &result);
-	if (!error)
-		error = ss_snapshot_symbolize(result, session, 0);
-	if (!error)
-		error = ss_snapshot_diagnose(result, NULL);
-	if (!error)
-		error = ss_target_owner(target, &uid, &gid);
-	if (!error)
-		printf("a process of user %u, group %u\n", (unsigned)uid, (unsigned)gid);
-	if (!error)
-		for (size_t i = 0; i < ss_snapshot_task_count(result, SS_TASK_THREAD);
-		     i++)
-			print_thread(result, ss_snapshot_task(result, SS_TASK_THREAD, i));
-
+	/* The child runs on: this is a copy. */
+	for (size_t i = 0; !error && i < ss_snapshot_task_count(result, SS_TASK_THREAD);
+	     i++)
+		print_thread(result, ss_snapshot_task(result, SS_TASK_THREAD, i));
 	ss_snapshot_free(result);
-	ss_session_free(session);
-	ss_capture_free(capture);
-	ss_target_close(target);
 	return error ? report(error) : 0;
 }
 
