@@ -34,7 +34,7 @@ static uint64_t watched_descriptor_cases(const void *structure)
 	const struct ss_descriptor *d = structure;
 
 	return CASE(d->kind) | (d->local.size ? LOCAL : 0) |
-	       (d->remote.port ? REMOTE : 0) |
+	       (d->remote.size && d->remote.port ? REMOTE : 0) |
 	       (d->kind == SS_FD_TIMERFD && d->timer_known ? TIMER : 0);
 }
 

@@ -102,18 +102,13 @@ bool ss_json_task_diff(struct ss_json *json, const struct ss_diff_input *input,
 		       const struct ss_diff *threads,
 		       const struct ss_format_options *options);
 
-/* Writes how many goroutines and tasks one of several snapshots has. */
-void ss_json_task_counts(struct ss_json *json, const struct ss_snapshot *snapshot);
-
 /* Writes what tasks of a runtime do that do the same, and why their stacks end. */
 void ss_json_doing(struct ss_json *json, const struct ss_task *const *tasks,
 		   size_t count);
 
-/* Writes a frame: numbered, with the index of its module; or with its path and build-id, for
-   documents with frames of several snapshots, which number their modules differently. */
-void ss_json_frame(struct ss_json *json, const struct ss_frame *frame, bool numbered);
-
-/* Writes the frames of a task; null if there is none. */
+/* Writes the frames of a task: numbered, with the index of their module; or with its path and
+   build-id, for documents with frames of several snapshots, which number their modules
+   differently. Null if there is no task. */
 void ss_json_frames(struct ss_json *json, const char *key,
 		    const struct ss_snapshot *snapshot, const struct ss_task *task,
 		    bool numbered);

@@ -7,6 +7,22 @@
 #include "report/names.h"
 #include "diagnose/progress.h"
 
+/* How many goroutines and tasks one of several snapshots has. */
+static void write_task_counts(struct ss_json *json, const struct ss_snapshot *snapshot)
+{
+	const struct ss_task_coverage *coverage =
+		ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO);
+	size_t goroutines = ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE);
+
+	ss_json_signed_if(json, "goroutines", goroutines, (int64_t)goroutines);
+	ss_json_unsigned(json, "goroutines_unread",
+			 ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE)->unread);
+	ss_json_unsigned(json, "tasks",
+			 ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO));
+	ss_json_unsigned(json, "tasks_changed", coverage->changed);
+	ss_json_unsigned(json, "tasks_unread", coverage->unread);
+}
+
 static void write_captures(struct ss_json *json, const struct ss_snapshots *snapshots)
 {
 	ss_json_open(json, "captures", '[');
@@ -17,7 +33,7 @@ static void write_captures(struct ss_json *json, const struct ss_snapshots *snap
 				SS_SHOW_TIME | SS_SHOW_CAPTURE);
 		ss_json_unsigned(json, "threads",
 				 ss_snapshot_task_count(snapshot, SS_TASK_THREAD));
-		ss_json_task_counts(json, snapshot);
+		write_task_counts(json, snapshot);
 		ss_json_close(json, '}');
 	}
 	ss_json_close(json, ']');
@@ -115,21 +131,6 @@ static void write_group(struct ss_json *json, const struct ss_snapshots *snapsho
 	ss_json_close(json, '}');
 }
 
-void ss_json_task_counts(struct ss_json *json, const struct ss_snapshot *snapshot)
-{
-	const struct ss_task_coverage *coverage =
-		ss_snapshot_task_coverage(snapshot, SS_TASK_ASYNCIO);
-	size_t goroutines = ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE);
-
-	ss_json_signed_if(json, "goroutines", goroutines, (int64_t)goroutines);
-	ss_json_unsigned(json, "goroutines_unread",
-			 ss_snapshot_task_coverage(snapshot, SS_TASK_GOROUTINE)->unread);
-	ss_json_unsigned(json, "tasks",
-			 ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO));
-	ss_json_unsigned(json, "tasks_changed", coverage->changed);
-	ss_json_unsigned(json, "tasks_unread", coverage->unread);
-}
-
 bool ss_json_merged(struct ss_json *json, const struct ss_snapshots *snapshots,
 		    enum ss_task_kind kind, bool changes,
 		    const struct ss_format_options *options)
@@ -200,7 +201,7 @@ static void write_side(struct ss_json *json, const char *key,
 	ss_json_process(json, process);
 	ss_json_unsigned(json, "time_ns", process->time_ns);
 	ss_json_text(json, "file", side->file);
-	ss_json_task_counts(json, side->snapshot);
+	write_task_counts(json, side->snapshot);
 	ss_json_close(json, '}');
 }
 

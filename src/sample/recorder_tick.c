@@ -494,19 +494,19 @@ static struct ss_error *take_round(struct tick *tick, bool *again)
 	if (error || tick->found.change == SS_ADDRESS_SPACE_ENDED ||
 	    (only_samples && tick->found.change == SS_ADDRESS_SPACE_REPLACED))
 		return error;
-	const bool same = tick->found.change == SS_ADDRESS_SPACE_SAME;
+	const bool changed = tick->found.change != SS_ADDRESS_SPACE_SAME;
 	if (!read_loads(process))
 		return ss_error_no_memory();
 	const bool whole = only_samples || check(tick);
 	if (!follow_map(tick))
 		return ss_error_no_memory();
-	if (only_samples) {
-		*again = !same && !tick->last;
-		if (*again)
-			return NULL;
-		tick->last = true;
+	/* Nothing is captured again: samples are unwound until the map stays the same. */
+	*again = only_samples && changed && !tick->last;
+	if (*again)
+		return NULL;
+	tick->last |= only_samples;
+	if (only_samples)
 		(void)check(tick);
-	}
 	*again = !tick->last && (tick->stale || !verified || !whole || tick->first_plan);
 	if (!record(tick))
 		return ss_error_no_memory();

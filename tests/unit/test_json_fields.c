@@ -1,5 +1,6 @@
 /*
- * stacksnap-json(5) documents each member that the tables of fields show, and no others.
+ * JSON shows the members of a struct as its table of fields says; stacksnap-json(5) documents
+ * each of them, and no others.
  */
 #include "report/json.h"
 
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "base/cleanup.h"
 
@@ -155,9 +157,107 @@ static void test_documented_members_exist(void **state)
 	}
 }
 
+static json_t *new_wait(const struct ss_wait *wait)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	struct ss_json json = { .out = open_memstream(&text, &size) };
+
+	assert_non_null(json.out);
+	ss_json_wait(&json, NULL, wait);
+	assert_int_equal(fclose(json.out), 0);
+	json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(root);
+	return root;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	return json_string_value(json_object_get(object, key));
+}
+
+static bool is_null(const json_t *object, const char *key)
+{
+	return json_is_null(json_object_get(object, key));
+}
+
+static void test_members_of_a_lock(void **state)
+{
+	const struct ss_wait wait = {
+		.kind = SS_WAIT_MUTEX,
+		.lock = SS_LOCK_MUTEX,
+		.address = 0x7f10,
+		.timeout_ns = -1,
+		.left_ns = 12,
+		.owner_tid = 7,
+		.owner_access = SS_ACCESS_EXCLUSIVE,
+		.owner_frames = { { .frame = 3 } },
+		.owner_frame_count = 1,
+		.fd = -1,
+		.command = -1,
+	};
+	json_t *root = new_wait(&wait);
+	json_t *frames = json_object_get(root, "owner_frames");
+
+	(void)state;
+	assert_string_equal(text_of(root, "kind"), "mutex");
+	assert_string_equal(text_of(root, "address"), "0x7f10");
+	assert_string_equal(text_of(root, "owner_access"), "exclusive");
+	assert_true(is_null(root, "timeout_ns"));
+	assert_int_equal(json_integer_value(json_object_get(root, "left_ns")), 12);
+	assert_true(json_is_false(json_object_get(root, "self_owned")));
+	assert_true(is_null(root, "owner_unknown"));
+	assert_true(is_null(root, "symbol_offset"));
+	assert_true(is_null(root, "fd"));
+	assert_null(json_object_get(root, "readers"));
+	assert_null(json_object_get(root, "command"));
+	assert_null(json_object_get(root, "fds"));
+	assert_int_equal(json_array_size(frames), 1);
+	assert_true(is_null(json_array_get(frames, 0), "line"));
+	json_decref(root);
+}
+
+/* A descriptor in a set does not show what it watches itself. */
+static void test_members_of_descriptors(void **state)
+{
+	const struct ss_descriptor socket = {
+		.kind = SS_FD_SOCKET,
+		.local = { .bytes = { 127, 0, 0, 1 }, .size = 4, .port = 80 },
+		.remote = { .bytes = { 127, 0, 0, 1 }, .size = 4 },
+	};
+	struct ss_descriptor set = { .kind = SS_FD_EPOLL, .watches_incomplete = true };
+	const struct ss_watched_fd watched[] = {
+		{ .fd = 4, .input = true, .what = &socket }, { .fd = 5, .what = &set }
+	};
+	const struct ss_wait wait = { .kind = SS_WAIT_EPOLL,
+				      .fd = 3,
+				      .descriptor = &set };
+
+	(void)state;
+	set.watches = watched;
+	set.watch_count = 2;
+	json_t *root = new_wait(&wait);
+	json_t *shown = json_object_get(root, "descriptor");
+	json_t *watches = json_object_get(shown, "watches");
+	json_t *first = json_object_get(json_array_get(watches, 0), "descriptor");
+	json_t *second = json_object_get(json_array_get(watches, 1), "descriptor");
+	assert_int_equal(json_array_size(watches), 2);
+	assert_true(json_is_false(json_object_get(shown, "watches_complete")));
+	assert_string_equal(text_of(json_object_get(first, "local"), "address"),
+			    "127.0.0.1");
+	assert_true(is_null(first, "remote"));
+	assert_true(is_null(first, "tcp_state"));
+	assert_string_equal(text_of(second, "kind"), "epoll");
+	assert_null(json_object_get(second, "watches"));
+	assert_null(json_object_get(second, "watches_complete"));
+	json_decref(root);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_members_of_a_lock),
+		cmocka_unit_test(test_members_of_descriptors),
 		cmocka_unit_test(test_fields_are_documented),
 		cmocka_unit_test(test_documented_members_exist),
 	};
