@@ -47,15 +47,16 @@ struct ss_recorded_task {
 	size_t awaited_count;
 };
 
-/* A hit, or a scope from its entry to its end. */
+/* A hit, or a scope from its entry to its end. There are many: compact. */
 struct ss_recorded_event {
-	/* HIT; how the scope ended: EXIT, LEFT, OPEN; or ENTER: the recording ends before */
-	enum ss_trace_kind kind;
-	uint32_t probe;
-	unsigned depth;	      /* see struct ss_trace_event */
 	uint64_t duration_ns; /* EXIT, LEFT, OPEN */
-	uint64_t args[SS_TRACE_ARGS];
-	unsigned arg_count;
+	uint32_t probe;
+	uint32_t args;	     /* the first one, in event_args */
+	uint32_t depth : 24; /* see struct ss_trace_event */
+	/* enum ss_trace_kind: HIT; how the scope ended: EXIT, LEFT, OPEN; or ENTER: the recording
+	   ends before */
+	uint32_t kind : 4;
+	uint32_t arg_count : 4;
 };
 
 /* Whether a file begins like a recording, of any version. Reads at offset 0. */
@@ -95,9 +96,9 @@ const struct ss_recorded_probe *ss_recording_probe(const struct ss_recording *re
 						   size_t index);
 const struct ss_trace_summary *
 ss_recording_trace_summary(const struct ss_recording *recording);
-/* The event that a sample stands for. False: none is known. */
-bool ss_recording_event(const struct ss_recording *recording,
-			const struct ss_sample *sample, struct ss_recorded_event *ret);
+/* The event that a sample stands for. NULL: none is known. */
+const struct ss_recorded_event *ss_recording_event(const struct ss_recording *recording,
+						   const struct ss_sample *sample);
 
 /*
  * The same for snapshots of one process, in order of time, taken every period_ns. Each is
@@ -165,16 +166,6 @@ struct ss_sample_chunk {
 	uint64_t first_tick;
 };
 
-/* A hit or scope, as it is kept: there are many. */
-struct ss_kept_event {
-	uint64_t duration_ns;
-	uint32_t probe;
-	uint32_t args; /* the first one, in event_args */
-	uint32_t depth : 24;
-	uint32_t kind : 4; /* enum ss_trace_kind */
-	uint32_t arg_count : 4;
-};
-
 /* The recorded part of a process's perf map. */
 struct ss_recorded_perf_map {
 	uint64_t stable_size; /* offsets in the file */
@@ -233,7 +224,7 @@ struct ss_recording {
 	SS_VECTOR(const struct ss_wait *) call_waits; /* by their number */
 	struct ss_idtable probe_ids;
 	SS_VECTOR(struct ss_recorded_probe) probes;
-	SS_VECTOR(struct ss_kept_event) events;
+	SS_VECTOR(struct ss_recorded_event) events;
 	SS_VECTOR(uint64_t) event_args;
 	struct ss_trace_summary trace;
 	bool has_trace;
@@ -312,6 +303,25 @@ bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
 /* Reads the contents of one definition of waits, with the same result. */
 bool ss_waits_read(struct ss_recording *recording, struct ss_scope *scope,
 		   struct ss_cursor *cursor);
+
+/*
+ * A wait in a recording: numbered fields. Those that are zero, NULL or -1 are omitted. A reader
+ * skips fields that it does not know.
+ */
+
+/* Limit of each list; longer ones are truncated and marked as incomplete. */
+enum { SS_WAIT_RECORD_LIST_MAX = 64 };
+
+/* Limit of the memory that all waits of a recording take. */
+enum { SS_WAIT_RECORD_BYTES_MAX = 64 << 20 };
+
+/* Appends the fields of a wait. Without memory out->failed is set. */
+void ss_wait_record_write(struct ss_buffer *out, const struct ss_wait *wait);
+
+/* Reads fields until the cursor ends. What it points to belongs to the recording. False:
+   damaged, no memory, or (recording->waits_full) the limit is reached. */
+bool ss_wait_record_read(struct ss_recording *recording, struct ss_cursor *cursor,
+			 struct ss_wait *ret);
 
 /* Reads the wait at the end of a call. *ret stays unchanged if there is none. */
 bool ss_call_wait_read(struct ss_recording *recording, struct ss_cursor *cursor,

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "data/recording_records.h"
-#include "data/recording_wait_record.h"
 #include "stacksnap/trace.h"
 
 /* Keys of id tables: no padding. */

@@ -24,7 +24,7 @@ static bool has_room(const struct ss_recording *recording)
 }
 
 static bool read_begin(struct ss_recording *recording, const struct ss_scope *scope,
-		       struct ss_kept_event event, struct ss_cursor *c)
+		       struct ss_recorded_event event, struct ss_cursor *c)
 {
 	event.probe = ss_locals_read(&scope->probes, c);
 	event.args = (uint32_t)recording->event_args.count;
@@ -38,7 +38,7 @@ static bool read_begin(struct ss_recording *recording, const struct ss_scope *sc
 			return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
 		*arg = ss_cursor_uleb128(c);
 	}
-	struct ss_kept_event *slot = ss_vector_push(&recording->events);
+	struct ss_recorded_event *slot = ss_vector_push(&recording->events);
 	if (!slot)
 		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
 	*slot = event;
@@ -53,7 +53,7 @@ static bool read_end(struct ss_recording *recording, enum ss_trace_kind kind,
 
 	if (c->failed || distance == 0 || distance > recording->events.count)
 		return false;
-	struct ss_kept_event *event =
+	struct ss_recorded_event *event =
 		&recording->events.items[recording->events.count - distance];
 	if (event->kind != SS_TRACE_ENTER)
 		return false;
@@ -75,9 +75,9 @@ static bool read_event(struct ss_recording *recording, const struct ss_scope *sc
 	if (kind >= SS_TRACE_EXIT)
 		return read_end(recording, (enum ss_trace_kind)kind, c);
 	return read_begin(recording, scope,
-			  (struct ss_kept_event){ .kind = kind & 15,
-						  .arg_count = args & 15,
-						  .depth = depth & 0xffffff },
+			  (struct ss_recorded_event){ .kind = kind & 15,
+						      .arg_count = args & 15,
+						      .depth = depth & 0xffffff },
 			  c);
 }
 
@@ -113,23 +113,12 @@ ss_recording_trace_summary(const struct ss_recording *recording)
 	return recording->has_trace ? &recording->trace : NULL;
 }
 
-bool ss_recording_event(const struct ss_recording *recording,
-			const struct ss_sample *sample, struct ss_recorded_event *ret)
+const struct ss_recorded_event *ss_recording_event(const struct ss_recording *recording,
+						   const struct ss_sample *sample)
 {
 	uint64_t index = sample->sequence - recording->info.first_sequence;
 
-	if (index >= recording->events.count)
-		return false;
-	const struct ss_kept_event *event = &recording->events.items[index];
-	*ret = (struct ss_recorded_event){ .kind = (enum ss_trace_kind)event->kind,
-					   .probe = event->probe,
-					   .depth = event->depth,
-					   .duration_ns = event->duration_ns,
-					   .arg_count = event->arg_count };
-	if (event->arg_count)
-		memcpy(ret->args, &recording->event_args.items[event->args],
-		       event->arg_count * sizeof(*ret->args));
-	return true;
+	return index < recording->events.count ? &recording->events.items[index] : NULL;
 }
 
 /*

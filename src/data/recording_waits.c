@@ -1,10 +1,9 @@
 /*
- * What threads of a recording wait for: see recording_wait_record.h.
+ * What threads of a recording wait for.
  */
 #include <stdlib.h>
 
 #include "data/recording.h"
-#include "data/recording_wait_record.h"
 #include "data/snapshot_fields.h"
 #include "stacksnap/record.h"
 

@@ -196,134 +196,99 @@ static void write_calls(struct ss_json *json, const struct ss_profile *profile)
 	ss_json_close(json, ']');
 }
 
-/* A column of the table of runs: its value for one run. */
-typedef uint64_t run_column(const struct ss_profile *profile, size_t thread, size_t run);
+/* The columns of the table of runs. */
+enum run_column {
+	RUN_THREAD, /* distance to the thread of the run before */
+	RUN_TICK,   /* since the end of the thread's run before */
+	RUN_COUNT,
+	RUN_STACK,	/* call, or without lines node */
+	RUN_WAIT,	/* system call + 1; 0: none */
+	RUN_DETAIL,	/* one of waits_for + 1; 0: not known */
+	RUN_LOCK,	/* one of locks + 1; 0: none */
+	RUN_DESCRIPTOR, /* of the system call + 1; 0: it has none */
+	RUN_FUNCTION,	/* that waits + 1; 0: none */
+	/* thousandths of the time in state R for which the thread waited for a CPU */
+	RUN_READY,
+	RUN_DURATION, /* from here on of traces */
+	RUN_WEIGHT,
+	RUN_DEPTH,
+	RUN_PROBE, /* + 1; 0: none */
+	RUN_COLUMNS
+};
 
-static const struct ss_profile_run *run_at(const struct ss_profile *profile,
-					   size_t thread, size_t run)
+static uint64_t thread_distance(const struct ss_profile *profile, size_t thread)
 {
-	return &profile->threads.items[thread].runs.items[run];
+	size_t before = thread;
+
+	while (before > 0 && !profile->threads.items[--before].runs.count)
+		continue;
+	return thread - before;
 }
 
-/* The distance to the thread of the run before. */
-static uint64_t run_thread(const struct ss_profile *profile, size_t thread, size_t run)
+static uint64_t ready_share(const struct ss_profile *profile, size_t thread,
+			    const struct ss_profile_run *run)
 {
-	size_t step = 0;
-
-	for (size_t t = thread; run == 0 && t > 0; t--) {
-		step++;
-		if (profile->threads.items[t - 1].runs.count)
-			break;
-	}
-	return step;
-}
-
-/* Ticks since the end of the thread's run before. */
-static uint64_t run_tick(const struct ss_profile *profile, size_t thread, size_t run)
-{
-	const struct ss_profile_run *r = run_at(profile, thread, run);
-
-	return run ? r->tick - (r[-1].tick + r[-1].count) : r->tick;
-}
-
-static uint64_t run_count(const struct ss_profile *profile, size_t thread, size_t run)
-{
-	return run_at(profile, thread, run)->count;
-}
-
-static uint64_t run_node(const struct ss_profile *profile, size_t thread, size_t run)
-{
-	return profile->node_of.items[run_at(profile, thread, run)->call];
-}
-
-static uint64_t run_call(const struct ss_profile *profile, size_t thread, size_t run)
-{
-	return run_at(profile, thread, run)->call;
-}
-
-/* The system call as index + 1; 0: none. */
-static uint64_t run_wait(const struct ss_profile *profile, size_t thread, size_t run)
-{
-	uint32_t wait = run_at(profile, thread, run)->wait;
-
-	return wait == SS_ID_NONE ? 0 : wait + UINT64_C(1);
-}
-
-/* The share of the time in state R for which the thread waited for a CPU, in thousandths. */
-static uint64_t run_ready(const struct ss_profile *profile, size_t thread, size_t run)
-{
-	const struct ss_profile_run *r = run_at(profile, thread, run);
-	double time_ns = (double)r->cpu_ns + (double)r->ready_ns;
+	double time_ns = (double)run->cpu_ns + (double)run->ready_ns;
 	enum ss_recording_scope scope =
 		ss_profile_recording_of(profile, &profile->threads.items[thread])->scope;
 
-	if (r->state != 'R' || scope == SS_SCOPE_CPUS || time_ns == 0)
+	if (run->state != 'R' || scope == SS_SCOPE_CPUS || time_ns == 0)
 		return 0;
-	return (uint64_t)((double)r->ready_ns * 1000 / time_ns);
+	return (uint64_t)((double)run->ready_ns * 1000 / time_ns);
 }
 
-static uint64_t run_duration(const struct ss_profile *profile, size_t thread, size_t run)
+/* A number + 1; 0: SS_ID_NONE. */
+static uint64_t plus_one(uint32_t number)
 {
+	return number == SS_ID_NONE ? 0 : number + UINT64_C(1);
+}
+
+static uint64_t run_value(const struct ss_profile *profile, size_t thread, size_t index,
+			  enum run_column column, bool lines)
+{
+	static const struct ss_profile_event no_event = { .probe = SS_ID_NONE };
+	static const struct ss_profile_wait no_wait;
+	const struct ss_profile_run *run =
+		&profile->threads.items[thread].runs.items[index];
 	const struct ss_profile_event *event =
-		ss_profile_event_of(profile, run_at(profile, thread, run));
+		run->event ? ss_profile_event_of(profile, run) : &no_event;
+	const struct ss_profile_wait *wait =
+		run->wait == SS_ID_NONE ? &no_wait : &profile->waits.items[run->wait];
 
-	return event ? event->duration_ns : 0;
-}
-
-static uint64_t run_weight(const struct ss_profile *profile, size_t thread, size_t run)
-{
-	return ss_profile_weight(profile, run_at(profile, thread, run));
-}
-
-static uint64_t run_depth(const struct ss_profile *profile, size_t thread, size_t run)
-{
-	const struct ss_profile_event *event =
-		ss_profile_event_of(profile, run_at(profile, thread, run));
-
-	return event ? event->depth : 0;
-}
-
-/* The function that was traced, as index + 1; 0: none. */
-static uint64_t run_probe(const struct ss_profile *profile, size_t thread, size_t run)
-{
-	const struct ss_profile_event *event =
-		ss_profile_event_of(profile, run_at(profile, thread, run));
-
-	return event ? event->probe + UINT64_C(1) : 0;
-}
-
-/* What it waits for: one of waits_for + 1; 0: not known. */
-static uint64_t run_detail(const struct ss_profile *profile, size_t thread, size_t run)
-{
-	return run_at(profile, thread, run)->detail;
-}
-
-/* The lock of the application: one of locks + 1; 0: none. */
-static uint64_t run_lock(const struct ss_profile *profile, size_t thread, size_t run)
-{
-	return run_at(profile, thread, run)->lock;
-}
-
-/* The file descriptor of the call + 1; 0: it has none. */
-static uint64_t run_descriptor(const struct ss_profile *profile, size_t thread,
-			       size_t run)
-{
-	const struct ss_profile_run *r = run_at(profile, thread, run);
-	bool has_one = r->wait != SS_ID_NONE &&
-		       profile->waits.items[r->wait].argument == SS_WAIT_DESCRIPTOR;
-
-	return has_one ? (uint32_t)r->argument + UINT64_C(1) : 0;
-}
-
-/* The function that waits + 1; 0: none. */
-static uint64_t run_function(const struct ss_profile *profile, size_t thread, size_t run)
-{
-	const struct ss_profile_run *r = run_at(profile, thread, run);
-	uint32_t function = r->wait == SS_ID_NONE ?
-				    SS_ID_NONE :
-				    ss_waiting_function_name(profile, r->call);
-
-	return function == SS_ID_NONE ? 0 : function + UINT64_C(1);
+	switch (column) {
+	case RUN_THREAD:
+		return index ? 0 : thread_distance(profile, thread);
+	case RUN_TICK:
+		return index ? run->tick - (run[-1].tick + run[-1].count) : run->tick;
+	case RUN_COUNT:
+		return run->count;
+	case RUN_STACK:
+		return lines ? run->call : profile->node_of.items[run->call];
+	case RUN_WAIT:
+		return plus_one(run->wait);
+	case RUN_DETAIL:
+		return run->detail;
+	case RUN_LOCK:
+		return run->lock;
+	case RUN_DESCRIPTOR:
+		return wait->argument == SS_WAIT_DESCRIPTOR ?
+			       (uint32_t)run->argument + UINT64_C(1) :
+			       0;
+	case RUN_FUNCTION:
+		return run->wait == SS_ID_NONE ?
+			       0 :
+			       plus_one(ss_waiting_function_name(profile, run->call));
+	case RUN_READY:
+		return ready_share(profile, thread, run);
+	case RUN_DURATION:
+		return event->duration_ns;
+	case RUN_WEIGHT:
+		return ss_profile_weight(profile, run);
+	case RUN_DEPTH:
+		return event->depth;
+	default:
+		return plus_one(event->probe);
+	}
 }
 
 /* A string with one letter for each run. */
@@ -332,44 +297,32 @@ static void write_states(struct ss_json *json, const struct ss_profile *profile)
 	(void)fputs(",\"state\":\"", json->out);
 	for (size_t t = 0; t < profile->threads.count; t++) {
 		for (size_t r = 0; r < profile->threads.items[t].runs.count; r++)
-			(void)fputc_unlocked(ss_profile_state(run_at(profile, t, r)),
-					     json->out);
+			(void)fputc_unlocked(
+				ss_profile_state(
+					&profile->threads.items[t].runs.items[r]),
+				json->out);
 	}
 	(void)fputc('"', json->out);
 }
 
 static void write_runs(struct ss_json *json, const struct ss_profile *profile)
 {
-	const struct {
-		const char *key;
-		run_column *value;
-		bool of_traces;
-	} columns[] = {
-		{ "thread", run_thread, false },
-		{ "tick", run_tick, false },
-		{ "count", run_count, false },
-		{ "stack", has_lines(profile) ? run_call : run_node, false },
-		{ "wait", run_wait, false },
-		{ "detail", run_detail, false },
-		{ "lock", run_lock, false },
-		{ "descriptor", run_descriptor, false },
-		{ "function", run_function, false },
-		{ "ready", run_ready, false },
-		{ "duration", run_duration, true },
-		{ "weight", run_weight, true },
-		{ "depth", run_depth, true },
-		{ "probe", run_probe, true },
+	static const char *const keys[RUN_COLUMNS] = {
+		"thread",   "tick",   "count",	    "stack",	"wait",
+		"detail",   "lock",   "descriptor", "function", "ready",
+		"duration", "weight", "depth",	    "probe",
 	};
+	const size_t columns = profile->events.count ? RUN_COLUMNS : RUN_DURATION;
+	const bool lines = has_lines(profile);
 
-	for (size_t i = 0; i < SS_ARRAY_SIZE(columns); i++) {
-		if (columns[i].of_traces && !profile->events.count)
-			continue;
-		ss_json_open(json, columns[i].key, '[');
+	for (size_t i = 0; i < columns; i++) {
+		ss_json_open(json, keys[i], '[');
 		for (size_t t = 0; t < profile->threads.count; t++) {
 			size_t count = profile->threads.items[t].runs.count;
 			for (size_t r = 0; r < count; r++)
 				ss_json_unsigned(json, NULL,
-						 columns[i].value(profile, t, r));
+						 run_value(profile, t, r,
+							   (enum run_column)i, lines));
 		}
 		ss_json_close(json, ']');
 	}

@@ -164,13 +164,14 @@ static bool nest(struct ss_load_events *events, struct ss_load_scopes *scopes,
 	return scope;
 }
 
-static bool copy_args(struct ss_profile *profile, const struct ss_recorded_event *from)
+static bool copy_args(const struct ss_load_events *events,
+		      const struct ss_recorded_event *from)
 {
 	for (unsigned i = 0; i < from->arg_count; i++) {
-		uint64_t *arg = ss_vector_push(&profile->event_args);
+		uint64_t *arg = ss_vector_push(&events->profile->event_args);
 		if (!arg)
 			return false;
-		*arg = from->args[i];
+		*arg = events->recording->event_args.items[from->args + i];
 	}
 	return true;
 }
@@ -180,9 +181,10 @@ static bool load_events_set(struct ss_load_events *events, const struct ss_sampl
 			    uint32_t thread, struct ss_profile_run *run)
 {
 	struct ss_profile *profile = events->profile;
-	struct ss_recorded_event recorded;
+	const struct ss_recorded_event *recorded =
+		ss_recording_event(events->recording, sample);
 
-	if (!ss_recording_event(events->recording, sample, &recorded))
+	if (!recorded)
 		return true;
 	while (events->scopes.count <= thread) {
 		if (!ss_vector_push(&events->scopes))
@@ -192,18 +194,17 @@ static bool load_events_set(struct ss_load_events *events, const struct ss_sampl
 	if (!event)
 		return false;
 	*event = (struct ss_profile_event){
-		.duration_ns = recorded.duration_ns,
-		.self_ns = recorded.duration_ns,
-		.probe = events->probes[recorded.probe],
+		.duration_ns = recorded->duration_ns,
+		.self_ns = recorded->duration_ns,
+		.probe = events->probes[recorded->probe],
 		.args = (uint32_t)profile->event_args.count,
-		.depth = recorded.depth & 0xffffff,
-		.kind = (unsigned)recorded.kind & 15,
-		.arg_count = recorded.arg_count & 15,
+		.depth = recorded->depth,
+		.kind = recorded->kind,
+		.arg_count = recorded->arg_count,
 	};
 	run->event = (uint32_t)profile->events.count;
-	return copy_args(profile, &recorded) &&
-	       nest(events, &events->scopes.items[thread], run->event - 1,
-		    sample->monotonic_ns);
+	return copy_args(events, recorded) && nest(events, &events->scopes.items[thread],
+						   run->event - 1, sample->monotonic_ns);
 }
 
 /* Limit of the ticks of a recording: 18 hours at 1 kHz. */

@@ -12,7 +12,7 @@
 #include "base/proc_process.h"
 #include "data/call.h"
 #include "data/futex.h"
-#include "data/recording_wait_record.h"
+#include "data/recording.h"
 #include "data/snapshot.h"
 #include "diagnose/wait_function.h"
 #include "diagnose/wait_table.h"

@@ -41,11 +41,12 @@ static void walk(struct ss_recording *recording)
 		FUZZ_REQUIRE(sample.thread < ss_recording_thread_count(recording));
 		FUZZ_REQUIRE(sample.stack < ss_recording_stack_count(recording));
 		FUZZ_REQUIRE(sample.process < ss_recording_process_count(recording));
-		struct ss_recorded_event event;
-		if (ss_recording_event(recording, &sample, &event)) {
-			FUZZ_REQUIRE(event.probe < ss_recording_probe_count(recording));
-			FUZZ_REQUIRE(event.arg_count <= SS_TRACE_ARGS);
-			FUZZ_REQUIRE(event.kind <= SS_TRACE_OPEN);
+		const struct ss_recorded_event *event =
+			ss_recording_event(recording, &sample);
+		if (event) {
+			FUZZ_REQUIRE(event->probe < ss_recording_probe_count(recording));
+			FUZZ_REQUIRE(event->arg_count <= SS_TRACE_ARGS);
+			FUZZ_REQUIRE(event->kind <= SS_TRACE_OPEN);
 		}
 	}
 	for (size_t i = 0; i < ss_recording_stack_count(recording); i++) {

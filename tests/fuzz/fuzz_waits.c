@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "fuzz.h"
-#include "data/recording_wait_record.h"
+#include "data/recording.h"
 #include "stacksnap/record.h"
 
 static struct ss_recording *recording_new(void)

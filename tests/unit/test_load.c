@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "report/profile_load.h"
 #include "data/recording.h"
-#include "data/recording_wait_record.h"
 #include "stacksnap.h"
 #include "stacksnap/record.h"
 

@@ -12,7 +12,8 @@
 #include <cmocka.h>
 
 #include "base/encode.h"
-#include "data/recording_wait_record.h"
+#include "data/recording.h"
+#include "data/snapshot_fields.h"
 #include "stacksnap/record.h"
 
 enum { MANY = 100 };
@@ -190,6 +191,27 @@ static bool read_field(unsigned field, bool is_bytes, uint64_t value, const char
 	return ok;
 }
 
+/* The copy has the same fields, also those of nested structs. */
+static void test_copy(void **state)
+{
+	_cleanup_buffer_ struct ss_buffer one = {};
+	_cleanup_buffer_ struct ss_buffer other = {};
+	size_t bytes = 0;
+	struct ss_wait *copy =
+		ss_schema_copy(&ss_recorded_wait_schema, &full, NULL, NULL, &bytes);
+
+	(void)state;
+	assert_non_null(copy);
+	assert_in_range(bytes, sizeof(*copy), 64 << 10);
+	assert_ptr_not_equal(copy->descriptor, full.descriptor);
+	assert_ptr_not_equal(copy->syscall, full.syscall);
+	ss_wait_record_write(&one, &full);
+	ss_wait_record_write(&other, copy);
+	assert_int_equal(one.size, other.size);
+	assert_memory_equal(one.bytes, other.bytes, one.size);
+	free(copy);
+}
+
 static void test_wrong_fields(void **state)
 {
 	(void)state;
@@ -335,7 +357,7 @@ int main(void)
 		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_nothing),
 		cmocka_unit_test(test_long_lists), cmocka_unit_test(test_wrong_fields),
 		cmocka_unit_test(test_damaged),	   cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_refused),	   cmocka_unit_test(test_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
