@@ -11,7 +11,8 @@
 
 enum { SS_WORDS = 8, SS_WORDS_SIZE = SS_WORDS * 8 };
 
-static inline bool ss_word_is_in(const uint8_t *bytes, uint64_t low, uint64_t size)
+/* 1 or 0 */
+static inline unsigned ss_word_is_in(const uint8_t *bytes, uint64_t low, uint64_t size)
 {
 	uint64_t word;
 
@@ -23,13 +24,13 @@ static inline bool ss_word_is_in(const uint8_t *bytes, uint64_t low, uint64_t si
    takes half the time. */
 static inline bool ss_words_any(const uint8_t *bytes, uint64_t low, uint64_t size)
 {
-	return ss_word_is_in(bytes, low, size) | ss_word_is_in(bytes + 8, low, size) |
-	       ss_word_is_in(bytes + 16, low, size) |
-	       ss_word_is_in(bytes + 24, low, size) |
-	       ss_word_is_in(bytes + 32, low, size) |
-	       ss_word_is_in(bytes + 40, low, size) |
-	       ss_word_is_in(bytes + 48, low, size) |
-	       ss_word_is_in(bytes + 56, low, size);
+	return (ss_word_is_in(bytes, low, size) | ss_word_is_in(bytes + 8, low, size) |
+		ss_word_is_in(bytes + 16, low, size) |
+		ss_word_is_in(bytes + 24, low, size) |
+		ss_word_is_in(bytes + 32, low, size) |
+		ss_word_is_in(bytes + 40, low, size) |
+		ss_word_is_in(bytes + 48, low, size) |
+		ss_word_is_in(bytes + 56, low, size)) != 0;
 }
 
 #endif

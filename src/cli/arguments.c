@@ -176,9 +176,10 @@ bool ss_regex_compile(const char *text, regex_t *ret, char why[SS_REGEX_WHY_MAX]
 
 void ss_argument_add(const char **slot, const char *text)
 {
-	if (!slot)
+	if (slot)
+		*slot = text;
+	else
 		ss_usage_fail("out of memory");
-	*slot = text;
 }
 
 uint64_t ss_argument_number(const char *name, const char *text, uint64_t min,

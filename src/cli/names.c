@@ -55,9 +55,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		slot = ss_vector_push(&names->arguments);
-		if (!slot)
+		if (slot)
+			*slot = arg;
+		else
 			ss_usage_fail("out of memory");
-		*slot = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (names->symbols.raw)

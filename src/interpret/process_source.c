@@ -48,9 +48,9 @@ static bool warn(const struct live *live, struct ss_error *error)
 {
 	_cleanup_error_ struct ss_error *owned = error;
 
-	if (error && live->options.warn)
-		live->options.warn(live->options.data, error);
-	return error != NULL;
+	if (owned && live->options.warn)
+		live->options.warn(live->options.data, owned);
+	return owned != NULL;
 }
 
 static struct ss_error *take(const struct live *live,

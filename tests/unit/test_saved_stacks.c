@@ -234,7 +234,7 @@ static void test_lock_types(void **state)
 	int type = SS_LOCK_NONE + 1;
 
 	(void)state;
-	for (; strcmp(ss_lock_type_name(type), "none") != 0; type++)
+	for (; strcmp(ss_lock_type_name(type), "unknown") != 0; type++)
 		assert_int_equal(save_lock(type), type);
 	assert_int_equal(type, SS_LOCK_TYPE_LAST + 1);
 }

@@ -464,7 +464,7 @@ static int run(int argc, char **argv)
 		error = show(&core, &missing);
 	}
 	_cleanup_error_ struct ss_error *owned = error;
-	return ss_failure_status(error, missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE);
+	return ss_failure_status(owned, missing ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE);
 }
 
 const struct ss_command ss_command_core = {
