@@ -38,7 +38,6 @@ struct ss_trace_summary {
 
 /* Tracing ----------------------------------------------------------------- */
 
-
 /*
  * Events of chosen functions: that a thread calls one (a checkpoint), or the time from its
  * entry to its return (a scope). The kernel's uprobes report them; see stacksnap-trace(1) for

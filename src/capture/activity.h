@@ -14,7 +14,7 @@ struct ss_activity;
  * Errors: NO_PROCESS, NO_MEMORY, SYSTEM.
  */
 struct ss_error *ss_activity_take(const struct ss_target *target,
-					 struct ss_activity **ret);
+				  struct ss_activity **ret);
 
 void ss_activity_free(struct ss_activity *activity);
 

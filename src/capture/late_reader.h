@@ -16,15 +16,14 @@ struct ss_capture;
  */
 struct ss_late_reader;
 struct ss_error *ss_late_reader_new(const struct ss_capture *capture,
-					   struct ss_target *target,
-					   struct ss_late_reader **ret);
+				    struct ss_target *target,
+				    struct ss_late_reader **ret);
 void ss_late_reader_free(struct ss_late_reader *reader);
-size_t ss_late_reader_read(void *reader, uint64_t address, void *bytes,
-				  size_t size);
+size_t ss_late_reader_read(void *reader, uint64_t address, void *bytes, size_t size);
 bool ss_late_reader_check(void *reader, pid_t tid);
 /* Replaces the limits of what is read in all: bytes, and time from now. no_swap: pages in swap
    are not read, which would bring them back into memory. */
 void ss_late_reader_set_limits(struct ss_late_reader *reader, uint64_t max_bytes,
-				      unsigned timeout_ms, bool no_swap);
+			       unsigned timeout_ms, bool no_swap);
 
 #endif

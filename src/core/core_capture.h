@@ -37,7 +37,7 @@ struct ss_core_options {
  * processor), NO_MEMORY.
  */
 struct ss_error *ss_capture_read_core(int fd, struct ss_session *session,
-					     const struct ss_core_options *options,
-					     struct ss_capture **ret);
+				      const struct ss_core_options *options,
+				      struct ss_capture **ret);
 
 #endif

@@ -59,9 +59,8 @@ struct ss_dump;
 
 /* head: of ss_dump_read_head(); it must stay open. pid 0: nothing is known but the head. options:
    NULL for defaults. Errors: INVALID, UNSUPPORTED, DENIED, SYSTEM, NO_MEMORY. */
-struct ss_error *ss_dump_open(int head, pid_t pid,
-				     const struct ss_dump_options *options,
-				     struct ss_dump **ret);
+struct ss_error *ss_dump_open(int head, pid_t pid, const struct ss_dump_options *options,
+			      struct ss_dump **ret);
 void ss_dump_close(struct ss_dump *dump);
 
 /*
@@ -69,8 +68,7 @@ void ss_dump_close(struct ss_dump *dump);
  * From then on, core files have what was read. Never waits for a file system or a
  * userfaultfd(2). Returns the length of the prefix that was read: 0 beyond 128 MiB in all.
  */
-size_t ss_dump_read(struct ss_dump *dump, uint64_t address, void *bytes,
-			   size_t size);
+size_t ss_dump_read(struct ss_dump *dump, uint64_t address, void *bytes, size_t size);
 
 /*
  * Makes a small core file, in memory: the headers and notes, the stacks, locks and other

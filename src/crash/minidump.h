@@ -22,6 +22,6 @@ enum {
  * SYSTEM.
  */
 struct ss_error *ss_capture_write_minidump(const struct ss_capture *capture,
-						  unsigned flags, int fd);
+					   unsigned flags, int fd);
 
 #endif

@@ -48,7 +48,7 @@ struct ss_supervisor_event {
 
 /* Handles what has happened, up to the next event. False: nothing more has happened. */
 bool ss_supervisor_next(struct ss_supervisor *supervisor,
-			       struct ss_supervisor_event *ret);
+			struct ss_supervisor_event *ret);
 
 /*
  * Stops all threads of a traced process as they stop by themselves or in a capture, until
@@ -58,7 +58,7 @@ bool ss_supervisor_next(struct ss_supervisor *supervisor,
  * Errors: those of ss_target_open().
  */
 struct ss_error *ss_supervisor_hold(struct ss_supervisor *supervisor, pid_t pid,
-					   struct ss_target **ret);
+				    struct ss_target **ret);
 /* Lets it continue, or end. */
 void ss_supervisor_release(struct ss_supervisor *supervisor, pid_t pid);
 
@@ -70,15 +70,14 @@ struct ss_supervised {
 /* The command and the processes that it has started, as far as they are traced or their
    parents are alive. The caller frees *ret. Errors: NO_MEMORY, SYSTEM. */
 struct ss_error *ss_supervisor_list(const struct ss_supervisor *supervisor,
-					   struct ss_supervised **ret, size_t *ret_count);
+				    struct ss_supervised **ret, size_t *ret_count);
 
 /* Sends a signal to one of these processes. */
-void ss_supervisor_signal(const struct ss_supervisor *supervisor, pid_t pid,
-				 int signal);
+void ss_supervisor_signal(const struct ss_supervisor *supervisor, pid_t pid, int signal);
 
 /* Whether the command has got this signal of this sender in the last second, or has it
    pending. */
 bool ss_supervisor_has_received(const struct ss_supervisor *supervisor, int signal,
-				       pid_t sender);
+				pid_t sender);
 
 #endif

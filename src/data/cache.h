@@ -36,7 +36,7 @@ struct ss_cache_options {
  * others may write to it), SYSTEM, NO_MEMORY.
  */
 struct ss_error *ss_cache_open(const struct ss_cache_options *options,
-				      struct ss_cache **ret);
+			       struct ss_cache **ret);
 void ss_cache_close(struct ss_cache *cache);
 
 /* Keeps what ss_session_save() wrote to the file fd, which is untrusted. What cannot be

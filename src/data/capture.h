@@ -29,7 +29,7 @@ struct ss_mapped_range {
 /* The mapping of the process that contains address; name is valid until the capture is freed.
    False: there is none. */
 bool ss_capture_find_mapping(const struct ss_capture *capture, uint64_t address,
-				    struct ss_mapped_range *ret);
+			     struct ss_mapped_range *ret);
 
 /* comm is at most 15 bytes in Linux, kernel threads' up to 63. */
 enum { SS_COMM_MAX = 64 };

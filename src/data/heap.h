@@ -70,14 +70,12 @@ struct ss_heap {
  * glibc, or malloc was not used), NO_MEMORY.
  */
 struct ss_error *ss_heap_read(const struct ss_capture *capture,
-				     struct ss_session *session,
-				     ss_memory_read_function *read, void *data,
-				     struct ss_heap **ret);
+			      struct ss_session *session, ss_memory_read_function *read,
+			      void *data, struct ss_heap **ret);
 void ss_heap_free(struct ss_heap *heap);
 
 /* Names the classes, by symbols or by their run-time type information. Errors: NO_MEMORY. */
-struct ss_error *ss_heap_symbolize(struct ss_heap *heap,
-					  struct ss_session *session);
+struct ss_error *ss_heap_symbolize(struct ss_heap *heap, struct ss_session *session);
 
 /* What ss_heap_symbolize() needs of a class. */
 struct ss_heap_origin {

@@ -18,7 +18,7 @@ struct ss_place {
  * has the frame of place i, and then the calls inlined there. Errors: INVALID (a build-id; too
  * many), NO_MEMORY.
  */
-struct ss_error *ss_snapshot_new_places(const struct ss_place *places,
-					       size_t count, struct ss_snapshot **ret);
+struct ss_error *ss_snapshot_new_places(const struct ss_place *places, size_t count,
+					struct ss_snapshot **ret);
 
 #endif

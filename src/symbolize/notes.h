@@ -12,11 +12,9 @@
  * not found. Call both after ss_snapshot_symbolize(), with its session. find: false: there is
  * none. *ret may be NULL, if that was added, and is valid as long as the session.
  */
-bool ss_session_find_note(struct ss_session *session,
-				 const struct ss_snapshot *snapshot, size_t module,
-				 uint64_t key, const char **ret);
-void ss_session_add_note(struct ss_session *session,
-				const struct ss_snapshot *snapshot, size_t module,
-				uint64_t key, const char *text);
+bool ss_session_find_note(struct ss_session *session, const struct ss_snapshot *snapshot,
+			  size_t module, uint64_t key, const char **ret);
+void ss_session_add_note(struct ss_session *session, const struct ss_snapshot *snapshot,
+			 size_t module, uint64_t key, const char *text);
 
 #endif
