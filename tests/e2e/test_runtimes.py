@@ -17,9 +17,9 @@ import unittest
 from harness import EndToEnd, LIMIT_S, STACKSNAP, main
 
 TRIES = int(os.environ.get("STACKSNAP_TRIES", "4"))
-LOAD = 50 if "STACKSNAP_TRIES" in os.environ else 4
 COMMANDS = 4
-AT_ONCE = 20 if "STACKSNAP_TRIES" in os.environ else 4  # processes under observation
+# Threads that run, and processes under observation, at the same time
+LOAD, AT_ONCE = (50, 16) if "STACKSNAP_TRIES" in os.environ else (8, 4)
 STATUS = 7
 JAVA = sorted(set(map(os.path.realpath, glob.glob("/usr/lib/jvm/*/bin/java"))))
 # C2 without the tiers before it, the interpreter alone, both
@@ -69,10 +69,13 @@ class Runtimes(EndToEnd):
         directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(directory.cleanup)
         cls.directory = directory.name
-        for _ in range(LOAD):
+
+    def start_load(self, running):
+        """What is missing to LOAD, besides the threads of the targets."""
+        for _ in range(max(LOAD - running, 2)):
             process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-            cls.addClassCleanup(process.wait)
-            cls.addClassCleanup(process.kill)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
 
     def look(self, targets, turn, signals):
         """Each target meets one of the commands, and in each turn another one."""
@@ -91,9 +94,11 @@ class Runtimes(EndToEnd):
             # A number of hang's is its verdict.
             self.assertIn(tool.returncode, range(0, 16), text)
 
-    def observe(self, programs, signals=()):
-        """Starts each program, observes it with all commands, and ends it."""
+    def observe(self, programs, running, signals=()):
+        """Starts each program, of which so many threads run, observes it with all commands, and
+        ends it."""
         statuses = []
+        self.start_load(running * min(AT_ONCE, len(programs)))
         for i in range(0, len(programs), AT_ONCE):
             targets = [subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT)
@@ -123,12 +128,12 @@ class Runtimes(EndToEnd):
         common = ["-Xmx64m", "-XX:+UseSerialGC", "-cp", self.directory, "RuntimeTarget"]
         programs = [[java, *options, *common]
                     for java, options in itertools.islice(kinds, TRIES)]
-        self.observe(programs, [signal.SIGQUIT])
+        self.observe(programs, 3, [signal.SIGQUIT])
 
     def test_node(self):
         if not shutil.which("node"):
             self.skipTest("no node")
-        self.observe([["node", "-e", NODE]] * max(TRIES // 3, 1))
+        self.observe([["node", "-e", NODE]] * max(TRIES // 3, 1), 1)
 
     def test_go(self):
         if not shutil.which("go"):
@@ -138,7 +143,7 @@ class Runtimes(EndToEnd):
             file.write(GO)
         program = os.path.join(self.directory, "runtime_target")
         subprocess.run(["go", "build", "-o", program, source], check=True, timeout=20 * LIMIT_S)
-        self.observe([[program]] * max(TRIES // 3, 1))
+        self.observe([[program]] * max(TRIES // 3, 1), 4)
 
 
 if __name__ == "__main__":
