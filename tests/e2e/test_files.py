@@ -91,7 +91,7 @@ class Late(Names):
         program = os.path.join(TARGETS, "swap_right_static")
         other = os.path.join(TARGETS, "swap_wrong_static")
         met = 0
-        for delay_ms in range(100, 500, 40):  # after the check, and before the last file
+        for delay_ms in range(100, 1300, 40):  # after the check, and before the last file
             target = self.start_command([program, other, str(delay_ms)])
             snapshot = Snapshot(subprocess.run(
                 ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=openat", "-e",
