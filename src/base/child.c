@@ -20,7 +20,7 @@ enum {
 	STATUS_SIGNAL = 128,
 	NS_PER_US = 1000,
 	/* A child that was killed frees its memory, which does not block it for so long. */
-	END_BLOCKED_MS = 150,
+	END_BLOCKED_MS = 500,
 	WAIT_STEP_NS = 20000, /* grows up to */
 	WAIT_STEP_MAX_NS = 20000000,
 	/* Looks at a child that has not ended when the step is so long. */
