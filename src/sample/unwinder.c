@@ -443,16 +443,21 @@ static bool is_call(const struct ss_unwound *unwound, const struct ss_unwound_ca
 	       is_text(unwound, call->file, WIRE_TEXT_MAX);
 }
 
-/* Whether the tables of an answer fit each other and the capture. */
+/* Whether the tables of an answer fit each other and the capture. Stacks share no frames: the
+   work on them is bounded by the size of the answer. */
 static bool is_consistent(const struct ss_unwound *unwound,
 			  const struct ss_capture *capture)
 {
+	size_t frames = 0;
 	bool ok = unwound->threads.count == capture->threads.count &&
 		  unwound->stacks.count <= capture->threads.count &&
 		  unwound->plans.count <= 1;
 
-	for (size_t i = 0; ok && i < unwound->stacks.count; i++)
-		ok = is_stack(unwound, &unwound->stacks.items[i]);
+	for (size_t i = 0; ok && i < unwound->stacks.count; i++) {
+		frames += unwound->stacks.items[i].count;
+		ok = is_stack(unwound, &unwound->stacks.items[i]) &&
+		     frames <= unwound->frames.count;
+	}
 	for (size_t i = 0; ok && i < unwound->frames.count; i++)
 		ok = is_frame(&unwound->frames.items[i], capture, unwound->calls.count);
 	for (size_t i = 0; ok && i < unwound->threads.count; i++)
