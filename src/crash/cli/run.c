@@ -56,7 +56,9 @@ static const struct argp_option table[] = {
 	  "Send SIGKILL to processes that still run TIME after SIGTERM (default: 10s)",
 	  0 },
 	{ "no-crashes", KEY_NO_CRASHES, NULL, 0,
-	  "Do not trace the processes: only the time limit applies", 0 },
+	  "Do not trace the processes: only the time limit applies. For programs that are "
+	  "traced by others, or fail with EPERM in ptrace(2)",
+	  0 },
 	{ "no-cache", KEY_NO_CACHE, NULL, 0,
 	  "Neither use nor keep names from earlier runs", 3 },
 	{},
