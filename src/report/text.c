@@ -413,6 +413,14 @@ static struct ss_error *write_snapshots(const struct ss_snapshots *snapshots,
 	if (!threads || (!processes && (!goroutines || !tasks)))
 		return ss_error_no_memory();
 	struct ss_error *error = write_heading(snapshots, threads, options, out);
+	/* Goroutines are the program; so are tasks of asyncio, unless a thread is in their way. */
+	const bool tasks_first = threads->own_count == 0 ||
+				 threads->items[0].class >= SS_GROUP_OTHER;
+	if (!error && goroutines)
+		error = ss_text_write_groups(snapshots, goroutines, NULL, false, options,
+					     out);
+	if (!error && tasks && tasks_first)
+		error = ss_text_write_groups(snapshots, tasks, NULL, false, options, out);
 	if (!error)
 		error = ss_text_write_groups(
 			snapshots, threads,
@@ -420,10 +428,7 @@ static struct ss_error *write_snapshots(const struct ss_snapshots *snapshots,
 			options, out);
 	if (processes)
 		write_left_out(snapshots, out);
-	if (!error && goroutines)
-		error = ss_text_write_groups(snapshots, goroutines, NULL, false, options,
-					     out);
-	if (!error && tasks)
+	if (!error && tasks && !tasks_first)
 		error = ss_text_write_groups(snapshots, tasks, NULL, false, options, out);
 	ss_text_write_advice(options, out);
 	return error;

@@ -118,6 +118,10 @@ void ss_text_write_symbol(char *symbol, bool verbose, FILE *out);
 /* Writes " at FILE:LINE", unless verbose with only the last components of a long path.
    Nothing if file is NULL. */
 void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *out);
+/* "Queue.get, called at worker.py:41": the file and line are those of the caller of a function of a
+   library. Otherwise "serve at worker.py:41". */
+void ss_text_write_call(const char *function, bool of_library, const char *file,
+			uint32_t line, bool verbose, FILE *out);
 
 /* Writes a function, or with raw its module and offset, and the source; file may be NULL. */
 void ss_text_write_function(const struct ss_frame *frame, const char *file, uint32_t line,

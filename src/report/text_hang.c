@@ -142,6 +142,7 @@ static struct ss_bundle_key key_of(const struct hang_report *report, enum class 
 struct event {
 	const char *function;
 	const char *words;
+	bool of_library;
 	const char *file; /* or NULL */
 	uint32_t line;
 	size_t threads;
@@ -159,6 +160,7 @@ static struct event event_of(const struct ss_snapshot *snapshot,
 		const struct ss_frame *caller =
 			ss_snapshot_frame(snapshot, thread, program);
 		event.function = ss_snapshot_frame(snapshot, thread, called)->symbol;
+		event.of_library = called != program;
 		event.file = caller->file;
 		event.line = caller->line;
 	}
@@ -205,9 +207,9 @@ static void write_events(const struct hang_report *report)
 	for (size_t i = 0; i < EVENTS_MAX && events[i].threads; i++) {
 		(void)fprintf(report->out, "  %zu of them wait%s in ", events[i].threads,
 			      events[i].threads == 1 ? "s" : "");
-		ss_escape_write(events[i].function, NULL, report->out);
-		ss_text_write_source(events[i].file, events[i].line,
-				     report->options->verbose, report->out);
+		ss_text_write_call(events[i].function, events[i].of_library,
+				   events[i].file, events[i].line,
+				   report->options->verbose, report->out);
 		(void)fputs_unlocked(": ", report->out);
 		ss_escape_write(events[i].words, NULL, report->out);
 		(void)fputc_unlocked('\n', report->out);

@@ -743,7 +743,7 @@ class Python(unittest.TestCase):
             self.assertRegex(text, r"\n    in (Queue\.)?get at \S+/queue\.py:\d+\n"
                              r"    called from (Worker\.)?items at " + place +
                              r"\n    called from (Worker\.)?run at ")
-            self.assertRegex(text, r"\n  1 of them waits in (Queue\.)?get at " + place +
+            self.assertRegex(text, r"\n  1 of them waits in (Queue\.)?get, called at " + place +
                              ": a lock, ")
             self.assertNotRegex(text, r"(in|called from) _?Py")
 
