@@ -121,6 +121,8 @@ struct ss_languages ss_snapshot_languages(const struct ss_snapshot *snapshot)
 		.go = ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE) > 0,
 	};
 
+	for (size_t i = 0; i < ss_snapshot_runtime_count(snapshot); i++)
+		languages.kinds |= 1u << ss_snapshot_runtime(snapshot, i)->kind;
 	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
 		languages.kinds |=
 			kinds_of(snapshot, ss_snapshot_task(snapshot, SS_TASK_THREAD, i));

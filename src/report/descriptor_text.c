@@ -50,8 +50,9 @@ void ss_text_writer_add_duration(const struct ss_text_writer *writer, uint64_t t
 {
 	uint64_t minutes = time_ns / NS_PER_S / 60;
 
-	if (time_ns < NS_PER_S)
-		ss_text_writer_add(writer, "%.3g ms", (double)time_ns / 1e6);
+	if (time_ns < NS_PER_S) /* 999.7 is no 1e+03 */
+		ss_text_writer_add(writer, "%.*g ms", time_ns < NS_PER_S / 10 ? 3 : 4,
+				   (double)(time_ns / 1000) / 1e3);
 	else if (minutes < 2)
 		ss_text_writer_add(writer, "%.4g s", (double)time_ns / 1e9);
 	else if (minutes < 120)

@@ -86,7 +86,8 @@ static enum ss_group_class class_of(const struct sorting *sorting,
 	const enum ss_group_class class =
 		task->kind == SS_TASK_THREAD ?
 			ss_group_class_of(task->state, task->wait) :
-			SS_GROUP_OTHER;
+		task->blocked ? SS_GROUP_BLOCKED :
+				SS_GROUP_OTHER;
 
 	return class >= SS_GROUP_OTHER && ss_task_is_of_runtime(sorting->snapshot, task,
 								&sorting->languages) ?

@@ -53,10 +53,13 @@ struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
 				      const struct ss_merged *goroutines, bool changes,
 				      const struct ss_format_options *options, FILE *out);
 
-/* Writes the tasks that made no progress, if there are any. */
-struct ss_error *ss_text_write_blocked_tasks(const struct ss_snapshot *snapshot,
-					     const struct ss_format_options *options,
-					     FILE *out);
+/* Writes the goroutines, if there are any: first those that made no progress. */
+struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
+					  const struct ss_format_options *options,
+					  FILE *out);
+/* Writes all tasks in groups, as for a snapshot. */
+struct ss_error *ss_text_write_tasks(const struct ss_snapshot *snapshot,
+				     const struct ss_format_options *options, FILE *out);
 
 /* Writes which tasks of asyncio are unchanged, moved, new or gone in the second of two snapshots. */
 struct ss_error *ss_text_write_task_diff(const struct ss_diff_input *input,

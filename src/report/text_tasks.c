@@ -710,45 +710,33 @@ struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
 	return error;
 }
 
-struct ss_error *ss_text_write_blocked_tasks(const struct ss_snapshot *snapshot,
-					     const struct ss_format_options *options,
-					     FILE *out)
+struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
+					  const struct ss_format_options *options,
+					  FILE *out)
 {
 	const struct ss_snapshots one = { .items = &snapshot,
 					  .count = 1,
 					  .kind = SS_SNAPSHOTS_ONE };
 	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
 		ss_merged_new(&one, SS_TASK_GOROUTINE, true);
-	struct ss_error *error = merged ? NULL : ss_error_no_memory();
 	size_t count = 0;
 
-	if (error)
-		return error;
-	const struct text text = { .kind = merged->kind,
-				   .several = merged->several,
-				   .snapshots = &one,
-				   .merged = merged,
-				   .options = options,
-				   .out = out };
+	if (!merged)
+		return ss_error_no_memory();
 	for (size_t i = 0; i < merged->own_count; i++) {
-		if ((*merged->items[i].tasks.items)->blocked)
+		if (merged->items[i].class == SS_GROUP_BLOCKED)
 			count += merged->items[i].tasks.count;
 	}
-	if (count == 0)
-		return NULL;
-	(void)fputc_unlocked('\n', out);
-	ss_style_print(SS_STYLE_WARN, options->color, out, "%s",
-		       ss_quantity_things(count, ss_task_noun(text.kind)).text);
-	(void)fputs_unlocked(" made no progress, waiting for a lock of the application\n",
-			     out);
-	size_t left = groups_to_show(&text);
-	for (size_t i = 0; i < merged->own_count && left > 0 && !error; i++) {
-		if (!(*merged->items[i].tasks.items)->blocked)
-			continue;
-		error = write_group(&text, &merged->items[i]);
-		left--;
+	if (count) {
+		(void)fputc_unlocked('\n', out);
+		ss_style_print(
+			SS_STYLE_WARN, options->color, out, "%s",
+			ss_quantity_things(count, ss_task_noun(merged->kind)).text);
+		(void)fputs_unlocked(
+			" made no progress, waiting for a lock of the application\n",
+			out);
 	}
-	return error;
+	return ss_text_write_groups(&one, merged, NULL, false, options, out);
 }
 
 /* Two snapshots -------------------------------------------------------------- */
