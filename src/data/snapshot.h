@@ -54,6 +54,9 @@ struct ss_runtime_lock {
 	uint64_t start; /* its futexes are from here */
 	uint64_t end;	/* to here */
 	pid_t owner;	/* tid; 0: none, or not known */
+	/* The wait is one of a cycle that was there when the memory was read, after the
+	   capture: the waiting thread may have looked since whether it can go on */
+	bool cyclic;
 };
 
 /* A frame that refers to a lock that a thread waits for and that the frame's own thread

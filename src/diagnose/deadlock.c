@@ -194,6 +194,20 @@ static bool was_read_atomically(const struct ss_thread_facts *thread,
 		owner->freeze_round == thread->freeze_round + 1);
 }
 
+/* Whether a runtime has found its locks in a cycle. */
+static bool is_in_cycle(const struct ss_snapshot *snapshot, size_t thread)
+{
+	const struct ss_wait *wait = snapshot->tasks[SS_TASK_THREAD].items[thread].wait;
+
+	for (size_t i = 0; i < snapshot->runtime_locks.count; i++) {
+		const struct ss_runtime_lock *lock = &snapshot->runtime_locks.items[i];
+		if (lock->cyclic && lock->type == wait->lock &&
+		    lock->address == wait->address && lock->owner == wait->owner_tid)
+			return true;
+	}
+	return false;
+}
+
 /*
  * The owner held the lock when the lock was read, even if it has run since. But if the
  * owner waits itself, both threads must have been stopped together: otherwise the two
@@ -212,7 +226,8 @@ static void link_threads(struct search *search)
 		size_t owner = search->next[i];
 		if (owner != SS_GRAPH_NONE &&
 		    owner_of(snapshot, owner) != SS_GRAPH_NONE &&
-		    !was_read_atomically(search->facts[i], search->facts[owner]))
+		    !was_read_atomically(search->facts[i], search->facts[owner]) &&
+		    !is_in_cycle(snapshot, i))
 			search->next[i] = SS_GRAPH_NONE;
 	}
 }

@@ -128,6 +128,9 @@ struct ss_runtime_found_lock {
 	const struct ss_capture_thread *waiter;
 	bool late;	 /* its memory was read after the capture */
 	bool only_owned; /* without a proven owner nothing is known of it */
+	/* The waiter waits without a limit in a cycle, which was read twice; so it did in the
+	   capture. It need not have slept all the time. */
+	bool cyclic;
 };
 
 enum { SS_RUNTIME_LOCKS_MAX = 1024 };

@@ -413,10 +413,10 @@ static bool add_lock(struct ss_runtimes *runtimes,
 {
 	const bool core = runtimes->capture->process.mode == SS_MODE_CORE;
 	const bool may_ask = !is_recording(runtimes); /* it has no owners */
-	bool proven = found->owner && (core || !found->late ||
+	bool proven = found->owner && (core || !found->late || found->cyclic ||
 				       (may_ask && is_unmoved(runtimes, found->owner)));
 
-	if (found->waiter && found->late && !core &&
+	if (found->waiter && found->late && !core && !found->cyclic &&
 	    !(may_ask && is_unmoved(runtimes, found->waiter)))
 		return true;
 	if (found->only_owned && !proven)
@@ -428,7 +428,8 @@ static bool add_lock(struct ss_runtimes *runtimes,
 					  .address = found->address,
 					  .start = found->start,
 					  .end = found->end,
-					  .owner = proven ? found->owner->tid : 0 };
+					  .owner = proven ? found->owner->tid : 0,
+					  .cyclic = found->cyclic };
 	return true;
 }
 

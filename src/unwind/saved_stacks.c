@@ -36,6 +36,8 @@ struct saved_lock {
 	uint64_t end;
 	uint32_t type;
 	int32_t owner;
+	uint32_t cyclic;
+	uint32_t unused;
 };
 
 struct saved_stack {
@@ -207,7 +209,8 @@ static void write_runtimes(struct writer *writer)
 						  .start = lock->start,
 						  .end = lock->end,
 						  .type = lock->type,
-						  .owner = lock->owner };
+						  .owner = lock->owner,
+						  .cyclic = lock->cyclic };
 		ss_buffer_add(&writer->body, &saved, sizeof(saved));
 	}
 	writer->header.runtimes = (uint32_t)snapshot->runtimes.count;
@@ -566,13 +569,14 @@ static bool read_locks(struct ss_saved_stacks *saved)
 		if (!slot)
 			return fail_memory(saved);
 		if (!take(&saved->at, &lock, sizeof(lock)) ||
-		    lock.type > SS_LOCK_TYPE_LAST || lock.owner < 0)
+		    lock.type > SS_LOCK_TYPE_LAST || lock.owner < 0 || lock.cyclic > 1)
 			return false;
 		*slot = (struct ss_runtime_lock){ .type = (enum ss_lock_type)lock.type,
 						  .address = lock.address,
 						  .start = lock.start,
 						  .end = lock.end,
-						  .owner = lock.owner };
+						  .owner = lock.owner,
+						  .cyclic = lock.cyclic == 1 };
 	}
 	return true;
 }

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
+#include "base/graph.h"
 #include "base/load.h"
 #include "base/search.h"
 #include "elf/image.h"
@@ -37,6 +38,8 @@ enum {
 	OWNER_ANONYMOUS = 1, /* ObjectMonitor::ANONYMOUS_OWNER */
 	BEFORE = 64,	     /* bytes of code before a pc that are looked at */
 	AFTER = 16,
+	WAITING_BYTES =
+		2048, /* of a stack: the frames of the virtual machine that wait */
 	REGISTER_BYTECODE =
 		13, /* r13: the bytecode that the innermost frame interprets */
 };
@@ -1126,6 +1129,76 @@ static bool find_lock(struct hotspot *hotspot, const struct ss_capture_thread *t
 	return true;
 }
 
+/* Whether the stack of a thread, as it was copied, refers to the monitor in the frames of the virtual
+   machine that wait for it. */
+static bool refers_to(const struct hotspot *hotspot, const struct ss_memory *copied,
+		      const struct ss_capture_thread *thread, uint64_t monitor)
+{
+	const uint64_t sp = ss_regs_sp(hotspot->process->capture->arch, &thread->regs);
+	uint64_t word = 0;
+
+	for (size_t i = 0; i < WAITING_BYTES && word != monitor; i += WORD) {
+		if (!ss_memory_read_u64(copied, sp + i, &word))
+			return false;
+	}
+	return word == monitor;
+}
+
+static size_t next_of(const struct ss_runtime_found_lock *locks, size_t count,
+		      const struct ss_runtime_found_lock *lock)
+{
+	size_t i = 0;
+
+	while (i < count && locks[i].waiter != lock->owner)
+		i++;
+	return lock->owner && i < count ? i : SS_GRAPH_NONE;
+}
+
+/* Whether a wait has no limit, is the same when it is read again, and was there in the capture.
+   The virtual machine lets some threads wake at times to look whether they can enter a monitor. */
+static bool is_endless(struct hotspot *hotspot, const struct ss_memory *copied,
+		       const struct ss_runtime_found_lock *lock)
+{
+	struct ss_runtime_found_lock again;
+	struct ss_futex futex;
+
+	return find_lock(hotspot, lock->waiter, &again) && again.type == lock->type &&
+	       again.address == lock->address && again.owner == lock->owner &&
+	       (lock->type == SS_LOCK_JAVA_MONITOR ?
+			refers_to(hotspot, copied, lock->waiter, lock->address) :
+			ss_futex_parse(&lock->waiter->syscall, &futex) && !futex.timed);
+}
+
+/* Nobody leaves a cycle of waits without a limit. So it does not matter that the members are read one
+   after the other, if all are found a second time. */
+static void mark_cycles(struct hotspot *hotspot, const struct ss_memory *copied,
+			struct ss_runtime_found_lock *locks, size_t count)
+{
+	_cleanup_free_ size_t *next = calloc(count + 1, sizeof(*next));
+	_cleanup_free_ size_t *members = calloc(count + 1, sizeof(*members));
+	struct ss_graph graph;
+
+	if (!next || !members)
+		return; /* the waits are taken as any others */
+	for (size_t i = 0; i < count; i++)
+		next[i] = next_of(locks, count, &locks[i]);
+	if (!ss_graph_init(&graph, next, count))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		bool endless = true;
+		/* once for each cycle */
+		if (!graph.cyclic[i] || graph.end[i] != i)
+			continue;
+		size_t length = ss_graph_list_cycle(&graph, i, members, count);
+		for (size_t k = 0; k < length; k++)
+			endless = endless &&
+				  is_endless(hotspot, copied, &locks[members[k]]);
+		for (size_t k = 0; k < length; k++)
+			locks[members[k]].cyclic = endless;
+	}
+	ss_graph_deinit(&graph);
+}
+
 static size_t find_locks(void *state, const struct ss_memory *copied,
 			 struct ss_runtime_found_lock *ret)
 {
@@ -1133,12 +1206,12 @@ static size_t find_locks(void *state, const struct ss_memory *copied,
 	const struct ss_capture *capture = hotspot->process->capture;
 	size_t count = 0;
 
-	(void)copied;
 	if (hotspot->problem)
 		return 0;
 	for (size_t i = 0; i < capture->threads.count && count < SS_RUNTIME_LOCKS_MAX;
 	     i++)
 		count += find_lock(hotspot, &capture->threads.items[i], &ret[count]);
+	mark_cycles(hotspot, copied, ret, count);
 	return count;
 }
 
