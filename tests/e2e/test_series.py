@@ -442,13 +442,14 @@ class Series(EndToEnd):
                                                         in thread["frames"]], wait)
             return found
 
-        single = json.loads(self.run_tool("-f", "json", target.pid, status=(0, 1)).stdout)
+        single = waits(json.loads(self.run_tool("-f", "json", target.pid, status=(0, 1)).stdout))
         result = self.run_tool("-f", "json", "--each", "-i", "10ms", "-c", "5", target.pid,
                                status=(0, 1))
         for line in result.stdout.splitlines():
             snapshot = json.loads(line)
-            for tid, wait in waits(single).items():
-                self.assertEqual(waits(snapshot).get(tid), wait, snapshot["capture"])
+            found = waits(snapshot)
+            for tid, wait in single.items():
+                self.assertEqual(found.get(tid), wait, snapshot["capture"])
 
     def test_system_calls(self):
         """Later snapshots open no files of threads that have not run, and confirm who has the

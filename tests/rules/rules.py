@@ -42,7 +42,7 @@ MAY_USE = {
 DOORS = {"interpret/files.h", "interpret/interpret.h", "sandbox/sandbox.h", "process/process_list.h", "process/spawn.h",
          "capture/activity.h", "capture/late_reader.h", "core/core_capture.h", "crash/dump.h", "crash/minidump.h",
          "crash/supervisor.h", "diagnose/progress.h", "diagnose/wait_table.h", "sample/recorder.h",
-         "trace/recorder.h", "symbolize/notes.h", "trace/trace.h"}
+         "symbolize/notes.h", "trace/trace.h"}
 PUBLIC = {"stacksnap.h", "stacksnap/record.h", "stacksnap/trace.h"}
 
 # Files that run in a child without rights may use more than the rest of their room: the
@@ -465,7 +465,7 @@ ONE_USER = {
 # Others that are to go: only removed from here.
 ONE_USER_YET = {
     "data/recording_define.h",
-    "report/page.h", "report/profile_frames.h", "report/profile_series.h", "report/top.h",
+    "report/profile_frames.h", "report/profile_series.h", "report/top.h",
 }
 
 
