@@ -22,16 +22,15 @@ SHORT = (
 
 
 def is_short(case):
-    return "%s / %s" % (case.family, case.title) in SHORT
+    return verdicts.name_of(case) in SHORT
 
 
 class Cases(unittest.TestCase):
     def test_cases(self):
-        wanted = [number for number, case in enumerate(ALL) if TRIES > 1 or is_short(case)]
+        wanted = [case for case in ALL if TRIES > 1 or is_short(case)]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            results = pool.map(lambda number: verdicts.run(number, 1), wanted)
-        for number, (result,) in zip(wanted, results):
-            case = ALL[number]
+            results = pool.map(lambda case: verdicts.run(case, 1), wanted)
+        for case, (result,) in zip(wanted, results):
             with self.subTest(case.title):
                 if "skipped" in result:
                     continue

@@ -357,7 +357,7 @@ task("an endless loop in a coroutine", "the loop's thread is busy in spin; other
 async def spin():
     while True: pass
 async def run(): await asyncio.create_task(spin(), name="spinner")
-""", ["spin", "busy"], still=False)
+""", ["spin", "busy|running"], still=False)
 task("a timer beside tasks that wait for each other", "pay and refund wait for each other's lock while tick runs every 10 ms", """
 async def take(x, y):
     async with x:
