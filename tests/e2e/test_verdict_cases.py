@@ -18,6 +18,8 @@ SHORT = (
     "native / std::mutex in opposite order", "native / join under a lock that the thread needs",
     "native / two threads that join each other", "native / a thread that ended with a lock",
     "python / two locks in opposite order", "python / a future that nobody completes",
+    "processes / two file locks in opposite order", "healthy / python locks", "healthy / sleep",
+    "processes / flock: a script that starts itself under its own lock",
 )
 
 

@@ -108,7 +108,7 @@ def judge(case):
         if case.healthy:
             result["false"] = (status in (3, 4) or json_status in (3, 4) or
                                result["snap_deadlock"])
-        result["texts"] = [text, snap_text]
+        result.update(texts=[text, snap_text], facts=lab.facts)
     return result
 
 
@@ -194,9 +194,8 @@ def worst(results, name):
 
 
 def table(found):
-    """The sums of each family, as lines of Markdown. Of several tries the worst counts."""
-    lines = ["| family | hangs | `hang`: named, partly, missed, misled | `snap`: the same | alarms, of those possible |",
-             "|---|---|---|---|---|"]
+    """The sums of each family. Of several tries the worst counts."""
+    lines = ["%-10s %5s %12s %12s %7s" % ("family", "hangs", "hang*", "snap*", "alarms")]
     every = {}
     for case, results in found:
         good = [result for result in results if "hang" in result]
@@ -210,16 +209,15 @@ def table(found):
                 row["of"] += bool(case.alarm)
                 row["a"] += bool(case.alarm) and all(one["alarm_right"] for one in good)
     for family, row in sorted(every.items(), key=lambda item: item[0] == "all"):
-        lines.append("| %s | %d | %s | %s | %d of %d |" % (
-            family, row["n"], ", ".join(str(row["hang"][rate]) for rate in RATES),
-            ", ".join(str(row["snap"][rate]) for rate in RATES), row["a"], row["of"]))
+        lines.append("%-10s %5d %12s %12s %7s" % (
+            family, row["n"], *("/".join(str(row[name][rate]) for rate in RATES)
+                                for name in ("hang", "snap")), "%d/%d" % (row["a"], row["of"])))
+    lines.append("* named/partly/missed/misled")
     programs = [results for case, results in found if case.healthy and
                 any("hang" in result for result in results)]
     runs = [result for results in programs for result in results if "hang" in result]
-    wrong = [result["title"] for result in runs if result["false"]]
-    lines += ["", "False alarms on %d healthy programs, %d runs: %d%s" % (
-        len(programs), len(runs), len(wrong),
-        " (%s)" % ", ".join(sorted(set(wrong))) if wrong else "")]
+    wrong = [result for result in runs if result["false"]]
+    lines.append("%d healthy programs, %d runs, %d false alarms" % (len(programs), len(runs), len(wrong)))
     return lines
 
 

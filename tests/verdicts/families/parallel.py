@@ -64,7 +64,7 @@ static void ready(void) { printf("fact rank%d %d\\n", rank, getpid()); fflush(st
     hang("parallel", "MPI: " + title, truth, start, expect, still=False, **options)
 
 
-omp("barrier", "a barrier that one thread does not reach", "two threads wait in the barrier in step; the third waits for a lock in late that thread 0 holds", """
+omp("gather", "a barrier that one thread does not reach", "two threads wait in the barrier in step; the third waits for a lock in late that thread 0 holds", """
 static KEEP void late(void) { omp_set_lock(&a); }
 static KEEP void step(void) {
 #pragma omp barrier
@@ -73,8 +73,8 @@ static KEEP void step(void) {
 #pragma omp parallel
 	{ if (omp_get_thread_num() == 1) late(); step(); }
 }
-""", ["late", "step", "barrier", "lock"], alarm=ALARM)
-omp("locks", "two locks in opposite order", "thread 0 holds a and wants b in transfer, thread 1 holds b and wants a", """
+""", ["late", "step", "barrier", r"omp_set_lock|\block\b"], alarm=ALARM)
+omp("pairs", "two locks in opposite order", "thread 0 holds a and wants b in transfer, thread 1 holds b and wants a", """
 static KEEP void transfer(omp_lock_t *x, omp_lock_t *y) { omp_set_lock(x);
 #pragma omp barrier
 	omp_set_lock(y); }
@@ -82,8 +82,8 @@ static KEEP void transfer(omp_lock_t *x, omp_lock_t *y) { omp_set_lock(x);
 #pragma omp parallel num_threads(2)
 	{ if (omp_get_thread_num()) transfer(&b, &a); else transfer(&a, &b); }
 }
-""", ["2 threads|transfer", "transfer", "lock"], alarm=ALARM)
-omp("nested", "a critical section in a critical section of that name", "thread 0 waits in inner for the critical section that outer, its caller, is in", """
+""", ["transfer", r"omp_set_lock|\block\b"], alarm=ALARM)
+omp("inside", "a critical section in a critical section of that name", "thread 0 waits in inner for the critical section that outer, its caller, is in", """
 static KEEP void inner(void) {
 #pragma omp critical(x)
 	{ ready(); }
@@ -97,7 +97,7 @@ static KEEP void outer(void) {
 	{ outer(); }
 }
 """, ["inner", "outer", "critical"], alarm=ALARM)
-omp("critical", "two named critical sections in opposite order", "thread 0 is in x and wants y, thread 1 is in y and wants x", """
+omp("crossing", "two named critical sections in opposite order", "thread 0 is in x and wants y, thread 1 is in y and wants x", """
 static KEEP void first(void) {
 #pragma omp critical(x)
 	{ usleep(100000);
