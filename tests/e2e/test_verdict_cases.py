@@ -18,20 +18,21 @@ SHORT = (
     "native / std::mutex in opposite order", "native / join under a lock that the thread needs",
     "native / two threads that join each other", "native / a thread that ended with a lock",
     "python / two locks in opposite order", "python / a future that nobody completes",
+    "processes / two file locks in opposite order", "healthy / python locks", "healthy / sleep",
+    "processes / flock: a script that starts itself under its own lock",
 )
 
 
 def is_short(case):
-    return "%s / %s" % (case.family, case.title) in SHORT
+    return verdicts.name_of(case) in SHORT
 
 
 class Cases(unittest.TestCase):
     def test_cases(self):
-        wanted = [number for number, case in enumerate(ALL) if TRIES > 1 or is_short(case)]
+        wanted = [case for case in ALL if TRIES > 1 or is_short(case)]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            results = pool.map(lambda number: verdicts.run(number, 1), wanted)
-        for number, (result,) in zip(wanted, results):
-            case = ALL[number]
+            results = pool.map(lambda case: verdicts.run(case, 1), wanted)
+        for case, (result,) in zip(wanted, results):
             with self.subTest(case.title):
                 if "skipped" in result:
                     continue

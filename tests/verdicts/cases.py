@@ -152,6 +152,9 @@ class Lab:
             except ChildProcessError:
                 pass
             time.sleep(0.01)
+        for line in read_text("/proc/self/mounts").splitlines():
+            if line.split()[1].startswith(self.directory + "/"):
+                ctypes.CDLL(None).umount2(line.split()[1].encode(), 2)  # MNT_DETACH
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def path(self, name, text=None):
@@ -183,8 +186,8 @@ class Lab:
                                        stdout=file, stderr=subprocess.STDOUT, env=env,
                                        cwd=options.pop("cwd", self.directory),
                                        start_new_session=True, **options)
-        self.keep.append(process)
         process.log = log
+        self.keep.append(process)
         if ready is not None:
             self.await_text(process, ready)
         return process
@@ -196,8 +199,12 @@ class Lab:
                     process.returncode, read_text(process.log)[-1500:]))
             return re.search(ready, read_text(process.log), re.M)
         wait_until(printed, "%r: %s" % (ready, read_text(process.log)[-500:]))
-        for name, value in re.findall(r"^fact (\w+) (\S+)$", read_text(process.log), re.M):
-            self.facts[name] = value
+        self.read_facts()
+
+    def read_facts(self):
+        for process in self.keep:
+            for name, value in re.findall(r"^fact (\w+) (\S+)$", read_text(getattr(process, "log", "")), re.M):
+                self.facts[name] = value
 
     def shell(self, script, ready=None, **options):
         return self.run("sh", "-c", script, ready=ready, **options)
@@ -214,11 +221,11 @@ class Lab:
 
 
 def child_named(pid, name):
-    """Waits for a descendant whose name begins with that; returns its pid."""
+    """Waits for a process, or a descendant, whose name begins with that; returns its pid."""
     found = []
 
     def there():
-        found[:] = [one for one in descendants(pid)
+        found[:] = [one for one in [pid] + descendants(pid)
                     if read_text("/proc/%d/comm" % one).startswith(name)]
         return found
     wait_until(there, "a process " + name)

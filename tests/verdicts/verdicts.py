@@ -85,6 +85,7 @@ def judge(case):
         if not case.still:
             time.sleep(0.5)  # what only has to run
         result["started_s"] = round(time.monotonic() - started, 1)
+        lab.read_facts()
         lab.facts["pid"] = pids[0]
         words = [str(pid) for pid in pids]
         status, text = tool("hang", "-f", "text", *words)
@@ -92,7 +93,8 @@ def judge(case):
         verdict = found[1] if found else "none"
         json_status, json_text = tool("hang", "--json", *words)
         try:
-            json_verdict = json.loads(json_text[:json_text.rindex("}") + 1]).get("verdict", "several")
+            json_verdict = verdict if pids[1:] else json.loads(
+                json_text[:json_text.rindex("}") + 1])["verdict"]
         except ValueError:
             json_verdict = "none"
         snap_status, snap_text = tool(*words)
@@ -106,7 +108,7 @@ def judge(case):
         if case.healthy:
             result["false"] = (status in (3, 4) or json_status in (3, 4) or
                                result["snap_deadlock"])
-        result["texts"] = [text, snap_text]
+        result.update(texts=[text, snap_text], facts=lab.facts)
     return result
 
 
@@ -114,12 +116,16 @@ def give_up(*_):
     raise TimeoutError("the case takes too long")
 
 
-def child(number):
+def name_of(case):
+    return "%s / %s" % (case.family, case.title)
+
+
+def child(name):
     """One case in a process of its own, which ends all that the case has started."""
     signal.signal(signal.SIGALRM, give_up)
     signal.signal(signal.SIGTERM, give_up)
     signal.alarm(CASE_LIMIT_S)
-    case = ALL[number]
+    case, = [one for one in ALL if name_of(one) == name]
     try:
         result = judge(case)
     except Unavailable as reason:
@@ -129,10 +135,10 @@ def child(number):
     print(json.dumps(result))
 
 
-def run(number, tries):
+def run(case, tries):
     results = []
     for _ in range(tries):
-        done = subprocess.run([sys.executable, os.path.abspath(__file__), "--child", str(number)],
+        done = subprocess.run([sys.executable, os.path.abspath(__file__), "--child", name_of(case)],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, check=False)
         try:
@@ -188,9 +194,8 @@ def worst(results, name):
 
 
 def table(found):
-    """The sums of each family, as lines of Markdown. Of several tries the worst counts."""
-    lines = ["| family | hangs | `hang`: named, partly, missed, misled | `snap`: the same | alarms, of those possible |",
-             "|---|---|---|---|---|"]
+    """The sums of each family. Of several tries the worst counts."""
+    lines = ["%-10s %5s %12s %12s %7s" % ("family", "hangs", "hang*", "snap*", "alarms")]
     every = {}
     for case, results in found:
         good = [result for result in results if "hang" in result]
@@ -204,16 +209,15 @@ def table(found):
                 row["of"] += bool(case.alarm)
                 row["a"] += bool(case.alarm) and all(one["alarm_right"] for one in good)
     for family, row in sorted(every.items(), key=lambda item: item[0] == "all"):
-        lines.append("| %s | %d | %s | %s | %d of %d |" % (
-            family, row["n"], ", ".join(str(row["hang"][rate]) for rate in RATES),
-            ", ".join(str(row["snap"][rate]) for rate in RATES), row["a"], row["of"]))
+        lines.append("%-10s %5d %12s %12s %7s" % (
+            family, row["n"], *("/".join(str(row[name][rate]) for rate in RATES)
+                                for name in ("hang", "snap")), "%d/%d" % (row["a"], row["of"])))
+    lines.append("* named/partly/missed/misled")
     programs = [results for case, results in found if case.healthy and
                 any("hang" in result for result in results)]
     runs = [result for results in programs for result in results if "hang" in result]
-    wrong = [result["title"] for result in runs if result["false"]]
-    lines += ["", "False alarms on %d healthy programs, %d runs: %d%s" % (
-        len(programs), len(runs), len(wrong),
-        " (%s)" % ", ".join(sorted(set(wrong))) if wrong else "")]
+    wrong = [result for result in runs if result["false"]]
+    lines.append("%d healthy programs, %d runs, %d false alarms" % (len(programs), len(runs), len(wrong)))
     return lines
 
 
@@ -231,25 +235,25 @@ def parse():
     parser.add_argument("--json", metavar="FILE", help="write all results")
     parser.add_argument("--show", action="store_true", help="print what both commands say")
     parser.add_argument("--list", action="store_true", help="print the cases and their truth")
-    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def collect(options):
     """Runs what is selected; prints a line for each try."""
-    selected = [number for number, case in enumerate(ALL) if not options.only or any(
-        word.lower() in ("%s / %s" % (case.family, case.title)).lower() for word in options.only)]
+    selected = [case for case in ALL if not options.only or any(
+        word.lower() in name_of(case).lower() for word in options.only)]
     found = {}
     with Load(options.load), concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        jobs = {pool.submit(run, number, options.tries): number for number in selected}
+        jobs = {pool.submit(run, case, options.tries): case for case in selected}
         for job in concurrent.futures.as_completed(jobs):
-            number = jobs[job]
-            found[number] = job.result()
-            for result in found[number]:
-                print(line_of(ALL[number], result), flush=True)
+            case = jobs[job]
+            found[case] = job.result()
+            for result in found[case]:
+                print(line_of(case, result), flush=True)
                 if options.show and "texts" in result:
                     print(re.sub(r"^", "    | ", "\n".join(result["texts"]), flags=re.M))
-    return [(ALL[number], found[number]) for number in sorted(found)]
+    return [(case, found[case]) for case in selected]
 
 
 def main():

@@ -2,6 +2,6 @@
 
 import importlib
 
-NAMES = ("native", "python", "go", "rust", "java", "other")
+NAMES = ("native", "python", "go", "rust", "java", "other", "processes", "files", "parallel", "databases", "servers", "healthy")
 for name in NAMES:
     importlib.import_module("families." + name)

@@ -36,18 +36,19 @@ func serve() {
 """
 
 
+def start(lab, word):
+    text = PRELUDE + "\n".join(SOURCES.values()) + "\nfunc main() {\n\tswitch os.Args[1] {\n" + \
+        "".join('\tcase "%s":\n\t\tgo %s()\n' % (name, name) for name in SOURCES) + \
+        "\t}\n\ttime.Sleep(200 * time.Millisecond)\n\tserve()\n}\n"
+    program = built("goroutines.go", text, "sh", "-c", "HOME={directory} GO111MODULE=off "
+                    "GOCACHE=${{GOCACHE:-{directory}/cache}} go build -o {program} {source}")
+    return lab.run(program, word)
+
+
 def case(word, title, truth, source, expect, **options):
     """The source has a function of that name, which returns or blocks."""
     SOURCES[word] = source
-
-    def start(lab):
-        text = PRELUDE + "\n".join(SOURCES.values()) + "\nfunc main() {\n\tswitch os.Args[1] {\n" + \
-            "".join('\tcase "%s":\n\t\tgo %s()\n' % (name, name) for name in SOURCES) + \
-            "\t}\n\ttime.Sleep(200 * time.Millisecond)\n\tserve()\n}\n"
-        program = built("goroutines.go", text, "sh", "-c", "HOME={directory} GO111MODULE=off "
-                        "GOCACHE=${{GOCACHE:-{directory}/cache}} go build -o {program} {source}")
-        return lab.run(program, word)
-    hang("go", title, truth, start, expect, **options)
+    hang("go", title, truth, lambda lab: start(lab, word), expect, **options)
 
 
 case("abba", "two mutexes in opposite order", "abbaPay holds a and wants b, abbaRefund holds b and wants a", """

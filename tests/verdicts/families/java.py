@@ -23,21 +23,22 @@ class All {
 """
 
 
+def start(lab, word, *options):
+    if "Hikari" in word and not all(map(os.path.exists, JARS)):
+        raise Unavailable("libhikaricp-java, libh2-java")
+    text = PRELUDE + "".join("class %s extends All {\n%s\npublic static void main(String[] w) throws "
+                             "Exception { run(); }\n}\n" % item for item in SOURCES.items())
+    path = ":".join(JARS)
+    program = built("hangs.java", text, "sh", "-c", "cp {source} {directory}/All.java && "
+                    "javac -g -cp " + path + " -d {directory} {directory}/All.java")
+    return lab.run(find("java"), "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options,
+                   "-cp", os.path.dirname(program) + ":" + path, word)
+
+
 def case(word, title, truth, source, expect, options=(), **more):
     """The source is the body of a class of that name, with static void run()."""
     SOURCES[word] = source
-
-    def start(lab):
-        if "Hikari" in source and not all(map(os.path.exists, JARS)):
-            raise Unavailable("libhikaricp-java, libh2-java")
-        text = PRELUDE + "".join("class %s extends All {\n%s\npublic static void main(String[] w) throws "
-                                 "Exception { run(); }\n}\n" % item for item in SOURCES.items())
-        path = ":".join(JARS)
-        program = built("hangs.java", text, "sh", "-c", "cp {source} {directory}/All.java && "
-                        "javac -g -cp " + path + " -d {directory} {directory}/All.java")
-        return lab.run(find("java"), "-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options,
-                       "-cp", os.path.dirname(program) + ":" + path, word)
-    hang("java", title, truth, start, expect, **more)
+    hang("java", title, truth, lambda lab: start(lab, word, *options), expect, **more)
 
 
 BOTH = 'static void run() throws Exception { Thread a = go("payer", %s::pay), b = go("refunder", %s::refund); ready(); a.join(); }'

@@ -192,7 +192,7 @@ def count():
 def busy_c():
     r, w = os.pipe(); c = ctypes.PyDLL(None); b = ctypes.create_string_buffer(1); ready(); c.read(r, b, 1)
 Thread(target=count, name="worker").start(); busy_c()
-""", ["busy_c", "global interpreter lock|GIL", "count", "pipe"], alarm=ALARM)
+""", ["busy_c", "global interpreter lock|GIL", "count", "pipe"], alarm=ALARM, still=False)
 case("a pool of processes whose worker was killed", "main waits in get_all for a result of a worker that was killed", """
 import multiprocessing as mp
 def die(_): os.kill(os.getpid(), 9)
@@ -285,7 +285,7 @@ async def second():
 async def run():
     for f in (first, second): tasks[f.__name__] = asyncio.create_task(f(), name=f.__name__)
     await asyncio.sleep(0.3); await asyncio.Event().wait()
-""", ["first", "second", "cycle|each other"], alarm=ALARM)
+""", ["first", "second", "[Dd]eadlock|cycle|each other"], alarm=ALARM)
 task("a queue that nobody fills", "consumer waits in Queue.get in consume", """
 async def consume(): await asyncio.Queue().get()
 async def run(): await asyncio.create_task(consume(), name="consumer")
@@ -357,7 +357,7 @@ task("an endless loop in a coroutine", "the loop's thread is busy in spin; other
 async def spin():
     while True: pass
 async def run(): await asyncio.create_task(spin(), name="spinner")
-""", ["spin", "busy"], still=False)
+""", ["spin", "busy|running"], still=False)
 task("a timer beside tasks that wait for each other", "pay and refund wait for each other's lock while tick runs every 10 ms", """
 async def take(x, y):
     async with x:

@@ -56,33 +56,33 @@ static L: RwLock<i32> = RwLock::new(0);
 #[inline(never)] fn check() { let _r = L.read(); ready(); update(); }
 pub fn run() { check(); }
 """, ["upgrade::update", "upgrade::check", "[Rr]w_?[Ll]ock|write"], alarm=ALARM)
-case("condvar", "a Condvar that nobody notifies", "main waits in take", """
+case("signalled", "a Condvar that nobody notifies", "main waits in take", """
 #[inline(never)] fn take() { let m = Mutex::new(0); let c = Condvar::new(); c.notify_one(); ready(); let _g = c.wait(m.lock().unwrap()); }
 pub fn run() { take(); }
-""", ["condvar::take", "[Cc]ondvar|condition"], alarm=ALARM)
-case("barrier", "a Barrier with one thread too few", "early waits in the barrier and holds M, which late wants", """
+""", ["signalled::take", "[Cc]ondvar|condition"], alarm=ALARM)
+case("late", "a Barrier with one thread too few", "early waits in the barrier and holds M, which late wants", """
 static M: Mutex<i32> = Mutex::new(0);
 pub fn run() { let b = Arc::new(Barrier::new(2)); let (b1, b2) = (b.clone(), b); ready();
  let x = named("early", move || early(&b1)); thread::sleep(Duration::from_millis(50)); let y = named("late", move || late(&b2)); x.join(); y.join(); }
 #[inline(never)] fn early(b: &Barrier) { let _x = M.lock(); b.wait(); }
 #[inline(never)] fn late(b: &Barrier) { let _x = M.lock(); b.wait(); }
-""", ["barrier::early", "barrier::late", "Barrier", "[Mm]utex"], alarm=ALARM)
-case("join", "join under a lock", "main holds M in stop and joins worker, which wants it in flush", """
+""", ["late::early", "late::late", "Barrier", "[Mm]utex"], alarm=ALARM)
+case("ends", "join under a lock", "main holds M in stop and joins worker, which wants it in flush", """
 static M: Mutex<i32> = Mutex::new(0);
 #[inline(never)] fn flush() { let _x = M.lock(); }
 #[inline(never)] fn stop() { let _x = M.lock(); let t = named("worker", flush); ready(); t.join(); }
 pub fn run() { stop(); }
-""", ["join::flush", "join::stop", "join|end of", "[Mm]utex"], alarm=ALARM)
-case("park", "a thread that nobody unparks", "sleeper is parked in idle_until; main joins it", """
+""", ["ends::flush", "ends::stop", "join|end of", "[Mm]utex"], alarm=ALARM)
+case("sleepy", "a thread that nobody unparks", "sleeper is parked in idle_until; main joins it", """
 #[inline(never)] fn idle_until() { loop { thread::park(); } }
 pub fn run() { let t = named("sleeper", idle_until); ready(); t.join(); }
 """, ["idle_until", "park", "sleeper"], alarm=ALARM)
-case("once", "a OnceLock that initialises itself", "setup is the initialiser of O and asks for O", """
+case("cell", "a OnceLock that initialises itself", "setup is the initialiser of O and asks for O", """
 static O: OnceLock<i32> = OnceLock::new();
 #[inline(never)] fn setup() -> i32 { *get() }
 #[inline(never)] fn get() -> &'static i32 { O.get_or_init(setup) }
 pub fn run() { ready(); get(); }
-""", ["once::setup", "[Oo]nce"], alarm=ALARM)
+""", ["cell::setup", "[Oo]nce"], alarm=ALARM)
 case("child", "a child that waits for input that stays open", "main waits in wait_child for cat, which reads from a pipe that main has not closed", """
 use std::process::*;
 #[inline(never)] fn wait_child(mut c: Child) { let input = c.stdin.take(); println!("fact child {}", c.id()); ready(); c.wait(); drop(input); }
