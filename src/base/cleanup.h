@@ -62,7 +62,17 @@ static inline void *ss_drop_const(const void *p)
 }
 
 #define SS_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define SS_MIN(a, b) ((a) < (b) ? (a) : (b))
-#define SS_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* The smaller and the larger value, in the type of "1 ? a : b". Each argument is evaluated
+   once. The number makes the names of the variables unique in nested calls. */
+#define SS_MIN(a, b) SS_CHOOSE_(a, <, b, __COUNTER__)
+#define SS_MAX(a, b) SS_CHOOSE_(a, >, b, __COUNTER__)
+#define SS_CHOOSE_(a, compare, b, number) SS_CHOOSE_NUMBERED_(a, compare, b, number)
+#define SS_CHOOSE_NUMBERED_(a, compare, b, number)                                       \
+	({                                                                               \
+		__typeof__(1 ? (a) : (b)) ss_a_##number = (a);                           \
+		__typeof__(1 ? (a) : (b)) ss_b_##number = (b);                           \
+		ss_a_##number compare ss_b_##number ? ss_a_##number : ss_b_##number;     \
+	})
 
 #endif

@@ -19,8 +19,8 @@ struct ss_error *ss_late_reader_new(const struct ss_capture *capture,
 				    struct ss_target *target,
 				    struct ss_late_reader **ret);
 void ss_late_reader_free(struct ss_late_reader *reader);
-size_t ss_late_reader_read(void *reader, uint64_t address, void *bytes, size_t size);
-bool ss_late_reader_check(void *reader, pid_t tid);
+size_t ss_late_reader_read(void *data, uint64_t address, void *bytes, size_t size);
+bool ss_late_reader_check(void *data, pid_t tid);
 /* Replaces the limits of what is read in all: bytes, and time from now. no_swap: pages in swap
    are not read, which would bring them back into memory. */
 void ss_late_reader_set_limits(struct ss_late_reader *reader, uint64_t max_bytes,

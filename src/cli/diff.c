@@ -434,8 +434,6 @@ static bool is_process(const struct diff *diff)
 
 static void check(struct diff *diff)
 {
-	const struct ss_selection *selection = &diff->options.selection;
-
 	if (is_process(diff)) {
 		for (size_t i = 0; i < diff->arguments.count; i++)
 			ss_target_options_add(&diff->target, diff->arguments.items[i]);
@@ -443,9 +441,6 @@ static void check(struct diff *diff)
 	} else if (diff->arguments.count == 0 || diff->arguments.count > 2) {
 		ss_usage_fail("expected a process, or one or two recordings");
 	}
-	if (selection->tids.count || selection->states || selection->patterns.count)
-		ss_usage_fail("--thread and --state cannot be used: all threads are "
-			      "compared");
 	if (diff->options.native && !is_process(diff))
 		ss_usage_fail("--native cannot be used with recordings");
 }
@@ -458,6 +453,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &diff->options;
 		state->child_inputs[1] = &diff->target;
+		state->child_inputs[2] = &diff->options;
 		return 0;
 	case KEY_AFTER:
 		diff->after_ns = ss_argument_duration("after", arg);
@@ -476,6 +472,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {
 	{ &ss_options_argp, 0, NULL, 0 },
 	{ &ss_target_argp, 0, NULL, 0 },
+	{ &ss_waits_argp, 0, NULL, 0 },
 	{},
 };
 

@@ -376,12 +376,6 @@ static void check(struct hang *hang)
 		ss_usage_fail("--watch observes one process");
 	if (hang->json)
 		hang->options.common.format = &ss_format_json;
-	if (hang->options.no_waits)
-		ss_usage_fail("--no-waits cannot be used: the verdict depends on waits");
-	if (hang->options.selection.tids.count || hang->options.selection.states ||
-	    hang->options.selection.patterns.count)
-		ss_usage_fail("--thread and --state cannot be used: the verdict "
-			      "depends on all threads");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -60,10 +60,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		else
 			ss_usage_fail("out of memory");
 		return 0;
-	case ARGP_KEY_END:
-		if (names->symbols.raw)
-			ss_usage_fail("--raw cannot be used: names are wanted");
-		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -71,7 +67,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {
 	{ &ss_common_argp, 0, NULL, 0 },
-	{ &ss_symbols_argp, 0, NULL, 0 },
+	{ &ss_names_argp, 0, NULL, 0 },
 	{},
 };
 

@@ -237,8 +237,6 @@ const struct argp ss_limits_argp = { .options = limits_table, .parser = parse_li
 
 static const struct argp_option symbol_table[] = {
 	{ NULL, 0, NULL, 0, "Symbols:", 3 },
-	{ "raw", KEY_RAW, NULL, 0, "Print module, offset and build-id instead of names",
-	  0 },
 	{ "no-inlines", KEY_NO_INLINES, NULL, 0, "Omit frames of inlined functions", 0 },
 	{ "no-source", KEY_NO_SOURCE, NULL, 0,
 	  "Omit source files and lines of native code", 0 },
@@ -249,6 +247,12 @@ static const struct argp_option symbol_table[] = {
 	  "Search for modules and debug files below DIR first", 0 },
 	{ "debuginfod", KEY_DEBUGINFOD, NULL, 0,
 	  "Download missing files from the servers in DEBUGINFOD_URLS", 0 },
+	{},
+};
+
+static const struct argp_option raw_table[] = {
+	{ "raw", KEY_RAW, NULL, 0, "Print module, offset and build-id instead of names",
+	  3 },
 	{},
 };
 
@@ -266,9 +270,6 @@ static error_t parse_symbol(int key, char *arg, struct argp_state *state)
 	struct ss_symbol_options *options = state->input;
 
 	switch (key) {
-	case KEY_RAW:
-		options->raw = true;
-		return 0;
 	case KEY_NO_INLINES:
 		options->flags |= SS_NO_INLINES;
 		return 0;
@@ -292,7 +293,30 @@ static error_t parse_symbol(int key, char *arg, struct argp_state *state)
 	}
 }
 
-const struct argp ss_symbols_argp = { .options = symbol_table, .parser = parse_symbol };
+static error_t parse_raw(int key, char *arg, struct argp_state *state)
+{
+	struct ss_symbol_options *options = state->input;
+
+	(void)arg;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = options;
+		return 0;
+	case KEY_RAW:
+		options->raw = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp ss_names_argp = { .options = symbol_table, .parser = parse_symbol };
+
+static const struct argp_child symbol_children[] = { { &ss_names_argp, 0, NULL, 0 }, {} };
+
+const struct argp ss_symbols_argp = { .options = raw_table,
+				      .parser = parse_raw,
+				      .children = symbol_children };
 
 /* Rows and labels ------------------------------------------------------------------ */
 
@@ -519,7 +543,6 @@ static const struct argp_option interpret_table[] = {
 	  "Show all native frames of interpreters and virtual machines, besides the "
 	  "functions that they execute",
 	  1 },
-	{ "no-waits", KEY_NO_WAITS, NULL, 0, "Skip wait analysis", 1 },
 	{ "goroutines", KEY_GOROUTINES, "N|all", 0,
 	  "Go programs, text: show the N largest groups of goroutines with equal stacks; "
 	  "0: do not read them (default: 20)",
@@ -535,6 +558,11 @@ static const struct argp_option interpret_table[] = {
 	  "Limit the time for unwinding, symbolization and output (default: 60; more "
 	  "for a large core file)",
 	  4 },
+	{},
+};
+
+static const struct argp_option waits_table[] = {
+	{ "no-waits", KEY_NO_WAITS, NULL, 0, "Skip wait analysis", 1 },
 	{},
 };
 
@@ -652,8 +680,7 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &o->common;
 		state->child_inputs[1] = &o->common;
 		state->child_inputs[2] = &o->common;
-		state->child_inputs[3] = &o->selection;
-		state->child_inputs[4] = &o->symbols;
+		state->child_inputs[3] = &o->symbols;
 		return 0;
 	case KEY_ALL:
 		o->all = true;
@@ -666,9 +693,6 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_NATIVE:
 		o->native = true;
-		return 0;
-	case KEY_NO_WAITS:
-		o->no_waits = true;
 		return 0;
 	case KEY_GOROUTINES:
 		o->goroutines_given = true;
@@ -693,6 +717,17 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
+}
+
+static error_t parse_waits(int key, char *arg, struct argp_state *state)
+{
+	struct ss_options *o = state->input;
+
+	(void)arg;
+	if (key != KEY_NO_WAITS)
+		return ARGP_ERR_UNKNOWN;
+	o->no_waits = true;
+	return 0;
 }
 
 static error_t parse_minidump(int key, char *arg, struct argp_state *state)
@@ -748,9 +783,11 @@ static char *describe_runtimes(int key, const char *text, void *input)
 }
 
 static const struct argp_child interpret_children[] = {
-	{ &ss_format_argp, 0, NULL, 0 },  { &ss_common_argp, 0, NULL, 0 },
-	{ &ss_limits_argp, 0, NULL, 0 },  { &ss_selection_argp, 0, NULL, 0 },
-	{ &ss_symbols_argp, 0, NULL, 0 }, {},
+	{ &ss_format_argp, 0, NULL, 0 },
+	{ &ss_common_argp, 0, NULL, 0 },
+	{ &ss_limits_argp, 0, NULL, 0 },
+	{ &ss_symbols_argp, 0, NULL, 0 },
+	{},
 };
 
 const struct argp ss_interpret_argp = {
@@ -759,6 +796,8 @@ const struct argp ss_interpret_argp = {
 	.children = interpret_children,
 	.help_filter = describe_runtimes,
 };
+
+const struct argp ss_waits_argp = { .options = waits_table, .parser = parse_waits };
 
 const struct argp ss_minidump_argp = { .options = minidump_table,
 				       .parser = parse_minidump };

@@ -95,8 +95,9 @@ struct ss_symbol_options {
 	bool debuginfod;       /* download missing files */
 };
 
-/* Its input is a struct ss_symbol_options. */
+/* Their input is a struct ss_symbol_options. */
 extern const struct argp ss_symbols_argp;
+extern const struct argp ss_names_argp; /* without --raw */
 
 /*
  * Files with functions that are known to wait: those of the system and of the user, and those
@@ -120,7 +121,8 @@ struct ss_error *ss_wait_functions_load(struct ss_wait_table **ret);
 /* Adds the functions in a file. Errors: SYSTEM (it cannot be read), INVALID, NO_MEMORY. */
 struct ss_error *ss_wait_functions_add(struct ss_wait_table *table, const char *path);
 
-/* The options of snap and hang. */
+/* The options of snap, hang and diff; without those that select threads, because hang and
+   diff observe all threads. */
 
 struct ss_options {
 	struct ss_common_options common;
@@ -151,8 +153,10 @@ extern const struct argp ss_options_argp;
 /* Those of them that apply to any capture, also to one from a core file. */
 extern const struct argp ss_interpret_argp;
 
-/* That of minidumps, which hang and diff do not write. Its input is a struct ss_options. */
-extern const struct argp ss_minidump_argp;
+/* Those that only some of these commands take: hang needs waits, and neither hang nor diff
+   writes minidumps. Their input is a struct ss_options. */
+extern const struct argp ss_waits_argp;	   /* --no-waits */
+extern const struct argp ss_minidump_argp; /* --environment */
 
 /* Fills in the defaults. */
 void ss_options_init(struct ss_options *options);

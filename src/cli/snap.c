@@ -614,6 +614,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[4] = &snap->options;
 		state->child_inputs[5] = &snap->options.common.rows;
 		state->child_inputs[6] = &snap->options.common.rows;
+		state->child_inputs[7] = &snap->options.selection;
+		state->child_inputs[8] = &snap->options;
 		return 0;
 	case ARGP_KEY_END:
 		check(snap);
@@ -630,7 +632,8 @@ static const struct argp_child children[] = {
 	{ &ss_options_argp, 0, NULL, 0 },  { &ss_target_argp, 0, NULL, 0 },
 	{ &ss_targets_argp, 0, NULL, 0 },  { &ss_series_argp, 0, NULL, 0 },
 	{ &ss_minidump_argp, 0, NULL, 0 }, { &ss_row_argp, 0, NULL, 0 },
-	{ &ss_row_env_argp, 0, NULL, 0 },  {},
+	{ &ss_row_env_argp, 0, NULL, 0 },  { &ss_selection_argp, 0, NULL, 0 },
+	{ &ss_waits_argp, 0, NULL, 0 },	   {},
 };
 
 /* argp takes "-5" for an option: these entries allow a clear error message. */

@@ -96,9 +96,9 @@ void ss_terminal_measure(struct ss_terminal *terminal)
 
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
 		size = (struct winsize){};
-	terminal->lines = size.ws_row ? SS_MIN(size.ws_row, SIZE_MAX_SHOWN) :
+	terminal->lines = size.ws_row ? SS_MIN(size.ws_row, (unsigned)SIZE_MAX_SHOWN) :
 					DEFAULT_LINES;
-	terminal->columns = size.ws_col ? SS_MIN(size.ws_col, SIZE_MAX_SHOWN) :
+	terminal->columns = size.ws_col ? SS_MIN(size.ws_col, (unsigned)SIZE_MAX_SHOWN) :
 					  DEFAULT_COLUMNS;
 }
 

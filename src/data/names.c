@@ -10,7 +10,9 @@
 
 const char *ss_names_at(const struct ss_names *names, uint64_t value)
 {
-	return value < names->count ? names->names[value] : "unknown";
+	const char *name = value < names->count ? names->names[value] : NULL;
+
+	return name || value == 0 ? name : "unknown";
 }
 
 static const char *const ends[] = {

@@ -10,11 +10,11 @@
 #include "stacksnap.h"
 
 struct ss_names {
-	const char *const *names; /* by value; NULL: none */
+	const char *const *names; /* by value; NULL: none, for the value 0 only */
 	size_t count;
 };
 
-/* "unknown" for other values; NULL for a value without a name. */
+/* "unknown" for values that the table does not name. NULL: the value 0 if it has no name. */
 const char *ss_names_at(const struct ss_names *names, uint64_t value);
 
 extern const struct ss_names ss_names_end;
@@ -33,6 +33,6 @@ extern const struct ss_names ss_names_child_scope;
 extern const struct ss_names ss_names_ipc;
 
 /* "stop", "live", "no-stop", "auto". Never NULL. */
-const char *ss_mode_name(enum ss_mode mode);
+const char *ss_mode_name(enum ss_mode value);
 
 #endif

@@ -157,7 +157,7 @@ struct ss_written_task {
 	uint32_t stack;
 	const struct ss_task *task;
 };
-void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *task);
+void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *written);
 
 /* A function, line or USDT probe of a recorded trace. */
 struct ss_recorded_probe {

@@ -18,7 +18,7 @@ uint64_t ss_field_number(const struct ss_field *field, const void *structure)
 	unsigned missing = 64U - 8U * SS_MIN(field->size, 8U);
 
 	memcpy(&value, (const char *)structure + field->offset,
-	       SS_MIN(field->size, (uint16_t)8));
+	       SS_MIN(field->size, sizeof(value)));
 	if (field->type != SS_FIELD_SIGNED || missing == 0)
 		return value;
 	return (uint64_t)((int64_t)(value << missing) >> missing);

@@ -138,7 +138,7 @@ void ss_interpret_as_owner(const struct ss_target *target,
 struct ss_error *ss_interpret(struct ss_source *source,
 			      const struct ss_interpret_options *options,
 			      struct ss_interpretation **ret);
-void ss_interpretation_free(struct ss_interpretation *interpretation);
+void ss_interpretation_free(struct ss_interpretation *result);
 
 /* Runs work on something else than captures (recordings, build-ids, a heap) in a process that is
    confined in the same way, and gets the same files. data of options is that of work. Errors: those of
@@ -200,9 +200,9 @@ const struct ss_error *ss_process_source_refusal(const struct ss_process_source 
  * INTERRUPTED: the capture was dropped.
  */
 struct ss_error *
-ss_process_source_begin_series(struct ss_process_source *live,
+ss_process_source_begin_series(struct ss_process_source *source,
 			       const struct ss_interpret_options *options);
-struct ss_error *ss_process_source_take(struct ss_process_source *live,
+struct ss_error *ss_process_source_take(struct ss_process_source *source,
 					const struct ss_interpret_options *options);
 /* Bytes of all captures, see ss_capture_size(). */
 uint64_t ss_process_source_size(const struct ss_process_source *source);

@@ -418,6 +418,16 @@ static void list_members(const struct sorting *sorting, const struct ss_task **r
 		ret[i] = &sorting->tasks[i];
 }
 
+/* Each task is a group, in the order of the snapshot. */
+static void make_single_groups(struct ss_grouping *grouping, struct sorting *sorting)
+{
+	list_members(sorting, grouping->members);
+	for (size_t i = 0; i < sorting->count; i++)
+		add_groups(grouping, sorting, &grouping->members[i], 1, true);
+	if (grouping->kind == SS_TASK_GOROUTINE) /* those on threads come last */
+		finish_groups(grouping);
+}
+
 struct ss_grouping *ss_grouping_new(const struct ss_snapshot *snapshot,
 				    enum ss_task_kind kind, bool merge)
 {
@@ -441,15 +451,10 @@ struct ss_grouping *ss_grouping_new(const struct ss_snapshot *snapshot,
 	list_members(&sorting, grouping->members);
 	if (!sorting_init(&sorting, grouping->members))
 		return NULL;
-	if (merge) {
+	if (merge)
 		make_groups(grouping, &sorting);
-		return take_ptr(grouping);
-	}
-	list_members(&sorting, grouping->members);
-	for (size_t i = 0; i < sorting.count; i++)
-		add_groups(grouping, &sorting, &grouping->members[i], 1, true);
-	if (kind == SS_TASK_GOROUTINE) /* those on threads come last */
-		finish_groups(grouping);
+	else
+		make_single_groups(grouping, &sorting);
 	return take_ptr(grouping);
 }
 

@@ -7,10 +7,15 @@
 
 #include "report/format.h"
 #include "report/json.h"
-#include "report/page.h"
 #include "report/pprof.h"
 #include "report/profile_waits.h"
 #include "stacksnap/record.h"
+
+/* The page, which embed.cmake makes from page/: the parts before and after the data. */
+extern const char ss_page_before[];
+extern const size_t ss_page_before_size;
+extern const char ss_page_after[];
+extern const size_t ss_page_after_size;
 
 enum { US = 1000 };
 

@@ -34,7 +34,7 @@ struct ss_text_item {
 };
 
 /* The items of a part. NULL without memory. */
-struct ss_bundles *ss_bundles_new(const struct ss_text_item *items, size_t count,
+struct ss_bundles *ss_bundles_new(const struct ss_text_item *all, size_t count,
 				  unsigned part);
 void ss_bundles_free(struct ss_bundles *bundles);
 

@@ -16,7 +16,7 @@
 #include "sample/module_set.h"
 #include "data/recording_format.h"
 #include "data/recording_writer.h"
-#include "trace/recorder.h"
+#include "trace/trace.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
 

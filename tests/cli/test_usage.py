@@ -561,6 +561,61 @@ class Output(Target):
         self.assertNotIn(b"\033", self.terminal({"NO_COLOR": "", "TERM": "dumb"}))
 
 
+class Help(unittest.TestCase):
+    """Each command takes every option that its help lists."""
+
+    # What each command looks at; nothing of it exists.
+    ARGUMENTS = {"report": ["x.rec"], "core": ["x.core"], "run": ["/nonexistent/command"],
+                 "names": ["x"], "trace": ["4000000", "-p", "main"]}
+    # What an option needs besides, in place of these arguments.
+    NEEDS = {"trace --alloc": ["4000000"], "trace --leaks": ["4000000", "--alloc"],
+             "trace --rows": ["4000000", "--alloc"], "report --diff": ["x.rec", "y.rec"],
+             "snap --each": ["--count=2", "4000000"]}
+    # These change the machine, read standard input, or wait: they are only parsed.
+    PARSED = ["--install", "--uninstall", "--handler", "--at"]
+    VALUES = {"FILE": "new", "DIR": ".", "DIRECTORY": ".", "NAME": "text", "FORMAT": "text",
+              "WHEN": "never", "MODE": "stop", "SHELL": "bash", "LETTERS": "S", "TIME": "1s",
+              "KEY=VALUE": "a=b", "WHAT": "host", "WEIGHT": "hits", "KEY": "own",
+              "PID": "4000000", "REGEX": "no-such-process", "PATH": "/nonexistent",
+              "--wait-functions": "/dev/null", "--pid-file": "/dev/null",
+              "--at": "2099-01-01 00:00:00"}
+
+    def commands(self):
+        text = snap("--help").stdout.decode()
+        return re.findall(r"(?m)^  ([a-z]+) {2,}\S", text)
+
+    def options(self, command):
+        text = snap(command, "--help").stdout.decode()
+        return re.findall(r"(?m)^ {2,6}(?:-\w, )?(--[a-z-]+)(?:(\[)?=([^\s\]]+))?", text)
+
+    def test_commands_take_the_options_that_they_list(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for command in self.commands():
+                for option, optional, value in self.options(command):
+                    word = option
+                    if value and not optional:
+                        word += "=" + self.VALUES.get(option, self.VALUES.get(value, "1"))
+                    rest = self.NEEDS.get(f"{command} {option}",
+                                          self.ARGUMENTS.get(command, ["4000000"]))
+                    if option in self.PARSED:
+                        rest = ["--help"]
+                    elif option in ("--pid", "--name"):
+                        rest = []
+                    with self.subTest(command=command, option=word):
+                        result = snap(command, word, *rest, cwd=directory,
+                                      stdin=subprocess.DEVNULL)
+                        self.assertNotEqual(result.returncode, USAGE, result.stderr)
+
+    def test_options_that_a_command_lacks(self):
+        """The verdict and the comparison depend on all threads; the verdict on waits, too."""
+        for command, option in [("hang", "--thread=1"), ("hang", "--state=S"),
+                                ("hang", "--no-waits"), ("diff", "--thread=1"),
+                                ("diff", "--state=S"), ("names", "--raw")]:
+            result = snap(command, option, "4000000")
+            self.assertEqual(result.returncode, USAGE, (command, option))
+            self.assertIn(b"unrecognized option", result.stderr)
+
+
 class Completion(unittest.TestCase):
     def options(self):
         text = snap("snap", "--help").stdout.decode() + snap("report", "--help").stdout.decode()

@@ -3,6 +3,8 @@ writer are checked against each other. It trusts the file, and reads all of it a
 
 import ctypes
 import ctypes.util
+import functools
+import os
 import struct
 
 MAGIC = b"\x89SSREC\r\n"
@@ -393,3 +395,28 @@ class Recording:
         self.summary = dict(zip(names, [c.number() for _ in names]))
         self.summary["lost"] = c.number() if c.left() else 0
         self.summary["loss"] = c.text() if c.left() else ""
+
+
+@functools.lru_cache(maxsize=1)
+def read_state(path, *_):
+    """The recording, or None if it cannot be read; once for each state of the file."""
+    try:
+        return Recording(path)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def read_growing(path):
+    """A recording that is being written, or None if it cannot be read yet. The file grows once a
+    second, and is decoded again only then."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return read_state(path, state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+def count_samples(path):
+    """How many a recording that is being written has so far."""
+    growing = read_growing(path)
+    return len(growing.samples) if growing else 0

@@ -355,8 +355,8 @@ class Changing(EndToEnd):
     def test_ends_during_capture(self):
         for mode in MODES:
             with self.subTest(mode=mode):
-                for round_number in range(40):
-                    target = self.start("short_lived", 10 * round_number,
+                for round_number in range(20):
+                    target = self.start("short_lived", 20 * round_number,
                                         settle=False)
                     self.snap_any(target.pid, mode)
                     self.assertEqual(target.finish()[0], 7)
@@ -365,7 +365,7 @@ class Changing(EndToEnd):
         target = self.start("exec_loop", settle=False)
         for mode in MODES:
             with self.subTest(mode=mode):
-                for _ in range(25):
+                for _ in range(10):
                     self.snap_any(target.pid, mode)
         self.assertEqual(target.finish()[0], 5)
 
@@ -375,7 +375,7 @@ class Changing(EndToEnd):
         for mode in MODES:
             with self.subTest(mode=mode):
                 new = lost = 0
-                for _ in range(40):
+                for _ in range(25):
                     snapshot = self.snap(target.pid, mode=mode, status=(0, 1))
                     self.assert_stack(snapshot, "churn", MAIN_STACK)
                     for index in range(4):

@@ -1,6 +1,6 @@
 """No blocking call of the target returns because of a snapshot or a recording, not even one
 that has a time limit: threads whose call would end are read without a stop, in every mode."""
-# ctest: serial tries=1000 timeout=600 release-only
+# ctest: tries=1000 timeout=600 release-only
 
 import os
 import sys

@@ -5,6 +5,8 @@ Debian packages: golang-go, gcc, gdb, caddy. STACKSNAP_GO: paths of more version
 """
 # ctest: long-with-sanitizers real
 
+import atexit
+import functools
 import json
 import os
 import re
@@ -20,7 +22,8 @@ from recording import Recording, ZSTD
 from harness import EndToEnd, LIMIT_S, Snapshot, main, wait_until
 
 COMPILERS = ["go"] + [path for path in os.environ.get("STACKSNAP_GO", "").split(":") if path]
-SOURCE = os.path.join(os.environ["SOURCE"], "targets", "goroutines.go")
+with open(os.path.join(os.environ["SOURCE"], "targets", "goroutines.go"), encoding="utf-8") as park:
+    PARK = park.read()
 
 LIBRARY = """
 package main
@@ -219,20 +222,30 @@ def parse_dump(text):
     return {goroutine.id: goroutine for goroutine in found if goroutine.id}
 
 
+@functools.lru_cache(maxsize=None)
+def build(compiler, flags, text):
+    """A program, which the tests that look at it share."""
+    directory = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, directory)
+    source = os.path.join(directory, "main.go")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(text)
+    program = os.path.join(directory, "park")
+    subprocess.run([compiler, "build", *flags, "-o", program, source], check=True,
+                   timeout=5 * LIMIT_S, cwd=directory,
+                   env=dict(os.environ, HOME=directory, GOFLAGS="-mod=mod", GOTOOLCHAIN="local"))
+    return program
+
+
 class Goroutines(EndToEnd):
     def setUp(self):
         self.directory = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.directory)
 
-    def build(self, compiler, *flags, source=SOURCE):
+    def build(self, compiler, *flags, text=PARK):
         if not shutil.which(compiler):
             self.skipTest("needs " + compiler)
-        program = os.path.join(self.directory, "park")
-        subprocess.run([compiler, "build", *flags, "-o", program, source], check=True,
-                       timeout=5 * LIMIT_S, cwd=self.directory,
-                       env=dict(os.environ, HOME=self.directory, GOFLAGS="-mod=mod",
-                                GOTOOLCHAIN="local"))
-        return program
+        return build(compiler, flags, text)
 
     def run_program(self, program, count):
         target = self.start_command([program, str(count)], stderr=subprocess.PIPE,
@@ -279,6 +292,7 @@ class Goroutines(EndToEnd):
     def compare(self, compiler, *flags, count=50, lines=True, sections=True):
         program = self.build(compiler, *flags)
         if not sections:
+            program = shutil.copy(program, self.directory)
             remove_sections(program)
         target = self.run_program(program, count)
         self.await_read(target)
@@ -345,10 +359,7 @@ class Goroutines(EndToEnd):
 
     def test_library(self):
         """A stripped library of Go in a process of Python: its goroutines, and Python's functions."""
-        source = os.path.join(self.directory, "library.go")
-        with open(source, "w", encoding="ascii") as file:
-            file.write(LIBRARY)
-        library = self.build("go", "-buildmode=c-shared", "-ldflags=-s -w", source=source)
+        library = self.build("go", "-buildmode=c-shared", "-ldflags=-s -w", text=LIBRARY)
         target = self.start_command(["/usr/bin/python3", "-c", PYTHON, library])
         wait_until(lambda: sum(group["count"] for group in
                                self.snap(target.pid, status=(0, 1)).data["goroutines"]
@@ -366,10 +377,7 @@ class Goroutines(EndToEnd):
 
     def test_libraries(self):
         """Two libraries of Go in one process: the goroutines of both, which have the same ids."""
-        source = os.path.join(self.directory, "library.go")
-        with open(source, "w", encoding="ascii") as file:
-            file.write(LIBRARY)
-        program = self.build("go", "-buildmode=c-shared", "-ldflags=-s -w", source=source)
+        program = self.build("go", "-buildmode=c-shared", "-ldflags=-s -w", text=LIBRARY)
         libraries = [os.path.join(self.directory, name) for name in ("liba.so", "libb.so")]
         shutil.copy(program, libraries[0])
         # Another file: dlopen() loads none twice.
@@ -428,13 +436,8 @@ class Goroutines(EndToEnd):
 
     def test_plugin(self):
         """A plugin uses the runtime of its program: there is only one, and no reason for a second one."""
-        sources = [os.path.join(self.directory, name) for name in ("plugin.go", "host.go")]
-        for path, text in zip(sources, (PLUGIN, HOST)):
-            with open(path, "w", encoding="ascii") as file:
-                file.write(text)
-        plugin = os.path.join(self.directory, "plugin.so")
-        os.rename(self.build("go", "-buildmode=plugin", source=sources[0]), plugin)
-        program = self.build("go", source=sources[1])
+        plugin = self.build("go", "-buildmode=plugin", text=PLUGIN)
+        program = self.build("go", text=HOST)
         target = self.start_command([program, plugin])
         wait_until(lambda: "main.main" in json.dumps(self.snap(target.pid, status=(0, 1)).data),
                    "main to read")
@@ -553,18 +556,12 @@ class Goroutines(EndToEnd):
                              [frame["symbol"] for frame in wanted])
             self.assertIsNone(group["waiting_ns"])
 
-    def build_locks(self, compiler, *flags):
-        source = os.path.join(self.directory, "locks.go")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(LOCKS)
-        return self.build(compiler, *flags, source=source)
-
     def test_locks(self):
         """A deadlock of mutexes is no idle process, although no thread waits for a lock."""
         for compiler, *flags in [[compiler] for compiler in COMPILERS] + [["go", "-ldflags=-s -w"]]:
-            program = self.build_locks(compiler, *flags)
+            program = self.build(compiler, *flags, text=LOCKS)
             target = self.start_command([program])
-            result = self.run_tool("hang", target.pid, status=(4,))
+            result = self.run_tool("hang", "--for=500ms", target.pid, status=(4,))
             text = result.stdout.decode()
             self.assertRegex(text, r"pid \d+: blocked\n")
             self.assertRegex(text, r"\n7 goroutines made no progress, waiting for a lock")
@@ -573,22 +570,17 @@ class Goroutines(EndToEnd):
             self.assertRegex(text, r"\n5 goroutines, [^\n]*, waits for an application lock: "
                                    r"sync\.(\(\*RWMutex\)|runtime_SemacquireRWMutexR|"
                                    r"runtime_SemacquireMutex)")
-            data = json.loads(self.run_tool("hang", "-f", "json", target.pid, status=(4,)).stdout)
+            data = json.loads(self.run_tool("hang", "--for=500ms", "-f", "json", target.pid,
+                                            status=(4,)).stdout)
             self.assertEqual(data["verdict"], "blocked")
             self.assertEqual(sum(group["count"] for group in data["goroutines"]), 7, data)
             target.kill()
 
     def test_turns(self):
         """Goroutines that get their lock are not blocked."""
-        target = self.start_command([self.build_locks("go"), "turns"])
+        target = self.start_command([self.build("go", text=LOCKS), "turns"])
         result = self.run_tool("hang", target.pid, status=(0, 1, 2, 3))
         self.assertNotIn(b"made no progress, waiting", result.stdout, result.stdout.decode())
-
-    def build_changes(self, *flags):
-        source = os.path.join(self.directory, "changes.go")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(CHANGES)
-        return self.build("go", *flags, source=source)
 
     def groups_of(self, data):
         """By the function of the program: the groups of a document with several snapshots."""
@@ -601,7 +593,7 @@ class Goroutines(EndToEnd):
 
     def test_series(self):
         """How many of them each snapshot has."""
-        target = self.start_command([self.build_changes("-ldflags=-s -w"), "leak"])
+        target = self.start_command([self.build("go", "-ldflags=-s -w", text=CHANGES), "leak"])
         arguments = "-i", "100ms", "-c", "4", target.pid
         data = json.loads(self.run_tool("-f", "json", *arguments, status=(0, 1)).stdout)
         self.assertIsNone(data["goroutines_problem"], data)
@@ -627,7 +619,7 @@ class Goroutines(EndToEnd):
 
     def test_diff(self):
         """Which of them stay, and which are more."""
-        target = self.start_command([self.build_changes(), "leak"])
+        target = self.start_command([self.build("go", text=CHANGES), "leak"])
         arguments = "diff", "--after=300ms", target.pid
         data = json.loads(self.run_tool(*arguments, "-f", "json", status=(0, 1)).stdout)
         groups = self.groups_of(data)
@@ -644,7 +636,7 @@ class Goroutines(EndToEnd):
 
     def test_recordings(self):
         """Snapshots keep them: compared later, and as profiles."""
-        target = self.start_command([self.build_changes("-ldflags=-B 0x1234567890abcdef")])
+        target = self.start_command([self.build("go", "-ldflags=-B 0x1234567890abcdef", text=CHANGES)])
         before, after = (os.path.join(self.directory, name) for name in ("a.rec", "b.rec"))
         live = self.snap(target.pid, status=(0, 1))
         self.run_tool("-f", "recording", "-o", before, target.pid, status=(0, 1))
@@ -704,15 +696,15 @@ class Goroutines(EndToEnd):
 
     def test_unknown_version(self):
         """One line says why there are none, and nothing is made up."""
-        program = self.build("go")
+        program = os.path.join(self.directory, "park.99")
+        shutil.copy(self.build("go"), program)
         with open(program, "rb") as file:
             bytes_ = file.read()
         changed = re.sub(rb"(\xff Go buildinf:.{18}.go1\.)\d\d", rb"\g<1>99", bytes_, flags=re.S)
         self.assertNotEqual(bytes_, changed)
-        os.rename(program, program + ".99")
-        with open(program + ".99", "wb") as file:
+        with open(program, "wb") as file:
             file.write(changed)
-        target = self.run_program(program + ".99", 5)
+        target = self.run_program(program, 5)
         snapshot = self.snap(target.pid, status=(0, 1))
         self.assertIsNone(snapshot.data["goroutines"])
         self.assertRegex(snapshot.data["goroutines_problem"],

@@ -1,6 +1,6 @@
 """What a snapshot must not do to its target: leave it stopped, wake it up, break its calls,
 lose its signals, or change how it ends."""
-# ctest: serial release-only timeout=600
+# ctest: release-only timeout=600
 
 import os
 import random

@@ -7,7 +7,9 @@ packages of Debian unstable, unpacked (docs/how-we-know.md); MOMENTS: how many m
 are looked at for each (default: 4)."""
 # ctest: real release-only tries=20
 
+import atexit
 import collections
+import functools
 import os
 import re
 import shutil
@@ -70,6 +72,7 @@ def jdks():
             yield path
 
 
+@functools.lru_cache(maxsize=None)
 def version_of(jdk):
     text = subprocess.run([jdk + "/bin/java", "-version"], check=True, timeout=LIMIT_S,
                           stderr=subprocess.PIPE).stderr.decode()
@@ -126,24 +129,41 @@ def equal(found, wanted):
         theirs in (ours, "Native Method") for (_, ours), (_, theirs) in zip(found, wanted))
 
 
+@functools.lru_cache(maxsize=None)
+def classes(release):
+    """The directory of the target's classes."""
+    directory = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, directory)
+    os.chmod(directory, 0o755)
+    compilers = [path for path in jdks() if version_of(path) >= 17]
+    compiler = compilers[0] + "/bin/javac" if compilers else "javac"
+    subprocess.run([compiler, "-Xlint:-options", "--release", release, "-d", directory,
+                    HERE + "/JavaTarget.java"], check=True, timeout=2 * LIMIT_S)
+    return directory
+
+
+def java_command(jdk, what, *options):
+    return [jdk + "/bin/java", "-Xmx64m", "-XX:+UseSerialGC", *options, "-cp",
+            classes("17" if version_of(jdk) >= 17 else "8"), "JavaTarget", what]
+
+
 class Java(EndToEnd):
     def setUp(self):
         self.jdks = list(jdks())
         if not self.jdks:
             self.skipTest("no JDK that is known: install default-jdk-headless")
         self.directory = self.enterContext(tempfile.TemporaryDirectory())
-        os.chmod(self.directory, 0o755)
 
     def start_java(self, jdk, what, *options):
-        release = "17" if version_of(jdk) >= 17 else "8"
-        classes = os.path.join(self.directory, release)
-        if not os.path.exists(classes):
-            compilers = [path for path in self.jdks if version_of(path) >= 17]
-            compiler = compilers[0] + "/bin/javac" if compilers else "javac"
-            subprocess.run([compiler, "-Xlint:-options", "--release", release, "-d", classes,
-                            HERE + "/JavaTarget.java"], check=True, timeout=2 * LIMIT_S)
-        return self.start_command([jdk + "/bin/java", "-Xmx64m", "-XX:+UseSerialGC", *options,
-                                   "-cp", classes, "JavaTarget", what])
+        return self.start_command(java_command(jdk, what, *options))
+
+    @classmethod
+    @functools.lru_cache(maxsize=None)
+    def share_java(cls, jdk, what):
+        """A target that the tests of a class look at one after the other."""
+        target = harness.Target(java_command(jdk, what))
+        cls.addClassCleanup(target.kill)
+        return target
 
     def compare(self, jdk, pid, needed):
         """Compares each thread that jstack shows in the same place before and after, and that has
@@ -167,6 +187,8 @@ class Java(EndToEnd):
         self.assertLessEqual(needed, compared, before)
         return snapshot
 
+
+class Standing(Java):
     def test_jstack(self):
         for jdk in self.jdks:
             for mode, options in MODES.items():
@@ -174,14 +196,14 @@ class Java(EndToEnd):
                 if mode == "C2" and "JAVAS" not in os.environ:
                     continue
                 with self.subTest(jdk=jdk, mode=mode):
-                    target = self.start_java(jdk, "stand", *options)
+                    target = self.share_java(jdk, "stand") if mode == "mixed" else \
+                        self.start_java(jdk, "stand", *options)
                     snapshot = self.compare(jdk, target.pid, {
                         "deep", "inlined", "sleeps", "holds", "waits", "sorts",
                         "reflects", "has-lock", "locks", "Finalizer"})
                     self.check_owner(target.pid)
                     if mode == "mixed":
                         self.check_inlined(snapshot)
-                    target.kill()
 
     def check_owner(self, pid):
         """Up to JDK 17 a thread that waits for a monitor wakes at times, and then nothing is sure."""
@@ -200,47 +222,9 @@ class Java(EndToEnd):
         self.assertEqual(len([f for f in frames if f["symbol"] == "JavaTarget.descend"]), 301,
                          describe(snapshot, thread))
 
-    def test_running(self):
-        """Whatever the instruction at which a thread is stopped, its methods are a possible stack of
-        the program, from the outermost one on."""
-        for jdk in self.jdks:
-            for mode in ("mixed", "interpreted"):
-                with self.subTest(jdk=jdk, mode=mode):
-                    target = self.start_java(jdk, "busy", *MODES[mode])
-                    reasons = collections.Counter()
-                    for _ in range(MOMENTS):
-                        snapshot = self.snap(target.pid, "-n", "0", status=(0, 1))
-                        for name in ("busy-0", "busy-1"):
-                            thread = snapshot.thread(name)
-                            reasons[thread["native_reason"]] += 1
-                            if not thread["native_reason"] and thread["end"] == "root":
-                                self.check_possible(snapshot, thread)
-                    self.assertGreaterEqual(reasons[None], 2 * MOMENTS * 3 // 4, reasons)
-                    target.kill()
-
-    def check_possible(self, snapshot, thread):
-        names = [name for name, _ in methods(thread)]
-        self.check_possible_names(names, describe(snapshot, thread))
-
-    def check_possible_names(self, names, text):
-        if not names:
-            return
-        own = [name for name in names if name.startswith("JavaTarget.")]
-        calls = [name for name in own if name in ("JavaTarget.even", "JavaTarget.odd")]
-        self.assertEqual(names[-1], "java.lang.Thread.run", text)
-        if not own:  # it begins
-            self.assertLessEqual(len(names), 2, text)
-            return
-        self.assertTrue(own[-1].startswith("JavaTarget.lambda$start$"), text)
-        self.assertFalse([a for a, b in zip(calls, calls[1:]) if a == b], text)
-        self.assertTrue(not calls or calls[-1] == "JavaTarget.even", text)
-        if "JavaTarget.leaf" in own:
-            self.assertIn(own[own.index("JavaTarget.leaf") + 1],
-                          ("JavaTarget.even", "JavaTarget.odd"), text)
-
     def test_stopped(self):
         """jstack needs the cooperation of the VM, which a stopped process cannot give."""
-        target = self.start_java(self.jdks[0], "stand")
+        target = self.share_java(self.jdks[0], "stand")
         before = jstack(self.jdks[0], target.pid)
         os.kill(target.pid, signal.SIGSTOP)
         self.addCleanup(os.kill, target.pid, signal.SIGCONT)
@@ -320,7 +304,7 @@ class Java(EndToEnd):
                 target.kill()
 
     def test_text(self):
-        target = self.start_java(self.jdks[0], "stand")
+        target = self.share_java(self.jdks[0], "stand")
         text = self.run_tool("-a", target.pid).stdout.decode()
         self.assertRegex(text, r"\n  #\d+ +JavaTarget\.enter at JavaTarget\.java:\d+ \[java\]\n")
         self.assertRegex(text, r"\n  #\d+ +call_stub\+0x[0-9a-f]+ \(\[jit\]\)\n")
@@ -433,61 +417,17 @@ class Java(EndToEnd):
                 target.kill()
 
     def test_recording(self):
-        """The methods of threads that run are a possible stack, and those of threads that stand still
-        are as jstack says; the report needs neither the process nor the classes."""
+        """The methods of threads that stand still are as jstack says."""
         for jdk in self.jdks:
-            for what in ("busy", "stand"):
-                with self.subTest(jdk=jdk, what=what):
-                    target = self.start_java(jdk, what)
-                    before = jstack(jdk, target.pid)
-                    path = os.path.join(self.directory, what)
-                    self.run_tool("record", "-d", "1", "-o", path, target.pid)
-                    after = jstack(jdk, target.pid)
-                    target.kill()
-                    if what == "busy":
-                        self.check_busy(path)
-                    else:
-                        self.check_standing(path, {tid: frames for tid, frames in before.items()
-                                                   if after.get(tid) == frames})
-                    os.unlink(path)
-
-    @unittest.skipUnless(may_sample_cpus(), "perf events are not allowed")
-    def test_recording_without_stops(self):
-        """The stacks that the kernel copies are enough for methods: no thread is stopped for them."""
-        for jdk in self.jdks:
-            for options in ((), ("--on-cpu", )):
-                with self.subTest(jdk=jdk, options=options):
-                    target = self.start_java(jdk, "busy")
-                    path = os.path.join(self.directory, "busy")
-                    self.run_tool("record", "-d", "1", "-o", path, *options, target.pid)
-                    target.kill()
-                    self.check_busy(path)
-                    found = recording.Recording(path)
-                    running = sum(sample["state"] == "R" for sample in found.samples)
-                    self.assertLess(found.summary["thread_stops"], running // 4 + 10,
-                                    found.summary)
-                    os.unlink(path)
-
-    def check_busy(self, path):
-        named = native = 0
-        for thread, frames, count in harness.report_stacks(path):
-            if not thread["name"].startswith("busy-") or len(frames) == 1:
-                continue
-            for frame in frames:
-                frame["symbol"] = frame["name"]
-            shown = {"tid": thread["tid"], "frames": frames}
-            if not methods(shown):
-                native += count
-                continue
-            named += count
-            names = [frame["name"] for frame in frames]
-            if "call_stub" in names:
-                self.check_possible_names([name for name, _ in methods(shown)], "\n".join(names))
-            else:
-                native += count
-        self.assertGreater(named, 4 * native)
-        for name, text in harness.report_formats(path):
-            self.assertTrue("JavaTarget.even" in text, name)
+            with self.subTest(jdk=jdk):
+                target = self.share_java(jdk, "stand")
+                before = jstack(jdk, target.pid)
+                path = os.path.join(self.directory, "stand")
+                self.run_tool("record", "-d", "1", "-o", path, target.pid)
+                after = jstack(jdk, target.pid)
+                self.check_standing(path, {tid: frames for tid, frames in before.items()
+                                           if after.get(tid) == frames})
+                os.unlink(path)
 
     def check_standing(self, path, wanted):
         compared = set()
@@ -505,7 +445,7 @@ class Java(EndToEnd):
 
     def test_lock(self):
         """What the program called to get a lock; no function of the VM says who may hold it."""
-        target = self.start_java(self.jdks[0], "stand")
+        target = self.share_java(self.jdks[0], "stand")
         text = self.run_tool("hang", "--for=300ms", "-a", "-v", target.pid,
                              status=(0, 3, 4)).stdout.decode()
         self.assertRegex(text, r"\(locks\)[^\n]*\n    waits for [^\n]*\n"
@@ -574,6 +514,95 @@ class Java(EndToEnd):
             snapshot = self.compare(self.jdks[0], process.pid, {"Finalizer"})
             whole = [t for t in snapshot.threads if methods(t) and not t["native_reason"]]
             self.assertGreater(len(whole), 10)
+
+
+class Running(Java):
+    def test_running(self):
+        """Whatever the instruction at which a thread is stopped, its methods are a possible stack of
+        the program, from the outermost one on."""
+        for jdk in self.jdks:
+            for mode in ("mixed", "interpreted"):
+                with self.subTest(jdk=jdk, mode=mode):
+                    target = self.share_java(jdk, "busy") if mode == "mixed" else \
+                        self.start_java(jdk, "busy", *MODES[mode])
+                    reasons = collections.Counter()
+                    for _ in range(MOMENTS):
+                        snapshot = self.snap(target.pid, "-n", "0", status=(0, 1))
+                        for name in ("busy-0", "busy-1"):
+                            thread = snapshot.thread(name)
+                            reasons[thread["native_reason"]] += 1
+                            if not thread["native_reason"] and thread["end"] == "root":
+                                self.check_possible(snapshot, thread)
+                    self.assertGreaterEqual(reasons[None], 2 * MOMENTS * 3 // 4, reasons)
+
+    def check_possible(self, snapshot, thread):
+        names = [name for name, _ in methods(thread)]
+        self.check_possible_names(names, describe(snapshot, thread))
+
+    def check_possible_names(self, names, text):
+        if not names:
+            return
+        own = [name for name in names if name.startswith("JavaTarget.")]
+        calls = [name for name in own if name in ("JavaTarget.even", "JavaTarget.odd")]
+        self.assertEqual(names[-1], "java.lang.Thread.run", text)
+        if not own:  # it begins
+            self.assertLessEqual(len(names), 2, text)
+            return
+        self.assertTrue(own[-1].startswith("JavaTarget.lambda$start$"), text)
+        self.assertFalse([a for a, b in zip(calls, calls[1:]) if a == b], text)
+        self.assertTrue(not calls or calls[-1] == "JavaTarget.even", text)
+        if "JavaTarget.leaf" in own:
+            self.assertIn(own[own.index("JavaTarget.leaf") + 1],
+                          ("JavaTarget.even", "JavaTarget.odd"), text)
+
+    def test_recording(self):
+        """The methods of threads that run are a possible stack; the report needs neither the process
+        nor the classes."""
+        for jdk in self.jdks:
+            with self.subTest(jdk=jdk):
+                target = self.start_java(jdk, "busy")
+                path = os.path.join(self.directory, "busy")
+                self.run_tool("record", "-d", "1", "-o", path, target.pid)
+                target.kill()
+                self.check_busy(path)
+                os.unlink(path)
+
+    @unittest.skipUnless(may_sample_cpus(), "perf events are not allowed")
+    def test_recording_without_stops(self):
+        """The stacks that the kernel copies are enough for methods: no thread is stopped for them."""
+        for jdk in self.jdks:
+            for options in ((), ("--on-cpu", )):
+                with self.subTest(jdk=jdk, options=options):
+                    target = self.share_java(jdk, "busy")
+                    path = os.path.join(self.directory, "busy")
+                    self.run_tool("record", "-d", "1", "-o", path, *options, target.pid)
+                    self.check_busy(path)
+                    found = recording.Recording(path)
+                    running = sum(sample["state"] == "R" for sample in found.samples)
+                    self.assertLess(found.summary["thread_stops"], running // 4 + 10,
+                                    found.summary)
+                    os.unlink(path)
+
+    def check_busy(self, path):
+        named = native = 0
+        for thread, frames, count in harness.report_stacks(path):
+            if not thread["name"].startswith("busy-") or len(frames) == 1:
+                continue
+            for frame in frames:
+                frame["symbol"] = frame["name"]
+            shown = {"tid": thread["tid"], "frames": frames}
+            if not methods(shown):
+                native += count
+                continue
+            named += count
+            names = [frame["name"] for frame in frames]
+            if "call_stub" in names:
+                self.check_possible_names([name for name, _ in methods(shown)], "\n".join(names))
+            else:
+                native += count
+        self.assertGreater(named, 4 * native)
+        for name, text in harness.report_formats(path):
+            self.assertTrue("JavaTarget.even" in text, name)
 
 
 if __name__ == "__main__":

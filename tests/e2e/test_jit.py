@@ -12,18 +12,11 @@ import tempfile
 
 from harness import (EndToEnd, LIMIT_S, Library, MODES, STACKSNAP, TARGETS, THREAD_END, main,
                      read_text, status_field, wait_until)
-from recording import Recording
+from recording import count_samples
 
 OUTER = ["call_jit"] + THREAD_END
 INNER = [Library(2), "target_block", "called_from_jit"]
 UNNAMED = INNER + [None] * 3 + OUTER
-
-
-def has_samples(path):
-    try:
-        return bool(Recording(path).samples)
-    except (OSError, ValueError, IndexError):
-        return False
 
 
 def map_path(pid):
@@ -129,7 +122,7 @@ class OwnCode(EndToEnd):
             process = subprocess.Popen([STACKSNAP, "record", "-o", path, str(target.pid)],
                                        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.addCleanup(lambda: process.poll() is None and process.kill())
-            wait_until(lambda: os.path.exists(path) and has_samples(path), "samples")
+            wait_until(lambda: count_samples(path), "samples")
             self.remove(map_path(target.pid))
             target.finish()
             self.assertEqual(process.wait(LIMIT_S), 0)
@@ -307,7 +300,7 @@ def record(test, target, meanwhile=lambda: None, options=()):
     process = subprocess.Popen([STACKSNAP, "record", "-o", path, str(target.pid)],
                                stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     test.addCleanup(lambda: process.poll() is None and process.kill())
-    wait_until(lambda: os.path.exists(path) and has_samples(path), "samples")
+    wait_until(lambda: count_samples(path), "samples")
     meanwhile()
     process.send_signal(signal.SIGINT)
     test.assertEqual(process.wait(LIMIT_S), 0)

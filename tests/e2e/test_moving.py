@@ -1,6 +1,6 @@
 """Calls that move data run most of their time. A thread in one of them is not stopped, so the
 call moves all that it was asked to. See targets/moving.c."""
-# ctest: serial tries=200 timeout=900 release-only
+# ctest: tries=200 timeout=900 release-only
 
 import os
 import shutil

@@ -2,7 +2,9 @@
 pools of threads whose tasks wait for further tasks, Java's ReentrantLock."""
 # ctest: real release-only
 
+import atexit
 import base64
+import functools
 import hashlib
 import json
 import os
@@ -175,6 +177,19 @@ input()
 """
 
 
+@functools.lru_cache(maxsize=None)
+def classes(name, text):
+    """The directory of a program's classes; it is compiled once."""
+    directory = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, directory)
+    source = os.path.join(directory, name + ".java")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(text)
+    subprocess.run(["javac", "-cp", ":".join(JARS), "-d", directory, source], check=True,
+                   timeout=2 * LIMIT_S)
+    return directory
+
+
 class Pools(EndToEnd):
     def setUp(self):
         # not below TMPDIR, which other users may not be able to read
@@ -289,16 +304,11 @@ class Pools(EndToEnd):
 
     def test_java_connections(self):
         """Two pools of connections to databases, in each of which three tasks want the only one."""
-        java, javac = shutil.which("java"), shutil.which("javac")
-        if not java or not javac or not all(map(os.path.exists, JARS)):
+        if not shutil.which("javac") or not all(map(os.path.exists, JARS)):
             self.skipTest("install default-jdk-headless, libhikaricp-java, libh2-java, "
                           "libcommons-dbcp2-java")
-        with open(self.path("Connections.java"), "w") as file:
-            file.write(CONNECTIONS)
-        path = ":".join([self.directory] + JARS)
-        subprocess.run([javac, "-cp", path, "-d", self.directory, file.name], check=True,
-                       timeout=2 * LIMIT_S)
-        target = self.start_command([java, "-Xmx64m", "-XX:+UseSerialGC", "-cp", path,
+        path = ":".join([classes("Connections", CONNECTIONS), *JARS])
+        target = self.start_command(["java", "-Xmx64m", "-XX:+UseSerialGC", "-cp", path,
                                      "Connections"])
 
         def functions():
@@ -318,16 +328,10 @@ class Pools(EndToEnd):
             self.assertEqual(lock["suspects_total"], 2, lock)
 
     def start_java(self, mode, *options):
-        java, javac = shutil.which("java"), shutil.which("javac")
-        if not java or not javac:
+        if not shutil.which("javac"):
             self.skipTest("no JDK: install default-jdk-headless")
-        with open(self.path("Waits.java"), "w") as file:
-            file.write(JAVA)
-        if not os.path.exists(self.path("Waits.class")):
-            subprocess.run([javac, "-d", self.directory, self.path("Waits.java")], check=True,
-                           timeout=2 * LIMIT_S)
-        return self.start_command([java, "-Xmx64m", "-XX:+UseSerialGC", *options, "-cp",
-                                   self.directory, "Waits", mode])
+        return self.start_command(["java", "-Xmx64m", "-XX:+UseSerialGC", *options, "-cp",
+                                   classes("Waits", JAVA), "Waits", mode])
 
     def has_symbols(self, pid):
         """Whether functions have names that libjvm does not export: its own thread is in such

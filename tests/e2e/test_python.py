@@ -696,7 +696,8 @@ class Python(unittest.TestCase):
 
     def test_short_lived(self):
         """Every stack of a thread that begins or ends is one that the program has."""
-        main = r"^(<module>(;start(;[\w.<>]+)*)?)?$"
+        # _remove: threading._dangling forgets a thread that is freed
+        main = r"^(<module>(;start(;[\w.<>]+)*|;WeakSet\.__init__\.<locals>\._remove)?)?$"
         other = r"^((Thread\.)?_bootstrap(;(Thread\.)?_bootstrap_inner" \
             r"(;(Thread\.)?run(;work(;leaf)?)?|;[\w.<>]+(;[\w.<>]+)*)?)?)?$"
         def functions(chains):
@@ -709,7 +710,7 @@ class Python(unittest.TestCase):
                 seen = {}
                 lost = 0
                 for attempt in range(100):
-                    if attempt >= 40 and {"start", "work"} <= functions(seen):
+                    if attempt >= 20 and {"start", "work"} <= functions(seen):
                         break
                     for thread in snapshot(process.pid)["threads"]:
                         chain = ";".join(frame["symbol"] for frame in reversed(thread["frames"])
@@ -1007,7 +1008,7 @@ class Python(unittest.TestCase):
         for python, options in ((python, mode) for python in self.with_trampolines() for mode in modes):
             program = self.start(python, TRAMPOLINES, options=("-X", "perf"))
             counts = collections.Counter()
-            for _ in range(4):  # on a busy machine there are few samples
+            for _ in range(12):  # on a busy machine there are few samples
                 if counts["equal"] <= 100:
                     self.count_trampolines(program.pid, options, counts)
             print(python, options, counts)
@@ -1018,7 +1019,7 @@ class Python(unittest.TestCase):
     def count_trampolines(self, pid, options, counts):
         with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
             path = os.path.join(directory, "python.rec")
-            subprocess.run([harness.STACKSNAP, "record", "-r", "400", "-d", "3", "-o", path, *options,
+            subprocess.run([harness.STACKSNAP, "record", "-r", "400", "-d", "1", "-o", path, *options,
                             str(pid)], capture_output=True, timeout=harness.LIMIT_S, check=True)
             for _, frames, count in recorded_chains(path, "--native"):
                 stubs = [frame["name"][len("py::"):].rsplit(":", 1)[0] for frame in frames

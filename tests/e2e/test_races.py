@@ -2,7 +2,7 @@
 they would have without it, no stack is wrong, and the tool ends.
 
 STACKSNAP_TRIES=1000 tries each that often, STACKSNAP_SEED=N at other moments."""
-# ctest: serial release-only timeout=600 tries=1000
+# ctest: release-only timeout=600 tries=1000
 
 import json
 import os

@@ -18,7 +18,7 @@ import unittest
 
 from harness import (EndToEnd, LIMIT_S, STACKSNAP, TARGETS, main, read_text, status_field,
                      task_states, wait_until)
-from recording import Recording, ZSTD
+from recording import Recording, ZSTD, count_samples, read_growing
 
 
 @functools.lru_cache(maxsize=None)
@@ -90,10 +90,7 @@ class Record(EndToEnd):
 
     def has_samples(self, more_than=0):
         """Whether the file, which is still being written, has so many samples."""
-        try:
-            return len(Recording(self.path).samples) > more_than
-        except (OSError, ValueError, IndexError):
-            return False
+        return count_samples(self.path) > more_than
 
     def assert_whole(self, recording, reason):
         self.assertIsNotNone(recording.summary)
@@ -153,10 +150,8 @@ class Record(EndToEnd):
         process = self.start_recording("-r", 200, "--state=R", target.pid, tool=tool)
 
         def has_stack():
-            try:
-                return any(sample["end"] == "root" for sample in Recording(self.path).samples)
-            except (OSError, ValueError, IndexError):
-                return False
+            growing = read_growing(self.path)
+            return growing and any(sample["end"] == "root" for sample in growing.samples)
         wait_until(has_stack, "a thread that was stopped in time")
         text = self.finish(process)
         self.assertEqual(process.returncode, 0, text)
@@ -241,7 +236,7 @@ class Record(EndToEnd):
         target = self.start("threads")
         for number in (signal.SIGINT, signal.SIGTERM):
             process = self.start_recording(target.pid)
-            wait_until(lambda: os.path.exists(self.path) and self.has_samples(), "samples")
+            wait_until(self.has_samples, "samples")
             text = self.finish(process, number)
             self.assertEqual(process.returncode, 0, text)
             self.assertIn("stopped, " + self.path, text)
@@ -445,7 +440,7 @@ class Record(EndToEnd):
         ends = []
 
         def is_known(seen):
-            samples = [sample for sample in self.read().samples
+            samples = [sample for sample in read_growing(self.path).samples
                        if sample["thread"].name == "new_stacks"]
             ends[:] = [(sample["state"], len(sample["frames"])) for sample in samples]
             return len(samples) > seen and "read_there" in names_in(samples[-1], path, table)
@@ -589,11 +584,8 @@ class Record(EndToEnd):
             count = [0]
 
             def seen():
-                try:
-                    now = len(Recording(self.path).samples)
-                except (OSError, ValueError, IndexError):
-                    return False
-                count[0] = count[0] or now + 1
+                now = count_samples(self.path)
+                count[0] = count[0] or now
                 return now > count[0] + 20
             wait_until(seen, "samples of step %d" % step)
             if step < 3:

@@ -16,7 +16,7 @@ import unittest
 
 from harness import EndToEnd, LIMIT_S, STACKSNAP, main
 
-TRIES = int(os.environ.get("STACKSNAP_TRIES", "4"))
+TRIES = int(os.environ.get("STACKSNAP_TRIES", "3"))
 COMMANDS = 4
 # Threads that run, and processes under observation, at the same time
 LOAD, AT_ONCE = (50, 16) if "STACKSNAP_TRIES" in os.environ else (8, 4)
@@ -79,7 +79,7 @@ class Runtimes(EndToEnd):
 
     def look(self, targets, turn, signals):
         """Each target meets one of the commands, and in each turn another one."""
-        commands = (["hang"], ["--mode=stop"],
+        commands = (["hang", "--for=1s"], ["--mode=stop"],
                     ["record", "-d", "1s", "-o", "-"], ["top", "--once"])
         tools = []
         for i, target in enumerate(targets):

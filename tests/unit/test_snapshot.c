@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/cleanup.h"
+#include "data/names.h"
 #include "data/snapshot.h"
 
 static double seconds(void)
@@ -107,6 +109,20 @@ static void test_end_names(void **state)
 	assert_string_equal(ss_end_name((enum ss_end) - 1), "unknown");
 }
 
+/* A table may lack names between others; the value 0 may have none. */
+static void test_values_without_names(void **state)
+{
+	static const char *const table[] = { [1] = "one", [3] = "three" };
+	const struct ss_names names = { .names = table, .count = SS_ARRAY_SIZE(table) };
+
+	(void)state;
+	assert_null(ss_names_at(&names, 0));
+	assert_string_equal(ss_names_at(&names, 1), "one");
+	assert_string_equal(ss_names_at(&names, 2), "unknown");
+	assert_string_equal(ss_names_at(&names, 3), "three");
+	assert_string_equal(ss_names_at(&names, 4), "unknown");
+}
+
 /* A module's bytes: to their end and not beyond. */
 static void test_module_read(void **state)
 {
@@ -132,8 +148,11 @@ static void test_module_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equal_stacks), cmocka_unit_test(test_permutations),
-		cmocka_unit_test(test_recount),	     cmocka_unit_test(test_end_names),
+		cmocka_unit_test(test_equal_stacks),
+		cmocka_unit_test(test_permutations),
+		cmocka_unit_test(test_recount),
+		cmocka_unit_test(test_end_names),
+		cmocka_unit_test(test_values_without_names),
 		cmocka_unit_test(test_module_read),
 	};
 

@@ -26,8 +26,26 @@ static struct {
 	size_t at;    /* SIZE_MAX: none */
 	uint8_t bits; /* that change */
 	size_t cut;   /* bytes that are left out at the end */
+	bool share;   /* each stack has the frames of all */
 	uint8_t *answer;
 } mutation;
+
+static void share_frames(const uint8_t **answer, size_t *answer_size)
+{
+	static struct ss_unwound unwound;
+	static struct ss_buffer bytes;
+	struct ss_cursor cursor = { .at = *answer, .end = *answer + *answer_size };
+
+	assert_true(ss_unwound_decode(&unwound, &cursor));
+	for (size_t i = 0; i < unwound.stacks.count; i++) {
+		unwound.stacks.items[i].first = 0;
+		unwound.stacks.items[i].count = (uint32_t)unwound.frames.count;
+	}
+	ss_buffer_clear(&bytes);
+	ss_unwound_encode(&unwound, &bytes);
+	*answer = (const uint8_t *)bytes.bytes;
+	*answer_size = bytes.size;
+}
 
 static bool serve_mutated(void *data, const struct ss_worker_request *request,
 			  volatile int32_t *module_at, const uint8_t **answer,
@@ -37,6 +55,8 @@ static bool serve_mutated(void *data, const struct ss_worker_request *request,
 	if (!ss_unwind_server_serve(mutation.server, request, module_at, answer,
 				    answer_size))
 		return false;
+	if (mutation.share)
+		share_frames(answer, answer_size);
 	*answer_size -= mutation.cut < *answer_size ? mutation.cut : *answer_size;
 	if (mutation.at >= *answer_size)
 		return true;
@@ -275,6 +295,29 @@ static void test_corrupted_answers(void **state)
 	tear_down(&fixture);
 }
 
+/* The work on the stacks of an answer is bounded by its size. */
+static void test_stacks_share_no_frames(void **state)
+{
+	struct fixture fixture;
+	const struct ss_unwound *unwound = NULL;
+
+	(void)state;
+	set_up(&fixture);
+	/* Threads with equal registers may have one stack. */
+	ss_regs_set(&fixture.from.capture->threads.items[1].regs,
+		    fixture.from.capture->arch->pc, BASE + 0x200);
+	use_mutated_worker(&fixture);
+	mutation.at = SIZE_MAX;
+	assert_null(ss_unwinder_start(&fixture.unwinder));
+	assert_int_equal(unwind(&fixture, &unwound), SS_UNWINDER_OK);
+	assert_int_equal(unwound->stacks.count, 2);
+	mutation.share = true;
+	assert_int_equal(ask_mutated(&fixture), SS_UNWINDER_FAILED);
+	mutation.share = false;
+	assert_int_equal(ask_mutated(&fixture), SS_UNWINDER_OK);
+	tear_down(&fixture);
+}
+
 /* Nobody is asked any more: each thread has the frame where it stands. */
 static void test_gives_up(void **state)
 {
@@ -310,6 +353,7 @@ int main(void)
 		cmocka_unit_test(test_unwinds),
 		cmocka_unit_test(test_modules_change),
 		cmocka_unit_test(test_corrupted_answers),
+		cmocka_unit_test(test_stacks_share_no_frames),
 		cmocka_unit_test(test_gives_up),
 	};
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/cleanup.h"
 #include "base/vector.h"
 
 struct ss_block {
@@ -50,11 +51,25 @@ static void test_overflow(void **state)
 	ss_vector_free(&blocks);
 }
 
+/* Arguments are evaluated once, also those of nested calls. */
+static void test_smaller_and_larger(void **state)
+{
+	int64_t number = 0;
+
+	(void)state;
+	assert_int_equal(SS_MIN(number++, 5), 0);
+	assert_int_equal(SS_MAX(number++, 0), 1);
+	assert_int_equal(SS_MAX(SS_MIN(number++, 7), SS_MIN(number++, 7)), 3);
+	assert_int_equal(number, 4);
+	assert_true(SS_MIN((uint8_t)200, SIZE_MAX) == 200);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_push),
 		cmocka_unit_test(test_overflow),
+		cmocka_unit_test(test_smaller_and_larger),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -375,6 +375,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &core->options;
 		state->child_inputs[1] = &core->options;
 		state->child_inputs[2] = &core->options.common.rows;
+		state->child_inputs[3] = &core->options.selection;
+		state->child_inputs[4] = &core->options;
 		return 0;
 	case ARGP_KEY_ARG:
 		take_argument(core, arg);
@@ -412,10 +414,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-	{ &ss_interpret_argp, 0, NULL, 0 },
-	{ &ss_minidump_argp, 0, NULL, 0 },
-	{ &ss_row_argp, 0, NULL, 0 },
-	{},
+	{ &ss_interpret_argp, 0, NULL, 0 }, { &ss_minidump_argp, 0, NULL, 0 },
+	{ &ss_row_argp, 0, NULL, 0 },	    { &ss_selection_argp, 0, NULL, 0 },
+	{ &ss_waits_argp, 0, NULL, 0 },	    {},
 };
 
 static const struct argp argp = {

@@ -56,8 +56,8 @@ static const struct argp_option table[] = {
 	  "Send SIGKILL to processes that still run TIME after SIGTERM (default: 10s)",
 	  0 },
 	{ "no-crashes", KEY_NO_CRASHES, NULL, 0,
-	  "Do not trace the processes: only the time limit applies. For programs that are "
-	  "traced by others, or fail with EPERM in ptrace(2)",
+	  "Do not trace the processes: only the time limit applies. For programs that "
+	  "are traced by others, or fail with EPERM in ptrace(2)",
 	  0 },
 	{ "no-cache", KEY_NO_CACHE, NULL, 0,
 	  "Neither use nor keep names from earlier runs", 3 },
@@ -315,6 +315,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &run->options;
 		state->child_inputs[1] = &run->options;
 		state->child_inputs[2] = &run->options.common.rows;
+		state->child_inputs[3] = &run->options.selection;
+		state->child_inputs[4] = &run->options;
 		return 0;
 	case KEY_TIMEOUT:
 		run->timeout_ns = ss_argument_duration("timeout", arg);
@@ -341,10 +343,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_child children[] = {
-	{ &ss_interpret_argp, 0, NULL, 0 },
-	{ &ss_minidump_argp, 0, NULL, 0 },
-	{ &ss_row_argp, 0, NULL, 0 },
-	{},
+	{ &ss_interpret_argp, 0, NULL, 0 }, { &ss_minidump_argp, 0, NULL, 0 },
+	{ &ss_row_argp, 0, NULL, 0 },	    { &ss_selection_argp, 0, NULL, 0 },
+	{ &ss_waits_argp, 0, NULL, 0 },	    {},
 };
 
 static const struct argp argp = {

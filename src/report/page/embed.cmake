@@ -42,13 +42,14 @@ string(SUBSTRING "${page}" 0 ${at} before)
 math(EXPR at "${at} + 6")
 string(SUBSTRING "${page}" ${at} -1 after)
 
-set(out "#include \"report/page.h\"\n\n")
+set(out "#include <stddef.h>\n\n")
 foreach(part before after)
 	file(WRITE ${TO}.${part} "${${part}}")
 	file(READ ${TO}.${part} bytes HEX)
 	file(REMOVE ${TO}.${part})
 	string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
-	string(APPEND out "const char ss_page_${part}[] = {${bytes}};\n"
+	string(APPEND out "extern const char ss_page_${part}[];\nextern const size_t ss_page_${part}_size;\n"
+		"const char ss_page_${part}[] = {${bytes}};\n"
 		"const size_t ss_page_${part}_size = sizeof(ss_page_${part});\n")
 endforeach()
 file(WRITE ${TO} "${out}")

@@ -19,7 +19,6 @@
 #include "cli/targets.h"
 #include "report/quantity.h"
 #include "process/spawn.h"
-#include "trace/recorder.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
 #include "trace/cli/format.h"

@@ -1,0 +1,49 @@
+"""Some of the cases of docs/verdicts.md: what hang and snap say about them is the truth. With more than
+one try, all cases run, and no healthy program may be called stuck."""
+# ctest: real release-only timeout=300 tries=2
+
+import concurrent.futures
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "verdicts"))
+
+from harness import main  # noqa: E402
+from cases import ALL  # noqa: E402
+import verdicts  # noqa: E402
+
+TRIES = int(os.environ.get("STACKSNAP_TRIES", "1"))
+SHORT = (
+    "native / std::mutex in opposite order", "native / join under a lock that the thread needs",
+    "native / two threads that join each other", "native / a thread that ended with a lock",
+    "python / two locks in opposite order", "python / a future that nobody completes",
+    "processes / two file locks in opposite order", "healthy / python locks", "healthy / sleep",
+    "processes / flock: a script that starts itself under its own lock",
+)
+
+
+def is_short(case):
+    return verdicts.name_of(case) in SHORT
+
+
+class Cases(unittest.TestCase):
+    def test_cases(self):
+        wanted = [case for case in ALL if TRIES > 1 or is_short(case)]
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            results = pool.map(lambda case: verdicts.run(case, 1), wanted)
+        for case, (result,) in zip(wanted, results):
+            with self.subTest(case.title):
+                if "skipped" in result:
+                    continue
+                told = verdicts.line_of(case, result)
+                self.assertNotIn("failed", result, told)
+                self.assertFalse(result.get("false"), told)
+                if is_short(case):
+                    rates = (result["hang"]["rate"], result["snap"]["rate"])
+                    self.assertEqual(rates, ("named", "named"), told)
+                    self.assertTrue(result["alarm_right"] or not case.alarm, told)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The tables of docs/verdicts.md, and the list of what is not named, in a text file beside it."""
+
+import os
+import platform
+import re
+import shlex
+import sys
+import time
+
+BEGIN, END = "<!-- load %d -->\n", "<!-- end of load %d -->\n"
+
+
+def machine():
+    with open("/proc/meminfo", encoding="ascii") as file:
+        kilobytes = int(re.search(r"MemTotal:\s+(\d+)", file.read())[1])
+    return "%d processors, %d GB, Linux %s" % (os.cpu_count(), round(kilobytes / 1e6),
+                                               platform.release())
+
+
+def is_right(case, result):
+    if "hang" not in result:
+        return False
+    if case.healthy:
+        return not result["false"]
+    return ({result["hang"]["rate"], result["snap"]["rate"]} == {"named"} and
+            (result["alarm_right"] or not case.alarm))
+
+
+def misses(found, line_of):
+    """The first try of each case that is not as it should be."""
+    for case, results in found:
+        wrong = [result for result in results if not is_right(case, result)]
+        if wrong:
+            yield re.sub("  +", " ", line_of(case, wrong[0]))
+
+
+def write(path, options, found, sums, line_of):
+    """Replaces the section of this load, or appends it."""
+    command = shlex.join(["./dev", "bench", "--", "verdicts", *sys.argv[1:]])
+    stem = "%s-load-%d.txt" % (os.path.splitext(path)[0], options.load)
+    with open(stem, "w", encoding="utf-8") as file:
+        file.write("hang's rate, snap's rate, case, verdict of hang and exit status, what is lacking\n%s\n\n%s\n"
+                   % (command, "\n".join(misses(found, line_of))))
+    text = ""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    begin, end = BEGIN % options.load, END % options.load
+    new = "%s## Load %d\n\n%s, %s: `%s`. [All that is not named](%s)\n\n```\n%s\n```\n%s" % (
+        begin, options.load, time.strftime("%Y-%m-%d", time.gmtime()), machine(), command,
+        os.path.basename(stem), "\n".join(sums), end)
+    if begin in text:
+        text = text[:text.index(begin)] + new + text[text.index(end) + len(end):]
+    else:
+        text = text.rstrip("\n") + "\n\n" + new
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.lstrip("\n"))
