@@ -397,47 +397,6 @@ static struct ss_error *write_heading(const struct ss_snapshots *snapshots,
 	return NULL;
 }
 
-/* All tasks, in groups; those of the program first. Goroutines are the program, and so are tasks of
-   asyncio, unless a thread is in their way. */
-static struct ss_error *write_tasks(const struct ss_snapshots *snapshots,
-				    const struct ss_merged *threads, bool merge,
-				    const struct ss_format_options *options, FILE *out)
-{
-	const bool one = snapshots->kind == SS_SNAPSHOTS_ONE;
-	const bool tasks_first = threads->own_count == 0 ||
-				 threads->items[0].class >= SS_GROUP_OTHER;
-	_cleanup_(ss_merged_cleanup) struct ss_merged *goroutines =
-		ss_merged_new(snapshots, SS_TASK_GOROUTINE, merge);
-	_cleanup_(ss_merged_cleanup) struct ss_merged *tasks =
-		ss_merged_new(snapshots, SS_TASK_ASYNCIO, merge);
-
-	if (!goroutines || !tasks)
-		return ss_error_no_memory();
-	struct ss_error *error =
-		ss_text_write_groups(snapshots, goroutines, NULL, false, options, out);
-	if (!error && tasks_first)
-		error = ss_text_write_groups(snapshots, tasks, NULL, false, options, out);
-	if (!error)
-		error = ss_text_write_groups(snapshots, threads, one ? goroutines : NULL,
-					     false, options, out);
-	if (!error && !tasks_first)
-		error = ss_text_write_groups(snapshots, tasks, NULL, false, options, out);
-	return error;
-}
-
-struct ss_error *ss_text_write_tasks(const struct ss_snapshot *snapshot,
-				     const struct ss_format_options *options, FILE *out)
-{
-	const struct ss_snapshots one = { .items = &snapshot,
-					  .count = 1,
-					  .kind = SS_SNAPSHOTS_ONE };
-	_cleanup_(ss_merged_cleanup) struct ss_merged *threads =
-		ss_merged_new(&one, SS_TASK_THREAD, true);
-
-	return threads ? write_tasks(&one, threads, true, options, out) :
-			 ss_error_no_memory();
-}
-
 static struct ss_error *write_snapshots(const struct ss_snapshots *snapshots,
 					const struct ss_format_options *options,
 					FILE *out)
@@ -454,7 +413,7 @@ static struct ss_error *write_snapshots(const struct ss_snapshots *snapshots,
 		error = ss_text_write_groups(snapshots, threads, NULL, false, options,
 					     out);
 	else if (!error)
-		error = write_tasks(snapshots, threads, merge, options, out);
+		error = ss_text_write_tasks(snapshots, threads, merge, options, out);
 	if (processes)
 		write_left_out(snapshots, out);
 	ss_text_write_advice(options, out);

@@ -57,8 +57,9 @@ struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
 struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 					  const struct ss_format_options *options,
 					  FILE *out);
-/* Writes all tasks in groups, as for a snapshot. */
-struct ss_error *ss_text_write_tasks(const struct ss_snapshot *snapshot,
+/* Writes all tasks in groups, those of the program first. threads: merged, as merge says. */
+struct ss_error *ss_text_write_tasks(const struct ss_snapshots *snapshots,
+				     const struct ss_merged *threads, bool merge,
 				     const struct ss_format_options *options, FILE *out);
 
 /* Writes which tasks of asyncio are unchanged, moved, new or gone in the second of two snapshots. */

@@ -311,6 +311,19 @@ static void write_verdict(const struct hang_report *report)
 	(void)fputc_unlocked('\n', report->out);
 }
 
+static struct ss_error *write_idle(const struct ss_snapshot *snapshot,
+				   const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_snapshots one = { .items = &snapshot,
+					  .count = 1,
+					  .kind = SS_SNAPSHOTS_ONE };
+	_cleanup_(ss_merged_cleanup) struct ss_merged *threads =
+		ss_merged_new(&one, SS_TASK_THREAD, true);
+
+	return threads ? ss_text_write_tasks(&one, threads, true, options, out) :
+			 ss_error_no_memory();
+}
+
 struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				    const struct ss_progress *progress,
 				    const struct ss_format_options *options, FILE *out)

@@ -739,6 +739,33 @@ struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 	return ss_text_write_groups(&one, merged, NULL, false, options, out);
 }
 
+/* Goroutines are the program, and so are tasks of asyncio, unless a thread is in their way. */
+struct ss_error *ss_text_write_tasks(const struct ss_snapshots *snapshots,
+				     const struct ss_merged *threads, bool merge,
+				     const struct ss_format_options *options, FILE *out)
+{
+	const bool one = snapshots->kind == SS_SNAPSHOTS_ONE;
+	const bool tasks_first = threads->own_count == 0 ||
+				 threads->items[0].class >= SS_GROUP_OTHER;
+	_cleanup_(ss_merged_cleanup) struct ss_merged *goroutines =
+		ss_merged_new(snapshots, SS_TASK_GOROUTINE, merge);
+	_cleanup_(ss_merged_cleanup) struct ss_merged *tasks =
+		ss_merged_new(snapshots, SS_TASK_ASYNCIO, merge);
+
+	if (!goroutines || !tasks)
+		return ss_error_no_memory();
+	struct ss_error *error =
+		ss_text_write_groups(snapshots, goroutines, NULL, false, options, out);
+	if (!error && tasks_first)
+		error = ss_text_write_groups(snapshots, tasks, NULL, false, options, out);
+	if (!error)
+		error = ss_text_write_groups(snapshots, threads, one ? goroutines : NULL,
+					     false, options, out);
+	if (!error && !tasks_first)
+		error = ss_text_write_groups(snapshots, tasks, NULL, false, options, out);
+	return error;
+}
+
 /* Two snapshots -------------------------------------------------------------- */
 
 struct comparison {
