@@ -350,7 +350,7 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 	ss_text_write_task_cycles(snapshot, options, out);
 	/* What an idle process waits for is all that can be told of it. */
 	const bool idle = ss_progress_verdict(progress) == SS_VERDICT_IDLE;
-	struct ss_error *error = idle ? ss_text_write_tasks(snapshot, options, out) :
+	struct ss_error *error = idle ? write_idle(snapshot, options, out) :
 					ss_text_write_goroutines(snapshot, options, out);
 	if (!error && !idle)
 		error = write_classes(&report);
