@@ -306,10 +306,10 @@ static int compare_groups(const void *a, const void *b)
 	const bool largest_first = g->class == SS_GROUP_BLOCKED ||
 				   x->kind != SS_TASK_THREAD;
 
-	return SS_COMPARE(g->class, h->class)			       ?:
+	return SS_COMPARE(x->on_thread, y->on_thread)		       ?:
+		       SS_COMPARE(g->class, h->class)		       ?:
 		       SS_COMPARE(h->waiters, g->waiters)	       ?:
 		       SS_COMPARE(h->has_main, g->has_main)	       ?:
-		       SS_COMPARE(x->on_thread, y->on_thread)	       ?:
 		       (x->on_thread ? SS_COMPARE(x->tid, y->tid) : 0) ?:
 		       (largest_first ? SS_COMPARE(h->alike, g->alike) : SS_COMPARE(g->alike, h->alike)) ?:
 		       SS_COMPARE(g->first_alike, h->first_alike) ?:
