@@ -7,14 +7,14 @@ import shlex
 import sys
 import time
 
-BEGIN, END = "<!-- load %d -->\n", "<!-- end of load %d -->\n"
+BEGIN, END = "<!--load-%d-->\n", "<!--end-of-load-%d-->\n"
 
 
 def machine():
     with open("/proc/meminfo", encoding="ascii") as file:
         kilobytes = int(re.search(r"MemTotal:\s+(\d+)", file.read())[1])
-    return "%d processors, %d GB, Linux %s" % (os.cpu_count(), round(kilobytes / 1e6),
-                                               platform.release())
+    return "%d processors, %d GB, Linux %s, load average %.0f" % (
+        os.cpu_count(), round(kilobytes / 1e6), platform.release(), os.getloadavg()[0])
 
 
 def is_right(case, result):
