@@ -7,14 +7,14 @@ import shlex
 import sys
 import time
 
-BEGIN, END = "<!-- load %d -->\n", "<!-- end of load %d -->\n"
+BEGIN, END = "<!--load-%d-->\n", "<!--end-of-load-%d-->\n"
 
 
 def machine():
     with open("/proc/meminfo", encoding="ascii") as file:
         kilobytes = int(re.search(r"MemTotal:\s+(\d+)", file.read())[1])
-    return "%d processors, %d GB, Linux %s" % (os.cpu_count(), round(kilobytes / 1e6),
-                                               platform.release())
+    return "%d processors, %d GB, Linux %s, load average %.0f" % (
+        os.cpu_count(), round(kilobytes / 1e6), platform.release(), os.getloadavg()[0])
 
 
 def is_right(case, result):
@@ -35,20 +35,24 @@ def misses(found, line_of):
 
 
 def write(path, options, found, sums, line_of):
-    """Replaces the section of this load, or appends it."""
-    command = shlex.join(["./dev", "bench", "--", "verdicts", *sys.argv[1:]])
+    """Replaces the section of this load, or appends it. With load it is one line: documents are short."""
+    made = "%s, %s: `%s`" % (time.strftime("%Y-%m-%d", time.gmtime()), machine(),
+                             shlex.join(["./dev", "bench", "--", "verdicts", *sys.argv[1:]]))
     stem = "%s-load-%d.txt" % (os.path.splitext(path)[0], options.load)
     with open(stem, "w", encoding="utf-8") as file:
-        file.write("hang's rate, snap's rate, case, verdict of hang and exit status, what is lacking\n%s\n\n%s\n"
-                   % (command, "\n".join(misses(found, line_of))))
+        file.write("%s\n\n%s\n\nhang's rate, snap's rate, case: hang's verdict and exit status, what is "
+                   "lacking\n\n%s\n" % (made, "\n".join(sums), "\n".join(misses(found, line_of))))
+    link = os.path.basename(stem)
+    if options.load:
+        new = "Load %d: %s; %s: [more](%s)" % (options.load, " ".join(sums[-2].split()), sums[-1], link)
+    else:
+        new = "%s. [Not named](%s)\n\n```\n%s\n```" % (made, link, "\n".join(sums))
+    begin, end = BEGIN % options.load, END % options.load
+    new = begin + new + "\n" + end
     text = ""
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             text = file.read()
-    begin, end = BEGIN % options.load, END % options.load
-    new = "%s## Load %d\n\n%s, %s: `%s`. [All that is not named](%s)\n\n```\n%s\n```\n%s" % (
-        begin, options.load, time.strftime("%Y-%m-%d", time.gmtime()), machine(), command,
-        os.path.basename(stem), "\n".join(sums), end)
     if begin in text:
         text = text[:text.index(begin)] + new + text[text.index(end) + len(end):]
     else:

@@ -194,30 +194,28 @@ def worst(results, name):
 
 
 def table(found):
-    """The sums of each family. Of several tries the worst counts."""
-    lines = ["%-10s %5s %12s %12s %7s" % ("family", "hangs", "hang*", "snap*", "alarms")]
+    """The sums of each family: named/partly/missed/misled. Of several tries the worst counts."""
+    lines = ["%-10s %12s %12s %7s" % ("family", "hang", "snap", "alarms")]
     every = {}
     for case, results in found:
         good = [result for result in results if "hang" in result]
         if good and not case.healthy:
             for family in (case.family, "all"):
-                row = every.setdefault(family, {"n": 0, "hang": dict.fromkeys(RATES, 0),
+                row = every.setdefault(family, {"hang": dict.fromkeys(RATES, 0),
                                                 "snap": dict.fromkeys(RATES, 0), "a": 0, "of": 0})
-                row["n"] += 1
                 for name in ("hang", "snap"):
                     row[name][worst(good, name)] += 1
                 row["of"] += bool(case.alarm)
                 row["a"] += bool(case.alarm) and all(one["alarm_right"] for one in good)
     for family, row in sorted(every.items(), key=lambda item: item[0] == "all"):
-        lines.append("%-10s %5d %12s %12s %7s" % (
-            family, row["n"], *("/".join(str(row[name][rate]) for rate in RATES)
+        lines.append("%-10s %12s %12s %7s" % (
+            family, *("/".join(str(row[name][rate]) for rate in RATES)
                                 for name in ("hang", "snap")), "%d/%d" % (row["a"], row["of"])))
-    lines.append("* named/partly/missed/misled")
     programs = [results for case, results in found if case.healthy and
                 any("hang" in result for result in results)]
     runs = [result for results in programs for result in results if "hang" in result]
     wrong = [result for result in runs if result["false"]]
-    lines.append("%d healthy programs, %d runs, %d false alarms" % (len(programs), len(runs), len(wrong)))
+    lines.append("%d false alarms, %d runs of %d healthy programs" % (len(wrong), len(runs), len(programs)))
     return lines
 
 

@@ -84,7 +84,7 @@ def maria(title, truth, sessions, waits, expect, options=(), **more):
             time.sleep(0.1)
         server.wait_for(waits)
         return server.process
-    hang(FAMILY, "MariaDB: " + title, truth, start, expect, **more)
+    hang(FAMILY, "MariaDB: " + title, truth, start, expect, still=False, **more)
 
 
 maria("a row that an idle transaction has changed", "a query waits for a row lock of a connection without a query",

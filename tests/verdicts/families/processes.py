@@ -3,7 +3,8 @@
 import os
 import time
 
-from cases import ALARM, DEADLOCK, PYTHON, built, child_named, hang
+from cases import (ALARM, DEADLOCK, PYTHON, built, child_named, descendants, hang, read_text,
+                   wait_until)
 
 FAMILY = "processes"
 
@@ -22,12 +23,15 @@ def script(title, truth, source, expect, child=None, **options):
     case(title, truth, start, expect, **options)
 
 
-def shell(title, truth, text, expect, look=None, **options):
-    """A shell script with {dir}; look: the name of the process to look at (default: the shell)."""
+def shell(title, truth, text, expect, look=None, flocks=0, **options):
+    """A shell script with {dir}; look: the name of the process to look at (default: the shell); flocks:
+    so many commands flock run when it hangs."""
     def start(lab):
         lab.fifo()
         process = lab.shell(text.replace("{dir}", lab.directory), **{"cwd": lab.directory})
         time.sleep(0.3)
+        wait_until(lambda: sum(read_text("/proc/%d/comm" % pid) == "flock\n"
+                               for pid in descendants(process.pid)) >= flocks, "flock")
         found = child_named(process.pid, look) if look else process.pid
         lab.facts["shell"] = process.pid
         return found
@@ -203,7 +207,7 @@ shell("make: a recipe that reads a FIFO", "make waits for sh, which waits for ca
       "printf 'all:\\n\\t@cat {dir}/fifo; true\\n' > Makefile; exec make", ["cat", "fifo|FIFO", "child|wait"], alarm=ALARM)
 shell("make -j: two recipes that wait for each other's file lock", "two recipes hold a and b and want b and a",
       "printf 'all: x y\\nx:\\n\\tflock a sh -c \"sleep 0.5; flock b true\"\\ny:\\n\\tflock b sh -c \"sleep 0.5; flock a true\"\\n' > Makefile; exec make -j2",
-      ["flock", "DEADLOCK|each other|cycle"], alarm=ALARM, still=False)
+      ["flock", "DEADLOCK|each other|cycle"], alarm=ALARM, flocks=4)
 GIT = ("git init -q r && cd r && git config user.email a@b && git config user.name a && echo 1 > f && git add f && ")
 shell("git: a hook that reads a FIFO", "git commit waits for its pre-commit hook, which waits to open a FIFO",
       GIT + "printf '#!/bin/sh\\ncat {dir}/fifo\\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit && exec git commit -qm x",
@@ -217,7 +221,7 @@ shell("flock: a script that starts itself under its own lock", "the inner flock 
       "exec flock {dir}/l flock {dir}/l true", ["flock", "/l\\b", "DEADLOCK|each other|cycle|held by"], alarm=ALARM)
 shell("flock: two scripts with locks in opposite order", "two flock commands hold a and b and want b and a",
       "flock a sh -c 'sleep 0.4; flock b true' & flock b sh -c 'sleep 0.4; flock a true' & wait",
-      ["flock", "DEADLOCK|each other|cycle"], alarm=ALARM, still=False)
+      ["flock", "DEADLOCK|each other|cycle"], alarm=ALARM, flocks=4)
 shell("a pipeline whose reader is stopped", "head waits to write to a pipe whose reader, cat, is stopped",
       "exec head -c 1000000 /dev/zero | (kill -STOP $(sh -c 'echo $PPID'); cat > /dev/null)",
       ["pipe", "stopped|SIGSTOP|state T", "sh|{shell}"], look="head", alarm=ALARM)
