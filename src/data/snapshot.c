@@ -372,7 +372,9 @@ size_t ss_snapshot_task_count(const struct ss_snapshot *snapshot, enum ss_task_k
 const struct ss_task *ss_snapshot_task(const struct ss_snapshot *snapshot,
 				       enum ss_task_kind kind, size_t index)
 {
-	return &snapshot->tasks[kind].items[index];
+	const struct ss_task *items = snapshot->tasks[kind].items;
+
+	return items ? &items[index] : NULL;
 }
 
 const struct ss_task_coverage *
