@@ -211,11 +211,10 @@ def table(found):
         lines.append("%-10s %12s %12s %7s" % (
             family, *("/".join(str(row[name][rate]) for rate in RATES)
                                 for name in ("hang", "snap")), "%d/%d" % (row["a"], row["of"])))
-    programs = [results for case, results in found if case.healthy and
-                any("hang" in result for result in results)]
-    runs = [result for results in programs for result in results if "hang" in result]
+    runs = [result for case, results in found if case.healthy for result in results
+            if "hang" in result]
     wrong = [result for result in runs if result["false"]]
-    lines.append("%d false alarms, %d runs of %d healthy programs" % (len(wrong), len(runs), len(programs)))
+    lines.append("%d false alarms in %d healthy runs" % (len(wrong), len(runs)))
     return lines
 
 
