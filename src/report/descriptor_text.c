@@ -170,6 +170,20 @@ static const char *tcp_state(unsigned state)
 							      "unknown state";
 }
 
+static void write_peers(const struct ss_text_writer *w, const struct ss_descriptor *d,
+			const char *before)
+{
+	for (size_t i = 0; i < d->peer_count; i++) {
+		ss_text_writer_add(w, "%s", i ? ", " : before);
+		if (d->peers[i].same)
+			ss_text_writer_add(w, "the same process");
+		else
+			ss_text_writer_add_id(w, d->peers[i].pid, d->peers[i].name);
+	}
+	if (d->peers_incomplete && d->peer_count)
+		ss_text_writer_add(w, ", perhaps others");
+}
+
 static void write_inet(const struct ss_text_writer *w, const struct ss_descriptor *d)
 {
 	bool connected = d->remote.port != 0;
@@ -186,22 +200,9 @@ static void write_inet(const struct ss_text_writer *w, const struct ss_descripto
 		ss_text_writer_add(w, " to ");
 		descriptor_text_write_address(w, &d->remote);
 	}
+	write_peers(w, d, " of ");
 	if (d->tcp_state)
 		ss_text_writer_add(w, " (%s)", tcp_state(d->tcp_state));
-}
-
-static void write_peers(const struct ss_text_writer *w, const struct ss_descriptor *d,
-			const char *before)
-{
-	for (size_t i = 0; i < d->peer_count; i++) {
-		ss_text_writer_add(w, "%s", i ? ", " : before);
-		if (d->peers[i].same)
-			ss_text_writer_add(w, "the same process");
-		else
-			ss_text_writer_add_id(w, d->peers[i].pid, d->peers[i].name);
-	}
-	if (d->peers_incomplete && d->peer_count)
-		ss_text_writer_add(w, ", perhaps others");
 }
 
 static void write_unix(const struct ss_text_writer *w, const struct ss_descriptor *d)
