@@ -471,24 +471,68 @@ static uint64_t first_value(const struct ss_python_layout *layout, uint64_t valu
 	return layout->minor >= 13 ? values + 8 : values;
 }
 
-bool ss_python_dict_find(const struct ss_python_layout *layout,
-			 const struct ss_memory *memory, uint64_t dict, const char *key,
-			 uint64_t *ret)
+/* Finds the keys of a dictionary, and the values if they are in an array of their own; *ret_values: 0:
+   they are not. */
+static bool find_keys(const struct ss_python_layout *layout,
+		      const struct ss_memory *memory, uint64_t dict, struct keys *ret,
+		      uint64_t *ret_values)
 {
 	uint64_t address;
 	uint64_t values;
-	uint64_t index;
-	struct keys keys;
 
 	if (!ss_python_has_type(memory, dict, "dict") ||
 	    !ss_memory_read_u64(memory, dict + DICT_KEYS, &address) ||
 	    !ss_memory_read_u64(memory, dict + DICT_VALUES, &values) ||
-	    !read_keys(layout, memory, address, &keys) ||
+	    !read_keys(layout, memory, address, ret))
+		return false;
+	*ret_values = values ? first_value(layout, values) : 0;
+	return true;
+}
+
+bool ss_python_dict_find(const struct ss_python_layout *layout,
+			 const struct ss_memory *memory, uint64_t dict, const char *key,
+			 uint64_t *ret)
+{
+	uint64_t values;
+	uint64_t index;
+	struct keys keys;
+
+	if (!find_keys(layout, memory, dict, &keys, &values) ||
 	    !find_key(layout, memory, &keys, key, &index, ret))
 		return false;
 	if (values)
-		return read_value(memory, first_value(layout, values), index, ret);
+		return read_value(memory, values, index, ret);
 	return *ret != 0;
+}
+
+bool ss_python_dict_items(const struct ss_python_layout *layout,
+			  const struct ss_memory *memory, uint64_t dict, size_t max,
+			  struct ss_python_items *ret)
+{
+	const size_t end = ret->list.count + max;
+	uint64_t values;
+	struct keys keys;
+	uint8_t entry[24];
+
+	if (!find_keys(layout, memory, dict, &keys, &values))
+		return true;
+	for (uint64_t i = 0; i < keys.count && ret->list.count < end; i++) {
+		struct ss_python_item item;
+		if (!ss_memory_read(memory, keys.entries + i * keys.entry_size, entry,
+				    keys.entry_size))
+			return true;
+		memcpy(&item.key, entry + keys.key, sizeof(item.key));
+		memcpy(&item.value, entry + keys.value, sizeof(item.value));
+		if (!item.key ||
+		    (values && !read_value(memory, values, i, &item.value)) ||
+		    !item.value)
+			continue;
+		struct ss_python_item *slot = ss_vector_push(&ret->list);
+		if (!slot)
+			return false;
+		*slot = item;
+	}
+	return true;
 }
 
 /* Attributes ---------------------------------------------------------------- */
