@@ -286,8 +286,10 @@ static const struct ss_field task_fields[] = {
 	SS_FIELD(34, TEXT, ss_task, comm, 0, .only = SS_SHOW_CAPTURED),
 	SS_FIELD(35, UNSIGNED, ss_task, runtime_id, 0, .flags = SS_NULLABLE,
 		 .only = SS_SHOW_CAPTURED),
-	SS_FIELD(36, UNSIGNED, ss_task, priority, UINT8_MAX, .only = JAVA),
-	SS_FIELD(37, UNSIGNED, ss_task, daemon, 1, .only = JAVA),
+	SS_FIELD(36, UNSIGNED, ss_task, priority, UINT8_MAX, .flags = SS_NULLABLE,
+		 .only = SS_SHOW_CAPTURED),
+	SS_FIELD(37, UNSIGNED, ss_task, daemon, 1, .only = SS_SHOW_CAPTURED,
+		 .known = JAVA),
 };
 static const struct ss_task no_task = { .name = "", .state = '?' };
 const struct ss_schema ss_task_schema =

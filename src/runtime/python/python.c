@@ -12,7 +12,6 @@
 #include "runtime/module_symbols.h"
 #include "runtime/python/code.h"
 #include "runtime/python/locks.h"
-#include "runtime/python/names.h"
 #include "runtime/python/tasks.h"
 #include "runtime/runtime.h"
 #include "runtime/runtimes.h"
