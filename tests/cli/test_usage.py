@@ -311,9 +311,15 @@ class Options(Target):
         self.assertIn(b"no thread 4000000", result.stderr)
 
     def test_no_thread_matches(self):
-        for arguments in [["-t", "nobody"], ["--state=Z"], ["-t", 4000000],
-                          ["--state=D", "-t", "worker"]]:
+        for arguments in [["-t", "nobody"], ["-t", 4000000], ["--state=S", "-t", "nobody"]]:
             self.bad(NOTHING, *arguments, self.pid, says="thread")
+
+    def test_no_thread_in_a_state_is_an_answer(self):
+        for arguments in [["--state=Z"], ["--state=D", "-t", "worker"], ["-c2", "-i10ms", "--state=Z"]]:
+            self.assertIn("\nnone of its threads is in a state that was asked for\n",
+                          self.good(*arguments, self.pid))
+        self.assertEqual(self.document("--state=Z")["threads"], [])
+        self.assertEqual(self.good("--state=Z", "-f", "folded", self.pid), "")
 
     def test_state(self):
         document = self.document("--state=SR")
