@@ -114,6 +114,16 @@ def jstack(jdk, pid):
     return threads
 
 
+def jstack_names(jdk, pid):
+    """tid: name, id, whether it is a daemon, priority; the last three only of Java threads"""
+    text = subprocess.run([jdk + "/bin/jstack", str(pid)], check=True, timeout=LIMIT_S,
+                          stdout=subprocess.PIPE).stdout.decode("utf-8", "replace")
+    return {int(m.group(5), 0): (m.group(1), int(m.group(2)) if m.group(2) else None,
+                                 bool(m.group(3)), int(m.group(4)) if m.group(4) else None)
+            for m in re.finditer(r'^"(.*?)" (?:#(\d+) )?(?:\[\d+\] )?(daemon )?(?:prio=(\d+) )?'
+                                 r'os_prio=.*? nid=(\w+)', text, re.M | re.S)}
+
+
 def run_counts(pid):
     """tid: how often it has been put on a CPU"""
     counts = {}
@@ -204,6 +214,32 @@ class Standing(Java):
                     self.check_owner(target.pid)
                     if mode == "mixed":
                         self.check_inlined(snapshot)
+
+    def test_names(self):
+        """Names, ids, priorities and daemons are those that jstack shows."""
+        for jdk in self.jdks:
+            for options in ([], ["-XX:-UseCompressedOops"], ["-XX:-UseCompressedClassPointers"],
+                            ["-XX:-CompactStrings"]):
+                if options == ["-XX:-CompactStrings"] and version_of(jdk) < 9:
+                    continue
+                with self.subTest(jdk=jdk, options=options):
+                    target = self.start_java(jdk, "names", *options)
+                    wanted = jstack_names(jdk, target.pid)
+                    threads = self.snap(target.pid, "-n", "0", status=(0, 1)).threads
+                    self.check_names(threads, wanted)
+
+    def check_names(self, threads, wanted):
+        compared = set()
+        for thread in threads:
+            name, number, daemon, priority = wanted.get(thread["tid"], (None, None, None, None))
+            if number is None:  # not a Java thread
+                self.assertEqual(thread["name"], thread["comm"])
+                continue
+            found = (thread["name"], thread["runtime_id"], thread["daemon"], thread["priority"])
+            self.assertEqual(found, (name[:255] or thread["comm"], number, daemon, priority))
+            compared.add(name)
+        self.assertLessEqual({"main", "two\nlines\033[31m", "Gr\u00fc\u00dfe", "\u65e5\u672c", "x" * 10000, "",
+                              "a name of more than 15 bytes"}, compared)
 
     def check_owner(self, pid):
         """Up to JDK 17 a thread that waits for a monitor wakes at times, and then nothing is sure."""
@@ -307,13 +343,15 @@ class Standing(Java):
         target = self.share_java(self.jdks[0], "stand")
         text = self.run_tool("-a", target.pid).stdout.decode()
         self.assertRegex(text, r"\n  #\d+ +JavaTarget\.enter at JavaTarget\.java:\d+ \[java\]\n")
-        self.assertRegex(text, r"\n  #\d+ +call_stub\+0x[0-9a-f]+ \(\[jit\]\)\n")
+        self.assertRegex(text, r"\n  #\d+ +java\.lang\.Thread\.run at .*\n  #\d+ +\[\d+ native frames\]\n")
+        self.assertNotIn("call_stub", text)
         self.assertNotIn("native frames only", text)
         text = self.run_tool("-a", "-i", "10ms", "-c", "2", target.pid, status=(0, 1)).stdout.decode()
         self.assertRegex(text, r"\n  #\d+ +JavaTarget\.enter at JavaTarget\.java:\d+ \[java\]\n")
         text = self.run_tool("-a", "--native", target.pid).stdout.decode()
         self.assertRegex(text, r"JavaTarget\.enter at JavaTarget\.java:\d+ \[java\]\n"
                          r"  #\d+ +\[jit\]\+0x[0-9a-f]+\n")
+        self.assertRegex(text, r"\n  #\d+ +call_stub\+0x[0-9a-f]+ \(\[jit\]\)\n")
 
     def test_deadlock(self):
         for jdk in self.jdks:
@@ -446,12 +484,12 @@ class Standing(Java):
     def test_lock(self):
         """What the program called to get a lock; no function of the VM says who may hold it."""
         target = self.share_java(self.jdks[0], "stand")
-        text = self.run_tool("hang", "--for=300ms", "-a", "-v", target.pid,
-                             status=(0, 3, 4)).stdout.decode()
-        self.assertRegex(text, r"\(locks\)[^\n]*\n    waits for [^\n]*\n"
-                         r"    in java\.util\.concurrent\.locks\.ReentrantLock\.lock at "
-                         r"[^\n]*ReentrantLock\.java:\d+\n"
-                         r"    called from JavaTarget\.lambda\$stand\$\d+ at ")
+        text = self.run_tool("hang", "--for=300ms", target.pid).stdout.decode()
+        self.assertRegex(text, r"1 thread waits, through 1 lock, for thread \d+ \(has-lock\)")
+        self.assertRegex(text, r": locks \d+\n  waits for Java lock [^\n]*\(has-lock\)[^\n]*\n"
+                         r"  waits in java\.util\.concurrent\.locks\.ReentrantLock\.lock, called at "
+                         r"JavaTarget\.java:\d+\n")
+        self.assertRegex(text, r"\d+ threads of the runtime; -a shows them\n")
         self.assertNotIn("JavaCalls", text)
         self.assertNotIn("call_stub", text)
 
