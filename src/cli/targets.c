@@ -12,6 +12,7 @@
 #include "cli/failure.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/suggestion.h"
 #include "process/process_list.h"
 #include "report/profile.h"
 
