@@ -561,7 +561,7 @@ struct ss_wait {
 	   process that holds a file lock; the child process (CHILD) */
 	pid_t owner_tid;	     /* if proven; 0: not known, or a process */
 	pid_t owner_pid;	     /* its process; 0: this one, or not known */
-	const char *owner_name;	     /* comm of that thread, or NULL */
+	const char *owner_name;	     /* name of that thread, or NULL */
 	const char *owner_process;   /* comm of process owner_pid, or NULL */
 	enum ss_access owner_access; /* how the owner holds it */
 	bool self_owned; /* the waiting thread (file locks: its process) owns it */
@@ -658,7 +658,8 @@ struct ss_task {
 	/* The thread's tid; what Go counts; the address of the object, which another task may
 	   get after its end. Otherwise the same in all snapshots of a process. */
 	uint64_t id;
-	const char *name;   /* comm of a thread; a GOROUTINE has none: "" */
+	/* Of a thread: what its language's runtime calls it, or comm; a GOROUTINE has none: "" */
+	const char *name;
 	const char *reason; /* details about end, in words, or NULL */
 	size_t frame_count;
 	enum ss_task_kind kind;
@@ -686,9 +687,14 @@ struct ss_task {
 	const char *kernel_stack;
 	/* Why it has native frames in place of those of a runtime, or NULL */
 	const char *native_reason;
-	pid_t inner_tid; /* in its own pid namespace; 0: not known */
-	char state;	 /* before the stop: R S D T t Z X I, or '?' */
-	bool consistent; /* its registers and stack belong to one moment */
+	const char *comm; /* the kernel's name, at most 15 bytes; NULL: not known */
+	/* The id that the language's runtime prints: Python's ident, Java's threadId(). 0: not known */
+	uint64_t runtime_id;
+	pid_t inner_tid;  /* in its own pid namespace; 0: not known */
+	uint8_t priority; /* Java: 1 to 10; 0: not known */
+	bool daemon;	  /* Java: the process does not wait for its end */
+	char state;	  /* before the stop: R S D T t Z X I, or '?' */
+	bool consistent;  /* its registers and stack belong to one moment */
 
 	/* GOROUTINE */
 	/* It runs, or is in a system call: its stack is that of thread tid */

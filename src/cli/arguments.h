@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/error.h"
+
 /* Parses decimal numbers of the command line: digits only. */
 
 enum ss_number_result {
@@ -59,6 +61,9 @@ uint64_t ss_argument_number(const char *name, const char *text, uint64_t min,
 uint64_t ss_argument_duration(const char *name, const char *text);
 void ss_argument_add(const char **slot, const char *text);
 
+/* The error of a file that cannot be opened: it may be meant as a pid, of which what is said. */
+struct ss_error *ss_argument_open_error(int errnum, const char *path, const char *what);
+
 /* A POSIX extended regular expression. False: text is none; why says so. */
 enum { SS_REGEX_WHY_MAX = 200 };
 bool ss_regex_compile(const char *text, regex_t *ret, char why[SS_REGEX_WHY_MAX]);
@@ -70,5 +75,21 @@ enum ss_color ss_options_parse_color(const char *name);
 
 /* The values of --color; NULL after the last one. */
 const char *ss_options_color_name(size_t index);
+
+/*
+ * "Did you mean": which of some words was probably meant. Zeroed but for given, there is none.
+ */
+struct ss_suggestion {
+	const char *given;
+	const char *best; /* NULL: no word is similar */
+	size_t distance;  /* of best */
+	char hint[64];	  /* set by ss_suggestion_hint() */
+};
+
+/* Offers a word, which must outlive the suggestion. */
+void ss_suggestion_offer(struct ss_suggestion *suggestion, const char *word);
+
+/* "did you mean PREFIXWORD?"; NULL: there is no such word. */
+const char *ss_suggestion_hint(struct ss_suggestion *suggestion, const char *prefix);
 
 #endif

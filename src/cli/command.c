@@ -44,6 +44,12 @@ const struct ss_command *ss_command_find(const char *name)
 	return NULL;
 }
 
+void ss_command_suggest(struct ss_suggestion *suggestion)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(commands); i++)
+		ss_suggestion_offer(suggestion, commands[i]->name);
+}
+
 char *ss_command_filter_help(int key, const char *text, void (*write)(FILE *out))
 {
 	char *help = NULL;
@@ -151,22 +157,87 @@ const struct argp_option ss_usage_options[] = {
 /* The command whose arguments are parsed: a struct argp_state has no place for it. */
 static const struct ss_command *current;
 
-__attribute__((noreturn)) static void hint_and_exit(const struct ss_command *command)
+/* hint: NULL for the usual one. */
+__attribute__((noreturn)) static void hint_and_exit(const char *hint)
 {
-	ss_failure_hint("stacksnap %s --help lists the options", command->name);
+	if (hint)
+		ss_failure_hint("%s", hint);
+	else
+		ss_failure_hint("stacksnap %s --help lists the options", current->name);
 	exit(EX_USAGE);
+}
+
+__attribute__((noreturn, format(printf, 2, 0))) static void
+fail(const char *hint, const char *format, va_list ap)
+{
+	_cleanup_free_ char *text = NULL;
+	int size = vasprintf(&text, format, ap);
+
+	ss_failure_warn("%s", size < 0 ? "out of memory" : text);
+	hint_and_exit(hint);
 }
 
 void ss_usage_fail(const char *format, ...)
 {
-	_cleanup_free_ char *text = NULL;
 	va_list ap;
 
 	va_start(ap, format);
-	int size = vasprintf(&text, format, ap);
-	va_end(ap);
-	ss_failure_warn("%s", size < 0 ? "out of memory" : text);
-	hint_and_exit(current);
+	fail(NULL, format, ap);
+}
+
+void ss_usage_fail_hint(const char *hint, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	fail(hint, format, ap);
+}
+
+void ss_usage_fail_format(const char *name, const char *names)
+{
+	struct ss_suggestion suggestion = { .given = name };
+	_cleanup_free_ char *copy = strdup(names);
+	char *rest = copy;
+
+	for (char *known = strsep(&rest, ", "); known; known = strsep(&rest, ", "))
+		ss_suggestion_offer(&suggestion, known);
+	ss_usage_fail_hint(ss_suggestion_hint(&suggestion, "-f "),
+			   "--format: unknown format '%s'; known formats: %s", name,
+			   names);
+}
+
+/* Offers the options of argp and of its children. True: the word begins one of them. */
+static bool offer_options(const struct argp *argp, struct ss_suggestion *suggestion)
+{
+	const struct argp_option *o = argp->options;
+	size_t length = strlen(suggestion->given);
+
+	for (; o && (o->name || o->key || o->doc); o++) {
+		if (o->name && strncmp(o->name, suggestion->given, length) == 0)
+			return true;
+		if (o->name)
+			ss_suggestion_offer(suggestion, o->name);
+	}
+	for (const struct argp_child *c = argp->children; c && c->argp; c++) {
+		if (offer_options(c->argp, suggestion))
+			return true;
+	}
+	return false;
+}
+
+/* getopt has named an option that it does not know: probably the first that is none. */
+__attribute__((noreturn)) static void suggest_option(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strncmp(argv[i], "--", 2) != 0)
+			continue;
+		_cleanup_free_ char *name =
+			strndup(argv[i] + 2, strcspn(argv[i] + 2, "="));
+		struct ss_suggestion suggestion = { .given = name ? name : "" };
+		if (!offer_options(current->argp, &suggestion))
+			hint_and_exit(ss_suggestion_hint(&suggestion, "--"));
+	}
+	hint_and_exit(NULL);
 }
 
 void ss_usage_check(struct ss_error *error)
@@ -218,8 +289,8 @@ bool ss_usage_parse(const struct ss_command *command, int argc, char **argv,
 	begin_guard(argc, argv);
 	error_t errnum = argp_parse(&argp, argc, argv, flags | ARGP_NO_HELP, NULL, input);
 	end_guard();
-	if (errnum == EINVAL) /* getopt has named the option */
-		hint_and_exit(command);
+	if (errnum == EINVAL)
+		suggest_option(argc, argv);
 	if (errnum)
 		ss_failure_warn("%s", strerror(errnum));
 	return errnum == 0;

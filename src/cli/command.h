@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "cli/arguments.h"
 #include "report/format.h"
 
 /*
@@ -51,6 +52,12 @@ const struct ss_command *ss_command_at(size_t index);
 /* NULL: there is no such command. */
 const struct ss_command *ss_command_find(const char *name);
 
+/* Refuses an unknown format: names is what is known, separated by commas. */
+__attribute__((noreturn)) void ss_usage_fail_format(const char *name, const char *names);
+
+/* Offers all commands. */
+void ss_command_suggest(struct ss_suggestion *suggestion);
+
 /* For argp help filters: what write writes if key is that of the text after the options, else
    a copy of text, which may be NULL. NULL without memory. */
 char *ss_command_filter_help(int key, const char *text, void (*write)(FILE *out));
@@ -76,6 +83,10 @@ __attribute__((noreturn, format(printf, 1, 2))) void ss_usage_fail(const char *f
 								   ...);
 
 /* Shell completion scripts, generated from the table of commands and their options. */
+
+/* The same with another hint; NULL: the usual one. */
+__attribute__((noreturn, format(printf, 2, 3))) void
+ss_usage_fail_hint(const char *hint, const char *format, ...);
 
 /* The same if there is an error, which is freed. */
 void ss_usage_check(struct ss_error *error);

@@ -434,6 +434,14 @@ static bool is_process(const struct diff *diff)
 
 static void check(struct diff *diff)
 {
+	const char *const *words = diff->arguments.items;
+
+	if (diff->arguments.count == 2 && ss_number_is_digits(words[0]) &&
+	    ss_number_is_digits(words[1]) && access(words[0], F_OK) != 0)
+		ss_usage_fail_hint(
+			"diff PID takes two snapshots of one process; snap PID "
+			"PID shows both",
+			"two processes cannot be compared");
 	if (is_process(diff)) {
 		for (size_t i = 0; i < diff->arguments.count; i++)
 			ss_target_options_add(&diff->target, diff->arguments.items[i]);

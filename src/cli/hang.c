@@ -20,7 +20,7 @@
 
 enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4, NOT_RUN = 127 };
 
-enum key { KEY_FOR = 0x200, KEY_JSON, KEY_WATCH, KEY_INTERVAL, KEY_EXEC };
+enum key { KEY_FOR = 0x200, KEY_WATCH, KEY_INTERVAL, KEY_EXEC };
 
 struct hang {
 	struct ss_options options;
@@ -28,7 +28,6 @@ struct hang {
 	pid_t pid;
 	uint64_t for_ns;
 	uint64_t interval_ns;
-	bool json;
 	bool watch;
 	const char *pid_file; /* of --watch, or NULL */
 	bool color;
@@ -51,7 +50,6 @@ static void hang_deinit(struct hang *hang)
 static const struct argp_option table[] = {
 	{ NULL, 0, NULL, 0, "Observation:", -2 },
 	{ "for", KEY_FOR, "TIME", 0, "Observe for TIME: 5s, 500ms (default: 2s)", 0 },
-	{ "json", KEY_JSON, NULL, 0, "Same as --format=json", 0 },
 	{ "watch", KEY_WATCH, NULL, 0,
 	  "Repeat until the process ends, and report hangs only", 0 },
 	{ "interval", KEY_INTERVAL, "TIME", 0,
@@ -374,8 +372,6 @@ static void check(struct hang *hang)
 		ss_usage_fail("expected a pid, the name of a process, or --pid-file");
 	if (hang->watch && ss_target_options_count(&hang->target) > 1)
 		ss_usage_fail("--watch observes one process");
-	if (hang->json)
-		hang->options.common.format = &ss_format_json;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -395,9 +391,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_INTERVAL:
 		hang->interval_ns = ss_argument_duration("interval", arg);
-		return 0;
-	case KEY_JSON:
-		hang->json = true;
 		return 0;
 	case KEY_WATCH:
 		hang->watch = true;

@@ -128,10 +128,14 @@ static int run_help(int argc, char **argv)
 		return print_help();
 	if (command && argc == 3)
 		return open_manual(command);
+	struct ss_suggestion suggestion = { .given = argv[2] };
+	ss_command_suggest(&suggestion);
 	if (command)
 		ss_failure_warn("expected one command after help");
 	else
 		ss_failure_warn("'%s' is not a command", argv[2]);
+	if (!command && suggestion.best)
+		ss_failure_hint("%s", ss_suggestion_hint(&suggestion, "stacksnap help "));
 	ss_failure_hint("stacksnap --help lists the commands");
 	return EX_USAGE;
 }

@@ -12,7 +12,10 @@
 #include "cli/failure.h"
 #include "cli/process.h"
 #include "cli/targets.h"
+#include "data/snapshot_fields.h"
+#include "process/spawn.h"
 #include "report/escape.h"
+#include "report/json.h"
 #include "sample/recorder.h"
 #include "stacksnap/record.h"
 
@@ -27,7 +30,10 @@ static const struct argp_option table[] = {
 struct modules {
 	struct ss_target_options process;
 	bool follow;
-	bool failed; /* to write */
+	bool failed;		 /* to write */
+	const char *format_name; /* NULL: text */
+	bool as_json;
+	struct ss_json json;
 	size_t count;
 };
 
@@ -47,16 +53,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &modules->process;
+		state->child_inputs[1] = &modules->format_name;
 		return 0;
 	case ARGP_KEY_END:
 		ss_target_options_require(&modules->process);
+		modules->as_json = modules->format_name &&
+				   strcmp(modules->format_name, "json") == 0;
+		if (modules->format_name && !modules->as_json &&
+		    strcmp(modules->format_name, "text") != 0)
+			ss_usage_fail_format(modules->format_name, "text, json");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-static const struct argp_child children[] = { { &ss_target_argp, 0, NULL, 0 }, {} };
+static const struct argp_child children[] = { { &ss_target_argp, 0, NULL, 0 },
+					      { &ss_format_name_argp, 0, NULL, 0 },
+					      {} };
 
 static const struct argp argp = {
 	.children = children,
@@ -66,7 +80,8 @@ static const struct argp argp = {
 	.doc = "Print base, size, build-id and path of each module of a process. The "
 	       "process is not stopped.\v"
 	       "With --follow each line begins with the time and a sign: + for loaded, - "
-	       "for unloaded.",
+	       "for unloaded. Formats: text, json (with --follow one object in each "
+	       "line).",
 };
 
 static void print_time(uint64_t time_ns)
@@ -81,20 +96,47 @@ static void print_time(uint64_t time_ns)
 	(void)printf("%s.%03u ", text, (unsigned)(time_ns % NS_PER_S / NS_PER_MS));
 }
 
-static void print_module(void *data, const struct ss_module_event *event)
+/* The members of a module; with --follow in a line of its own, with those of the event. */
+static void print_json(struct modules *modules, const struct ss_module_event *event)
 {
-	struct modules *modules = data;
+	struct ss_json line = { .out = stdout };
+
+	if (!modules->follow) {
+		ss_json_struct(&modules->json, NULL, &ss_module_schema, event->module, 0);
+		return;
+	}
+	ss_json_open(&line, NULL, '{');
+	ss_json_unsigned(&line, "time_ns", event->time_ns);
+	ss_json_text(&line, "event", event->loaded ? "load" : "unload");
+	ss_json_members(&line, &ss_module_schema, event->module, 0);
+	ss_json_close(&line, '}');
+	(void)putchar('\n'); /* errors are noticed by fflush() */
+}
+
+static void print_text(const struct modules *modules, const struct ss_module_event *event)
+{
 	const struct ss_module *module = event->module;
 
 	if (modules->follow) {
 		print_time(event->time_ns);
 		(void)fputs(event->loaded ? "+ " : "- ", stdout);
 	}
-	modules->count++;
 	(void)printf("0x%012" PRIx64 " %9" PRIu64 " %-40s ", module->base, module->size,
 		     module->build_id ? module->build_id : "-");
 	ss_escape_write(module->path, NULL, stdout);
 	(void)puts(module->deleted ? " (deleted)" : "");
+}
+
+static void print_module(void *data, const struct ss_module_event *event)
+{
+	struct modules *modules = data;
+	const struct ss_module *module = event->module;
+
+	modules->count++;
+	if (modules->as_json)
+		print_json(modules, event);
+	else
+		print_text(modules, event);
 	if (module->problem && !module->build_id && event->loaded)
 		ss_failure_warn("%s: %s", module->path, module->problem);
 }
@@ -132,13 +174,33 @@ static struct ss_error *follow(struct modules *modules, struct ss_tracker *track
 	return error;
 }
 
+static void begin_json(struct ss_json *json, const struct ss_target *target)
+{
+	json->out = stdout;
+	ss_json_open(json, NULL, '{');
+	ss_json_text(json, "schema", "stacksnap-modules/1");
+	ss_json_signed(json, "pid", ss_target_pid(target));
+	ss_json_open(json, "modules", '[');
+}
+
+static void end_json(struct ss_json *json)
+{
+	ss_json_close(json, ']');
+	ss_json_close(json, '}');
+	(void)putchar('\n'); /* errors are noticed by fflush() */
+}
+
 static struct ss_error *list(struct modules *modules, struct ss_target *target)
 {
 	struct ss_tracker *tracker = NULL;
 	struct ss_error *error = ss_tracker_new(target, print_module, modules, &tracker);
 
+	if (!error && modules->as_json && !modules->follow)
+		begin_json(&modules->json, target);
 	if (!error)
 		error = ss_tracker_poll(tracker);
+	if (modules->json.out)
+		end_json(&modules->json);
 	if (!error && modules->follow)
 		tell_way(tracker);
 	if (!error && modules->follow)
@@ -172,6 +234,7 @@ static int run(int argc, char **argv)
 
 const struct ss_command ss_command_modules = {
 	.name = "modules",
+	.formats = "text json",
 	.summary = "list the modules of a process, and follow changes",
 	.argp = &argp,
 	.run = run,

@@ -23,6 +23,7 @@
 #include "data/cache.h"
 #include "diagnose/wait_table.h"
 #include "process/process_list.h"
+#include "process/spawn.h"
 #include "report/names.h"
 #include "stacksnap.h"
 
@@ -70,10 +71,16 @@ enum key {
 	KEY_BATCH = 0x680,
 	KEY_LABEL,
 	KEY_ENV,
+	KEY_JSON,
+};
+
+static const struct argp_option format_name_table[] = {
+	{ "format", KEY_FORMAT, "NAME", 0, "Output format (default: text)", 1 },
+	{ "json", KEY_JSON, NULL, 0, "Same as -f json", 1 },
+	{},
 };
 
 static const struct argp_option format_table[] = {
-	{ "format", KEY_FORMAT, "NAME", 0, "Output format (default: text)", 1 },
 	{ "color", KEY_COLOR, "WHEN", 0,
 	  "text: use colours auto, always or never; auto: on a terminal (default: auto)",
 	  1 },
@@ -113,9 +120,7 @@ static const struct ss_format *parse_format(enum ss_format_input input, const ch
 		ss_format_write_names(input, ", ", out);
 		(void)fclose(out); /* if it fails, known stays NULL */
 	}
-	ss_usage_fail("--format: unknown format '%s'; known formats: %s", name,
-		      known ? known : "others");
-	return &ss_format_text;
+	ss_usage_fail_format(name, known ? known : "others");
 }
 
 bool ss_options_want_color(const struct ss_common_options *options)
@@ -145,6 +150,25 @@ static void check_terminal(const struct ss_common_options *options)
 			options->format->name);
 }
 
+static error_t parse_format_name(int key, char *arg, struct argp_state *state)
+{
+	const char **name = state->input;
+
+	switch (key) {
+	case KEY_FORMAT:
+		*name = arg;
+		return 0;
+	case KEY_JSON:
+		*name = "json";
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp ss_format_name_argp = { .options = format_name_table,
+					  .parser = parse_format_name };
+
 static error_t parse_format_option(int key, char *arg, struct argp_state *state)
 {
 	struct ss_common_options *options = state->input;
@@ -152,9 +176,7 @@ static error_t parse_format_option(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		options->format = &ss_format_text;
-		return 0;
-	case KEY_FORMAT:
-		options->format_name = arg;
+		state->child_inputs[0] = &options->format_name;
 		return 0;
 	case KEY_COLOR:
 		options->color = ss_options_parse_color(arg);
@@ -226,8 +248,12 @@ static char *describe_output(int key, const char *text, void *input)
 	return help;
 }
 
+static const struct argp_child format_children[] = { { &ss_format_name_argp, 0, NULL, 0 },
+						     {} };
+
 const struct argp ss_format_argp = { .options = format_table,
-				     .parser = parse_format_option };
+				     .parser = parse_format_option,
+				     .children = format_children };
 const struct argp ss_common_argp = { .options = common_table,
 				     .parser = parse_common_option,
 				     .help_filter = describe_output };
@@ -449,7 +475,11 @@ void ss_row_source_add(struct ss_row_source *source,
 		const char *name = arguments->variables.items[i];
 		_cleanup_free_ char *value = ss_target_read_variable(target, name);
 		char *label = NULL;
-		if (value && asprintf(&label, "%s=%s", name, value) >= 0)
+		if (!value)
+			ss_failure_warn("--env: process %d has no variable %s, or it "
+					"cannot be read",
+					ss_target_pid(target), name);
+		else if (asprintf(&label, "%s=%s", name, value) >= 0)
 			add_label(source, label);
 	}
 	update_rows(source);

@@ -78,9 +78,13 @@ struct ss_common_options {
 
 /* Parsers; their input is a struct ss_common_options. They exit with EX_USAGE if a value is
    invalid. */
-extern const struct argp ss_format_argp; /* --format, --color */
+extern const struct argp ss_format_argp; /* --format, --json, --color */
 extern const struct argp ss_common_argp; /* --output, --verbose */
 extern const struct argp ss_limits_argp; /* --max-frames, --max-stack */
+
+/* --format and --json alone, for commands with formats of their own; the input is a const char *,
+   the name. */
+extern const struct argp ss_format_name_argp;
 
 /* Whether text is written with colours. */
 bool ss_options_want_color(const struct ss_common_options *options);

@@ -19,7 +19,7 @@ struct ss_output {
 	char *path;	 /* NULL: the stream */
 	char *directory; /* contains path */
 	int dirfd;	 /* of directory */
-	bool published;	 /* the file has its name */
+	bool published;	 /* the file has its name; or it is a device */
 	struct ss_new_file new_file;
 	char *buffer; /* of file, freed after it */
 };
@@ -101,6 +101,15 @@ char *ss_output_expand(const char *pattern, pid_t pid)
 
 static struct ss_error *creation_error(int errnum, const char *path)
 {
+	struct stat st;
+
+	if (errnum == EEXIST && lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_INVALID,
+				     "'%s' exists, and is not a regular file", path),
+			S_ISDIR(st.st_mode) ? "name a file in it" :
+					      "name a new file, or redirect standard "
+					      "output");
 	if (errnum == EEXIST)
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_INVALID, "'%s' already exists", path),
@@ -163,10 +172,27 @@ static int check_absent(const struct ss_output *output)
 	return errno == ENOENT ? 0 : errno;
 }
 
+/* Opens a device such as /dev/null, which only root can make. False: it is none. */
+static bool open_device(struct ss_output *output)
+{
+	const char *name = last_part(output->path);
+	struct stat st;
+
+	if (fstatat(output->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+	    !S_ISCHR(st.st_mode))
+		return false;
+	output->new_file.fd =
+		openat(output->dirfd, name, O_WRONLY | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+	output->published = output->new_file.fd >= 0;
+	return output->published;
+}
+
 static struct ss_error *create_file(struct ss_output *output)
 {
 	if (output->dirfd < 0)
 		output->dirfd = open_parent(output);
+	if (output->dirfd >= 0 && open_device(output))
+		return open_stream(output, output->new_file.fd);
 	int errnum = output->dirfd < 0 ? errno : check_absent(output);
 	if (!errnum)
 		errnum = -ss_new_file_create(output->dirfd, last_part(output->path),

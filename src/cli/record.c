@@ -54,7 +54,8 @@ struct record {
 	struct ss_wait_table *waits;
 	char *wait_functions; /* those that are not built in, or NULL */
 	struct ss_row_arguments labels;
-	char **command; /* in argv; or NULL */
+	char **command;	 /* in argv; or NULL */
+	int exit_status; /* of a command that cannot be executed; or 0 */
 	struct ss_target *target;
 	struct ss_output *file;
 	struct ss_recorder *recorder;
@@ -200,9 +201,10 @@ static struct ss_error *open_recorder(struct record *record)
 
 static struct ss_error *begin(struct record *record)
 {
-	struct ss_error *error =
-		record->command ? ss_target_spawn(record->command, &record->target) :
-				  ss_target_open(record->pid, &record->target);
+	struct ss_error *error = record->command ?
+					 ss_target_spawn(record->command, &record->target,
+							 &record->exit_status) :
+					 ss_target_open(record->pid, &record->target);
 
 	return error ? error : open_recorder(record);
 }
@@ -244,8 +246,10 @@ static int run_recorder(struct record *record)
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	_cleanup_error_ struct ss_error *error = begin(record);
 
-	if (error)
-		return ss_failure_status(error, 0);
+	if (error) {
+		int status = ss_failure_status(error, 0);
+		return record->exit_status ? record->exit_status : status;
+	}
 	error = ss_recorder_run_watched(record->recorder, ss_target_pid(record->target),
 					signals, SS_ARRAY_SIZE(signals), false);
 	const struct ss_recorder_summary *summary = ss_recorder_summary(record->recorder);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "cli/arguments.h"
 #include "cli/failure.h"
 #include "stacksnap.h"
 #include "data/recording.h"
@@ -148,7 +149,7 @@ static struct ss_error *open_file(struct ss_report_files *files, const char *pat
 	int errnum = errno;
 
 	if (fd < 0)
-		return ss_error_new_errno(errnum, "cannot open '%s'", path);
+		return ss_argument_open_error(errnum, path, "record ");
 	return ss_report_files_add(files, fd, path);
 }
 

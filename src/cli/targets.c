@@ -321,8 +321,13 @@ static void report_none(const struct ss_target_name *name)
 		ss_failure_warn("no process has a name that matches '%s'", name->text);
 		ss_failure_hint("ps -e lists the names of processes");
 	} else {
+		struct ss_suggestion suggestion = { .given = name->text };
+		ss_command_suggest(&suggestion);
 		ss_failure_warn("'%s' is neither a command nor the name of a process",
 				name->text);
+		if (suggestion.best)
+			ss_failure_hint("%s",
+					ss_suggestion_hint(&suggestion, "stacksnap "));
 		ss_failure_hint("stacksnap --help lists the commands, ps -e the names of "
 				"processes");
 	}

@@ -10,6 +10,7 @@
 #include "base/cursor.h"
 #include "base/load.h"
 #include "base/search.h"
+#include "data/recording_format.h"
 
 /*
  * The notes of a core file: threads, the signal, the mapped files.
@@ -282,6 +283,11 @@ static struct ss_error *check_header(struct ss_core_file *core, const Elf64_Ehdr
 	if (size == 0 && ss_core_source_is_compressed(core->source))
 		return no_core("nothing of it can be decompressed: it is truncated or "
 			       "damaged");
+	if (size > SELFMAG && memcmp(header->e_ident, "MDMP", SELFMAG) == 0)
+		return no_core("it is a minidump, which lldb, WinDbg and "
+			       "minidump-stackwalk read");
+	if (size > SELFMAG && memcmp(header->e_ident, SS_FORMAT_MAGIC, SELFMAG) == 0)
+		return no_core("it is a recording, which stacksnap report reads");
 	if (size < EI_NIDENT || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
 		return no_core(size == 0 ? "it is empty" : "it is no ELF file");
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 ||

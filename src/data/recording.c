@@ -39,6 +39,31 @@ bool ss_recording_is(int fd)
 	       memcmp(magic, SS_FORMAT_MAGIC, sizeof(magic)) == 0;
 }
 
+/* Files that people take for recordings. */
+static struct ss_error *explain_magic(const uint8_t *header, size_t size)
+{
+	static const struct {
+		const char *magic;
+		const char *text;
+	} kinds[] = {
+		{ "MDMP", "it is a minidump, not a recording: lldb, WinDbg and "
+			  "minidump-stackwalk read it" },
+		{ "\177ELF", "it is an ELF file, not a recording: stacksnap core reads "
+			     "core files" },
+		{ "PERFILE", "it is a recording of perf: perf report reads it" },
+		{ "{",
+		  "it is not a recording; it looks like JSON, which report writes but "
+		  "does not read" },
+	};
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(kinds); i++) {
+		size_t length = strlen(kinds[i].magic);
+		if (size >= length && memcmp(header, kinds[i].magic, length) == 0)
+			return ss_error_new(SS_ERROR_INVALID, "%s", kinds[i].text);
+	}
+	return ss_error_new(SS_ERROR_INVALID, "it is not a recording");
+}
+
 static struct ss_error *check_file_header(const struct ss_recording *recording)
 {
 	uint8_t header[SS_FILE_HEADER_SIZE];
@@ -55,7 +80,7 @@ static struct ss_error *check_file_header(const struct ss_recording *recording)
 		return ss_error_new(SS_ERROR_INVALID, "the file is empty");
 	if (memcmp(header, SS_FORMAT_MAGIC, SS_MIN((size_t)n, (size_t)SS_MAGIC_SIZE)) !=
 	    0)
-		return ss_error_new(SS_ERROR_INVALID, "it is not a recording");
+		return explain_magic(header, (size_t)n);
 	if (n != sizeof(header))
 		return ss_error_new(
 			SS_ERROR_INVALID,

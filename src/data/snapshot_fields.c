@@ -233,10 +233,13 @@ const struct ss_schema ss_recorded_wait_schema = {
 };
 
 #define IN_CYCLE CASE(32)
+#define JAVA CASE(33)
 
 static uint64_t task_cases(const void *structure)
 {
-	return ((const struct ss_task *)structure)->in_cycle ? IN_CYCLE : 0;
+	const struct ss_task *task = structure;
+
+	return (task->in_cycle ? IN_CYCLE : 0) | (task->priority ? JAVA : 0);
 }
 
 /* The table says of which kind a task is. */
@@ -280,6 +283,13 @@ static const struct ss_field task_fields[] = {
 	SS_FIELD(32, UNSIGNED, ss_task, in_cycle, 1, .flags = SS_HIDDEN),
 	SS_FIELD_INDEX(33, UNSIGNED, ss_task, cycle_next, SS_TABLE_ASYNCIO,
 		       .only = SS_SHOW_AWAITED, .known = IN_CYCLE),
+	SS_FIELD(34, TEXT, ss_task, comm, 0, .only = SS_SHOW_CAPTURED),
+	SS_FIELD(35, UNSIGNED, ss_task, runtime_id, 0, .flags = SS_NULLABLE,
+		 .only = SS_SHOW_CAPTURED),
+	SS_FIELD(36, UNSIGNED, ss_task, priority, UINT8_MAX, .flags = SS_NULLABLE,
+		 .only = SS_SHOW_CAPTURED),
+	SS_FIELD(37, UNSIGNED, ss_task, daemon, 1, .only = SS_SHOW_CAPTURED,
+		 .known = JAVA),
 };
 static const struct ss_task no_task = { .name = "", .state = '?' };
 const struct ss_schema ss_task_schema =

@@ -18,6 +18,8 @@
 #include "process/target.h"
 #include "process/spawn.h"
 
+enum { STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127 };
+
 /* The file that execvp() executes. False: there is none. */
 static bool find_program(const char *name, char path[PATH_MAX])
 {
@@ -93,7 +95,8 @@ static struct ss_error *explain(int errnum, const char *name)
 }
 
 /* Waits for the stop after exec. */
-static struct ss_error *wait_for_exec(const struct ss_child *child, const char *name)
+static struct ss_error *wait_for_exec(const struct ss_child *child, const char *name,
+				      int *exit_status)
 {
 	int errnum = 0;
 	int status = 0;
@@ -104,15 +107,23 @@ static struct ss_error *wait_for_exec(const struct ss_child *child, const char *
 	do
 		got = waitpid(child->pid, &status, 0);
 	while (got < 0 && errno == EINTR);
-	if (n == sizeof(errnum))
+	if (n == sizeof(errnum)) {
+		*exit_status = ss_spawn_status(errnum);
 		return explain(errnum, name);
+	}
 	if (got == child->pid && WIFSTOPPED(status))
 		return NULL;
 	return ss_error_new(SS_ERROR_NO_PROCESS, "'%s' ended before its program started",
 			    name);
 }
 
-struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret)
+int ss_spawn_status(int errnum)
+{
+	return errnum == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+}
+
+struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret,
+				 int *exit_status)
 {
 	struct ss_child_options options = { .channel = SS_CHILD_WRITES };
 	struct ss_child child = SS_NO_CHILD;
@@ -130,7 +141,7 @@ struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret)
 	error = ss_child_start(&options, execute, ss_drop_const(argv), &child);
 	if (error)
 		return error;
-	error = wait_for_exec(&child, argv[0]);
+	error = wait_for_exec(&child, argv[0], exit_status);
 	close_cleanup(&child.channel);
 	if (error)
 		return error;

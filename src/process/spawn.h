@@ -10,9 +10,14 @@
  * Starts a program, stops it before its first instruction, and opens it as a target. argv
  * ends with NULL; argv[0] is searched in PATH. ss_target_close() kills a child that was
  * never resumed, and leaves one that runs alone. Errors: INVALID (no such program),
- * SYSTEM, NO_MEMORY, and those of ss_target_open().
+ * SYSTEM, NO_MEMORY, and those of ss_target_open(). *exit_status is set only if the program
+ * cannot be executed.
  */
-struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret);
+struct ss_error *ss_target_spawn(char *const argv[], struct ss_target **ret,
+				 int *exit_status);
+
+/* What a shell ends with if execvp() has failed. */
+int ss_spawn_status(int errnum);
 
 /* Lets a spawned target run. Call it from the thread that spawned it. */
 struct ss_error *ss_target_resume(struct ss_target *target);

@@ -71,6 +71,7 @@ static struct ss_repeat repeat_find(const struct ss_snapshot *snapshot,
 enum {
 	SYMBOL_MAX = 160, /* bytes; C++ templates have names of up to 240 KB */
 	PATH_MAX_SHOWN = 40,
+	IMPORT_MAX_SHOWN = 60,
 };
 
 void ss_text_write_symbol(char *symbol, bool verbose, FILE *out)
@@ -101,13 +102,37 @@ static void write_name(const struct ss_frame *frame, bool verbose, FILE *out)
 		(void)fprintf(out, "+0x%" PRIx64, frame->symbol_offset);
 }
 
-/* Strips leading "./" and "../". Of a long path the last two components are left. */
+/* The part of a path of Python from the directory on that it imports from; or NULL. */
+static const char *import_path(const char *path)
+{
+	static const struct {
+		const char *root;
+		size_t skip;
+	} roots[] = {
+		{ "/site-packages/", sizeof("/site-packages/") - 1 },
+		{ "/dist-packages/", sizeof("/dist-packages/") - 1 },
+		{ "/lib/python3.", sizeof("/lib/") - 1 },
+	};
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(roots); i++) {
+		const char *root = strstr(path, roots[i].root);
+		if (root)
+			return root + roots[i].skip;
+	}
+	return NULL;
+}
+
+/* Strips leading "./" and "../". Of a long path the last two components are left; all packages of a
+   module of Python. */
 static const char *short_path(const char *path)
 {
 	while (strncmp(path, "../", 3) == 0 || strncmp(path, "./", 2) == 0)
 		path += path[1] == '/' ? 2 : 3;
 	if (strlen(path) <= PATH_MAX_SHOWN)
 		return path;
+	const char *import = import_path(path);
+	if (import && strlen(import) <= IMPORT_MAX_SHOWN)
+		return import;
 	const char *base = ss_label_base(path);
 	const char *parent = base > path ? base - 1 : path;
 	while (parent > path && parent[-1] != '/')

@@ -161,6 +161,21 @@ struct ss_runtime_tasks {
 	const char *problem; /* why they are not read, a constant; or NULL */
 };
 
+enum { SS_RUNTIME_NAME_MAX = 255 }; /* characters; the others are left out */
+
+/* What the program calls a thread. */
+struct ss_runtime_name {
+	const struct ss_capture_thread *thread;
+	const char *name; /* in strings; NULL: only the kernel's is known */
+	uint64_t id;	  /* what the runtime prints; 0: not known */
+	uint8_t priority; /* as in struct ss_task */
+	bool daemon;
+};
+
+struct ss_runtime_names {
+	SS_VECTOR(struct ss_runtime_name) items;
+};
+
 /* Threads to be copied together with their stacks. */
 struct ss_runtime_wanted {
 	const struct ss_capture_thread *const *threads;
@@ -202,6 +217,9 @@ struct ss_runtime {
 			struct ss_runtime_found_lock *ret);
 	/* Finds its tasks. False without memory. NULL: it has none. */
 	bool (*tasks)(void *state, struct ss_runtime_tasks *ret);
+	/* Finds the names of threads. What it reads is read twice: threads get others and end
+	   meanwhile. False without memory. NULL: it has none but the kernel's. */
+	bool (*names)(void *state, struct ss_runtime_names *ret);
 	/* Plans to copy the calls of these threads in the freeze. False: it cannot. NULL: it
 	   needs no other memory of the moment than stacks. */
 	bool (*plan)(void *state, const struct ss_runtime_wanted *wanted,

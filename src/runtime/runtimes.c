@@ -601,6 +601,46 @@ void ss_runtimes_add_tasks(struct ss_runtimes *runtimes)
 	runtimes->memory.ahead = runtimes->after.ahead = false;
 }
 
+/* The first runtime that has a name for a thread decides. */
+static void set_name(struct ss_runtimes *runtimes, const struct ss_runtime_name *from)
+{
+	const size_t index = (size_t)(from->thread - runtimes->capture->threads.items);
+	struct ss_task *thread = &runtimes->snapshot->tasks[SS_TASK_THREAD].items[index];
+
+	if (thread->name != thread->comm)
+		return;
+	if (from->name && *from->name)
+		thread->name = from->name;
+	thread->runtime_id = from->id;
+	thread->priority = from->priority;
+	thread->daemon = from->daemon;
+}
+
+void ss_runtimes_add_names(struct ss_runtimes *runtimes)
+{
+	/* A recording reads only what has changed, and names would be read in each tick. */
+	if (is_recording(runtimes))
+		return;
+	/* Those of the previous capture of a series do not count. */
+	for (size_t i = 0; i < runtimes->capture->threads.count; i++) {
+		struct ss_task *thread =
+			&runtimes->snapshot->tasks[SS_TASK_THREAD].items[i];
+		thread->name = thread->comm;
+		thread->runtime_id = 0;
+	}
+	runtimes->memory.ahead = runtimes->after.ahead = true;
+	for (size_t i = 0; i < RUNTIMES; i++) {
+		struct ss_runtime_names names = {};
+		if (runtimes->states[i] && table[i]->names &&
+		    table[i]->names(runtimes->states[i], &names)) {
+			for (size_t k = 0; k < names.items.count; k++)
+				set_name(runtimes, &names.items.items[k]);
+		}
+		ss_vector_free(&names.items);
+	}
+	runtimes->memory.ahead = runtimes->after.ahead = false;
+}
+
 void ss_runtimes_plan(struct ss_runtimes *runtimes)
 {
 	struct ss_gather_plan plan = { .size = sizeof(plan) };

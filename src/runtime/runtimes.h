@@ -76,6 +76,10 @@ bool ss_runtimes_add_locks(struct ss_runtimes *runtimes);
 /* Adds the tasks of runtimes to the snapshot. Without memory they count as unread. */
 void ss_runtimes_add_tasks(struct ss_runtimes *runtimes);
 
+/* Gives the threads of the snapshot the names that their runtimes know. Without memory they keep
+   those of the kernel. */
+void ss_runtimes_add_names(struct ss_runtimes *runtimes);
+
 /* Plans for the threads that could not be read late, in snapshot->runtime_plan. */
 void ss_runtimes_plan(struct ss_runtimes *runtimes);
 

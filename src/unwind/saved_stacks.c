@@ -72,6 +72,10 @@ struct saved_thread {
 	uint32_t native_reason;
 	uint32_t stack;
 	uint32_t references; /* which follow */
+	uint32_t name;
+	uint64_t runtime_id;
+	uint32_t priority;
+	uint32_t daemon;
 };
 
 struct saved_reference {
@@ -261,6 +265,10 @@ static void write_threads(struct writer *writer)
 			.native_reason = number_of(writer, thread->native_reason),
 			.stack = writer->stacks[thread->stack_id],
 			.references = (uint32_t)references,
+			.name = number_of(writer, thread->name),
+			.runtime_id = thread->runtime_id,
+			.priority = thread->priority,
+			.daemon = thread->daemon,
 		};
 		ss_buffer_add(&writer->body, &saved, sizeof(saved));
 		for (size_t end = at + references; at < end; at++)
@@ -529,7 +537,8 @@ static bool read_threads(struct ss_saved_stacks *saved)
 		    thread->end > SS_END_RUNNABLE ||
 		    thread->stack >= saved->header.stacks ||
 		    !find_string(saved, thread->reason, &text) ||
-		    !find_string(saved, thread->native_reason, &text))
+		    !find_string(saved, thread->native_reason, &text) ||
+		    !find_string(saved, thread->name, &text) || !text)
 			return false;
 		*first = saved->references.count;
 		for (uint32_t k = 0; k < thread->references; k++) {
@@ -731,6 +740,10 @@ bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_task *thread
 	thread->frame_count = snapshot->stacks.items[thread->stack_id].count;
 	(void)find_string(saved, from->reason, &thread->reason); /* they were checked */
 	(void)find_string(saved, from->native_reason, &thread->native_reason);
+	(void)find_string(saved, from->name, &thread->name);
+	thread->runtime_id = from->runtime_id;
+	thread->priority = (uint8_t)from->priority;
+	thread->daemon = from->daemon != 0;
 	for (uint32_t i = 0; i < from->references; i++) {
 		const struct saved_reference *reference =
 			&saved->references.items[saved->first.items[at] + i];

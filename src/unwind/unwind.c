@@ -197,6 +197,7 @@ static bool add_thread(struct ss_walk *walk, const struct calls *calls,
 		.kernel_stack = intern_or_null(snapshot, from->kernel_stack),
 	};
 	bool ok = thread->name != NULL;
+	thread->comm = thread->name;
 	struct ss_saved_stacks *saved = find_saved(calls, walk, from);
 	if (ok && saved)
 		ok = ss_saved_stacks_apply(saved, thread, &found);
@@ -354,6 +355,8 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		ss_runtimes_plan(runtimes);
 	if (ok && runtimes && given.tasks)
 		ss_runtimes_add_tasks(runtimes);
+	if (ok && runtimes)
+		ss_runtimes_add_names(runtimes);
 	ok = ok && ss_goroutines_walk(&walk);
 	ss_lock_references_deinit(&walk.lock_references);
 	ss_vector_free(&walk.frames);

@@ -151,6 +151,57 @@ class WrongUsage(Target):
                          says=f"--format: unknown format '{name}'; known formats: {known}\n")
 
 
+class WhatWasMeant(Target):
+    """Errors that say what to do instead."""
+
+    def hint(self, status, *arguments):
+        return self.bad(status, *arguments).splitlines()[1].removeprefix("  hint: ")
+
+    def test_similar_words(self):
+        for status, arguments, word in [
+                (NOTHING, ["snpa", self.pid], "stacksnap snap"), (USAGE, ["help", "tpo"], "stacksnap help top"),
+                (USAGE, ["--jsn", self.pid], "--json"), (USAGE, ["hang", "--interval=1s", "--fro=5s", self.pid], "--for"),
+                (USAGE, ["-f", "jsno", self.pid], "-f json"), (USAGE, ["report", "-fhtlm", "x"], "-f html"),
+                (USAGE, ["modules", "-f", "jso", self.pid], "-f json")]:
+            self.assertEqual(self.hint(status, *arguments), f"did you mean {word}?")
+
+    def test_processes_and_files(self):
+        self.assertIn("snap PID PID", self.hint(USAGE, "diff", self.pid, os.getpid()))
+        self.assertIn(f"stacksnap {self.pid}", self.hint(NOTHING, "core", self.pid))
+        self.assertIn(f"stacksnap record {self.pid}", self.hint(NOTHING, "report", self.pid))
+        with tempfile.NamedTemporaryFile(suffix=".dmp") as file:
+            file.write(b"MDMP" + bytes(60))
+            file.flush()
+            for command in ["report", "core"]:
+                self.bad(NOTHING, command, file.name, says="minidump-stackwalk")
+        self.bad(NOTHING, "report", sys.executable, says="stacksnap core")
+
+    def test_commands_that_cannot_start(self):
+        for command in ["record", "run"]:
+            for program, status in [("/nonexistent", 127), ("/etc/passwd", 126)]:
+                self.bad(status, command, "--", program, says=program)
+
+    def test_devices_and_directories(self):
+        self.good("-o", "/dev/null", self.pid)
+        result = snap("record", "-d", "100ms", "-o", "/dev/null", self.pid)
+        self.assertLess(result.returncode, NOTHING, result.stderr)
+        self.assertNotIn("remove it", self.bad(NOTHING, "-o", "/tmp", self.pid))
+
+    def test_variable_that_is_not_set(self):
+        result = snap("-f", "rows", "--env=NOPE", self.pid)
+        self.assertEqual(result.returncode, WHOLE)
+        self.assertIn(f"process {self.pid} has no variable NOPE".encode(), result.stderr)
+
+    def test_json(self):
+        """--json is -f json, also where a command has formats of its own."""
+        for command, *options in [["snap"], ["hang", "--for=100ms"], ["diff", "--after=100ms"], ["modules"]]:
+            document = json.loads(self.good(command, *options, "--json", self.pid))
+            self.assertRegex(document["schema"], "^stacksnap-[a-z]+/1$")
+        modules = json.loads(self.good("modules", "-f", "json", self.pid))["modules"]
+        self.assertEqual([module["path"] for module in modules],
+                         [line.split(None, 3)[3] for line in self.good("modules", self.pid).splitlines()])
+
+
 class BadTargets(Target):
     def test_no_such_process(self):
         self.bad(NOTHING, "4000000", says="4000000")
@@ -303,6 +354,22 @@ class Options(Target):
                 self.assertFalse(frame["inlined"])
                 if frame["kind"] == "native":
                     self.assertIsNone(frame["file"], frame)
+
+    def test_paths_of_python_keep_their_packages(self):
+        with tempfile.TemporaryDirectory() as directory:
+            package = os.path.join(directory, "venv/lib/python3.11/site-packages/shop/orders")
+            os.makedirs(package)
+            with open(package + "/queue.py", "w", encoding="utf-8") as file:
+                file.write("import time\ndef wait():\n    print(flush=True)\n    time.sleep(1000)\n")
+            process = subprocess.Popen(
+                [sys.executable, "-c", "from shop.orders import queue; queue.wait()"],
+                env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(package))},
+                stdout=subprocess.PIPE)
+            self.addCleanup(process.stdout.close)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            process.stdout.readline()
+            self.assertIn("wait at shop/orders/queue.py:4 ", self.good(process.pid))
 
     def test_no_demangle(self):
         self.document("--no-demangle")

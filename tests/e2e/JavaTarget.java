@@ -323,6 +323,19 @@ public class JavaTarget {
 			begin.invoke(null, (Runnable)() -> park());
 	}
 
+	static void names() {
+		char[] many = new char[10000];
+		Arrays.fill(many, 'x');
+		String[] names = { "two\nlines\033[31m", "Gr\u00fc\u00dfe", "\u65e5\u672c",
+				   new String(many), "", "a name of more than 15 bytes" };
+		for (int i = 0; i < names.length; i++) {
+			Thread thread = new Thread(() -> park(), names[i]);
+			thread.setDaemon(i % 2 == 0);
+			thread.setPriority(1 + i);
+			thread.start();
+		}
+	}
+
 	public static void main(String[] words) throws Exception {
 		switch (words[0]) {
 		case "stand":
@@ -342,6 +355,9 @@ public class JavaTarget {
 			break;
 		case "collects":
 			collect();
+			break;
+		case "names":
+			names();
 			break;
 		case "virtual":
 			virtual();

@@ -114,6 +114,16 @@ def jstack(jdk, pid):
     return threads
 
 
+def jstack_names(jdk, pid):
+    """tid: name, id, whether it is a daemon, priority; the last three only of Java threads"""
+    text = subprocess.run([jdk + "/bin/jstack", str(pid)], check=True, timeout=LIMIT_S,
+                          stdout=subprocess.PIPE).stdout.decode("utf-8", "replace")
+    return {int(m.group(5), 0): (m.group(1), int(m.group(2)) if m.group(2) else None,
+                                 bool(m.group(3)), int(m.group(4)) if m.group(4) else None)
+            for m in re.finditer(r'^"(.*?)" (?:#(\d+) )?(?:\[\d+\] )?(daemon )?(?:prio=(\d+) )?'
+                                 r'os_prio=.*? nid=(\w+)', text, re.M | re.S)}
+
+
 def run_counts(pid):
     """tid: how often it has been put on a CPU"""
     counts = {}
@@ -204,6 +214,32 @@ class Standing(Java):
                     self.check_owner(target.pid)
                     if mode == "mixed":
                         self.check_inlined(snapshot)
+
+    def test_names(self):
+        """Names, ids, priorities and daemons are those that jstack shows."""
+        for jdk in self.jdks:
+            for options in ([], ["-XX:-UseCompressedOops"], ["-XX:-UseCompressedClassPointers"],
+                            ["-XX:-CompactStrings"]):
+                if options == ["-XX:-CompactStrings"] and version_of(jdk) < 9:
+                    continue
+                with self.subTest(jdk=jdk, options=options):
+                    target = self.start_java(jdk, "names", *options)
+                    wanted = jstack_names(jdk, target.pid)
+                    threads = self.snap(target.pid, "-n", "0", status=(0, 1)).threads
+                    self.check_names(threads, wanted)
+
+    def check_names(self, threads, wanted):
+        compared = set()
+        for thread in threads:
+            name, number, daemon, priority = wanted.get(thread["tid"], (None, None, None, None))
+            if number is None:  # not a Java thread
+                self.assertEqual(thread["name"], thread["comm"])
+                continue
+            found = (thread["name"], thread["runtime_id"], thread["daemon"], thread["priority"])
+            self.assertEqual(found, (name[:255] or thread["comm"], number, daemon, priority))
+            compared.add(name)
+        self.assertLessEqual({"main", "two\nlines\033[31m", "Gr\u00fc\u00dfe", "\u65e5\u672c", "x" * 10000, "",
+                              "a name of more than 15 bytes"}, compared)
 
     def check_owner(self, pid):
         """Up to JDK 17 a thread that waits for a monitor wakes at times, and then nothing is sure."""

@@ -47,6 +47,26 @@ time.sleep(1000)
 """
 
 
+# Threads with odd names: their ids and names, then the names change.
+NAMES = """
+import json, threading, sys
+event = threading.Event()
+names = ["worker-3", "two\\nlines\\x1b[31m", "Gr\\u00fc\\u00dfe \\u65e5\\u672c \\U0001f40d", "x" * 10000, "",
+         "a name of more than 15 bytes"]
+threads = [threading.Thread(target=event.wait, daemon=True) for _ in names]
+for thread, name in zip(threads, names):
+    thread.start()
+    thread.name = name
+def enumerate_threads():
+    print(json.dumps({t.native_id: [t.ident, t.name] for t in threading.enumerate()}), flush=True)
+enumerate_threads()
+sys.stdin.readline()
+threads[0].name = "renamed"
+enumerate_threads()
+sys.stdin.readline()
+"""
+
+
 # The main thread keeps the GIL in a call into C that waits for a mutex; its owner wants the GIL.
 GIL_DEADLOCK = """
 import ctypes, threading
@@ -903,6 +923,26 @@ class Python(unittest.TestCase):
                              "CPython 3.15.0: this version is not known", taken)
             self.assertEqual(python_frames(thread), [], taken)
             self.assertIn("Py_RunMain", [frame["symbol"] for frame in thread["frames"]], taken)
+
+    def test_names(self):
+        """Threads have the names that threading.enumerate() lists; one that is empty says nothing."""
+        for python in interpreters():
+            with self.subTest(python=python):
+                process = subprocess.Popen([python, "-c", NAMES], stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE, text=True)
+                self.addCleanup(process.communicate)
+                self.addCleanup(process.kill)
+                for _ in range(2):
+                    wanted = json.loads(process.stdout.readline())
+                    threads = snapshot(process.pid)["threads"]
+                    self.assertEqual(
+                        {str(t["tid"]): [t["runtime_id"], t["name"]] for t in threads},
+                        {tid: [ident, name[:255] or os.path.basename(python)[:15]]
+                         for tid, (ident, name) in wanted.items()})
+                    self.assertEqual({t["comm"] for t in threads},
+                                     {os.path.basename(python)[:15]})
+                    process.stdin.write("\n")
+                    process.stdin.flush()
 
     def test_recorded_snapshot(self):
         """Functions travel with a recording, which a report needs nothing else for; --native shows

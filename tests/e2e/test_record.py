@@ -364,7 +364,7 @@ class Record(EndToEnd):
                 os.unlink(self.path)
 
     def test_no_such_command(self):
-        text = self.record("--", "/nonexistent/program", status=(2,), seconds=None)
+        text = self.record("--", "/nonexistent/program", status=(127,), seconds=None)
         self.assertIn("/nonexistent/program", text)
         self.assertFalse(os.path.exists(self.path))
 

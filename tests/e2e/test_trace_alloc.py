@@ -205,6 +205,14 @@ class Alloc(EndToEnd):
                 self.assertEqual(stack["end"], "root", document)
         self.assertLess(abs(found - LARGE * MIB), LARGE * MIB / 3, document)
 
+    def test_json_in_a_file(self):
+        """-f and -o mean what they mean in other commands; -o alone makes a recording."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "growth.json")
+            self.assertEqual(self.check("--json", "-o", path, text=False), b"")
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["schema"], "stacksnap-growth/1")
+
     def test_recording(self):
         directory = tempfile.mkdtemp(prefix="stacksnap-")
         self.addCleanup(shutil.rmtree, directory)

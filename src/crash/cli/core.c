@@ -102,7 +102,7 @@ static struct ss_error *open_file(struct core *core)
 	core->fd = open(core->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	int errnum = errno;
 	if (core->fd < 0)
-		return ss_error_new_errno(errnum, "cannot open '%s'", core->path);
+		return ss_argument_open_error(errnum, core->path, "");
 	if (fstat(core->fd, &status) != 0)
 		return NULL;
 	if (core->options.interpret_ms == 0)

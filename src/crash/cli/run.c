@@ -28,12 +28,11 @@
 #include "cli/output.h"
 #include "crash/supervisor.h"
 #include "interpret/interpret.h"
+#include "process/spawn.h"
 
 enum {
 	STATUS_TIMEOUT = 124,
 	STATUS_FAILED = 125, /* of stacksnap itself; as env(1) and timeout(1) have it */
-	STATUS_NOT_EXECUTABLE = 126,
-	STATUS_NOT_FOUND = 127,
 	STATUS_SIGNAL = 128,
 };
 
@@ -409,7 +408,7 @@ static int execute(void *data, int failed)
 	(void)execvp(run->command[0], run->command);
 	int errnum = errno;
 	(void)!write(failed, &errnum, sizeof(errnum)); /* or just exit */
-	return errnum == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+	return ss_spawn_status(errnum);
 }
 
 static void trace(const struct run *run)

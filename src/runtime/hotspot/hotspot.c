@@ -1215,6 +1215,60 @@ static size_t find_locks(void *state, const struct ss_memory *copied,
 	return count;
 }
 
+/* Reads the Thread object of a thread twice. First from memory that is kept, as each reading is a
+   message to the parent; if the garbage collector has moved it meanwhile, once more. */
+static bool read_thread_object(struct hotspot *hotspot, const struct java_thread *java,
+			       struct ss_hotspot_thread_object *ret)
+{
+	const struct ss_runtime_process *process = hotspot->process;
+	const struct {
+		const struct ss_memory *first;
+		const struct ss_memory *second;
+	} tries[] = { { process->memory, process->after },
+		      { process->fresh, process->fresh } };
+	struct ss_hotspot_objects *objects = &hotspot->objects;
+	struct ss_hotspot_thread_object again;
+	bool same = false;
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(tries) && !same; i++) {
+		objects->fresh = objects->zgc.fresh = tries[i].first;
+		same = ss_hotspot_thread_object_read(objects, java->address, ret);
+		objects->fresh = objects->zgc.fresh = tries[i].second;
+		same = same &&
+		       ss_hotspot_thread_object_read(objects, java->address, &again) &&
+		       memcmp(ret, &again, sizeof(again)) == 0;
+	}
+	objects->fresh = objects->zgc.fresh = process->fresh;
+	return same;
+}
+
+static bool find_names(void *state, struct ss_runtime_names *ret)
+{
+	struct hotspot *hotspot = state;
+	const struct ss_capture *capture = hotspot->process->capture;
+	struct ss_hotspot_thread_object object;
+
+	if (hotspot->problem || !find_threads(hotspot))
+		return true;
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		const struct java_thread *java = find_thread(hotspot, thread);
+		if (!java || !read_thread_object(hotspot, java, &object))
+			continue;
+		struct ss_runtime_name *slot = ss_vector_push(&ret->items);
+		if (!slot)
+			return false;
+		*slot = (struct ss_runtime_name){
+			.thread = thread,
+			.name = ss_intern_string(hotspot->process->strings, object.name),
+			.id = object.id,
+			.priority = (uint8_t)object.priority,
+			.daemon = object.daemon,
+		};
+	}
+	return true;
+}
+
 const struct ss_runtime ss_runtime_hotspot = {
 	.kind = SS_FRAME_JAVA,
 	.ahead = true,
@@ -1223,4 +1277,5 @@ const struct ss_runtime ss_runtime_hotspot = {
 	.step = step_hotspot,
 	.walk = walk_thread,
 	.locks = find_locks,
+	.names = find_names,
 };

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/load.h"
+#include "base/utf8.h"
 #include "runtime/hotspot/code.h"
 
 enum {
@@ -671,4 +672,154 @@ bool ss_hotspot_parked_for(struct ss_hotspot_objects *objects, uint64_t thread,
 	*ret_lock = path.lock;
 	*ret_owner = path.owner;
 	return true;
+}
+
+/* Thread objects ------------------------------------------------------------- */
+
+enum {
+	FIRST_WITH_HOLDER = 19,	      /* version of Java */
+	FIRST_WITH_DENSE_ARRAYS = 23, /* elements follow the length without a gap */
+	COMPACT_LENGTH = 8,	      /* of an array: where its length is */
+	COMPRESSED_LENGTH = 12,
+	PLAIN_LENGTH = 16,
+	LENGTH_SIZE = 4,
+};
+
+/* Finds a field of an object: its address. */
+static bool field_at(struct ss_hotspot_objects *objects, uint64_t object,
+		     const char *class_name, const char *name,
+		     enum ss_hotspot_field field, uint64_t *ret)
+{
+	if (!find_field(objects, object, class_name, name, &objects->fields[field]))
+		return false;
+	*ret = object + objects->fields[field];
+	return true;
+}
+
+/* The start of an array of bytes or characters; *ret_size: bytes, at most max. */
+static bool read_array(const struct ss_hotspot_objects *objects, uint64_t array,
+		       unsigned unit, uint8_t *ret, size_t *ret_size)
+{
+	const bool dense = objects->layout->major >= FIRST_WITH_DENSE_ARRAYS;
+	const uint64_t at = objects->compact	      ? COMPACT_LENGTH :
+			    objects->class_shift >= 0 ? COMPRESSED_LENGTH :
+							PLAIN_LENGTH;
+	uint64_t data = at + LENGTH_SIZE;
+	uint32_t length;
+
+	if (!dense)
+		data = (data + WORD - 1) / WORD * WORD;
+	if (!ss_memory_read_u32(objects->fresh, array + at, &length))
+		return false;
+	*ret_size = SS_MIN((size_t)length * unit, (size_t)2 * SS_HOTSPOT_NAME_MAX);
+	return ss_memory_read(objects->fresh, array + data, ret, *ret_size);
+}
+
+static uint32_t take_unit(const uint8_t *bytes, size_t i, bool wide)
+{
+	return wide ? bytes[2 * i] | (uint32_t)bytes[2 * i + 1] << 8 : bytes[i];
+}
+
+/* Latin-1, or UTF-16. */
+static void convert(const uint8_t *bytes, size_t size, bool wide, char *ret)
+{
+	const size_t count = SS_MIN(wide ? size / 2 : size, (size_t)SS_HOTSPOT_NAME_MAX);
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t c = take_unit(bytes, i, wide);
+		const uint32_t next = i + 1 < count ? take_unit(bytes, i + 1, wide) : 0;
+		if (c >> 10 == 0xd800 >> 10 && next >> 10 == 0xdc00 >> 10) {
+			c = 0x10000 + ((c & 0x3ff) << 10 | (next & 0x3ff));
+			i++;
+		}
+		/* Half of a pair, and what no name has */
+		if (c == 0 || c >> 11 == 0xd800 >> 11)
+			c = 0xfffd;
+		ret = ss_utf8_encode(c, ret);
+	}
+	*ret = '\0';
+}
+
+/* Up to 8 a String has characters, and a Thread may have them itself. */
+static bool read_string(struct ss_hotspot_objects *objects, uint64_t string, char *ret)
+{
+	static const char class_name[] = "java/lang/String";
+	uint8_t bytes[2 * SS_HOTSPOT_NAME_MAX];
+	uint64_t array = string;
+	uint64_t at;
+	size_t size;
+	uint8_t coder = 1;
+
+	if (find_class(objects, string, class_name, &at) &&
+	    (!field_at(objects, string, class_name, "value", SS_HOTSPOT_FIELD_CHARACTERS,
+		       &at) ||
+	     !read_field(objects, string, objects->fields[SS_HOTSPOT_FIELD_CHARACTERS],
+			 &array) ||
+	     !array))
+		return false;
+	if (find_class(objects, array, "[B", &at)) {
+		if (!field_at(objects, string, class_name, "coder",
+			      SS_HOTSPOT_FIELD_CODER, &at) ||
+		    !ss_memory_read(objects->fresh, at, &coder, 1) || coder > 1)
+			return false;
+	} else if (!find_class(objects, array, "[C", &at)) {
+		return false;
+	}
+	const bool characters = objects->layout->one_heap; /* up to 8 */
+	if (!read_array(objects, array, characters ? 2 : 1, bytes, &size))
+		return false;
+	convert(bytes, size, coder, ret);
+	return true;
+}
+
+/* From 19 on the fields that a virtual thread does not have are in another object. */
+static bool read_kind(struct ss_hotspot_objects *objects, uint64_t object,
+		      struct ss_hotspot_thread_object *ret)
+{
+	const char *class_name = "java/lang/Thread";
+	uint64_t at;
+	uint8_t daemon;
+
+	if (objects->layout->major >= FIRST_WITH_HOLDER) {
+		if (!field_at(objects, object, class_name, "holder",
+			      SS_HOTSPOT_FIELD_HOLDER, &at) ||
+		    !read_field(objects, object, objects->fields[SS_HOTSPOT_FIELD_HOLDER],
+				&object) ||
+		    !object)
+			return false;
+		class_name = "java/lang/Thread$FieldHolder";
+	}
+	if (!field_at(objects, object, class_name, "priority", SS_HOTSPOT_FIELD_PRIORITY,
+		      &at) ||
+	    !ss_memory_read_u32(objects->fresh, at, &ret->priority) ||
+	    !field_at(objects, object, class_name, "daemon", SS_HOTSPOT_FIELD_DAEMON,
+		      &at) ||
+	    !ss_memory_read(objects->fresh, at, &daemon, 1))
+		return false;
+	ret->daemon = daemon;
+	return ret->priority >= 1 && ret->priority <= 10 && daemon <= 1;
+}
+
+bool ss_hotspot_thread_object_read(struct ss_hotspot_objects *objects, uint64_t thread,
+				   struct ss_hotspot_thread_object *ret)
+{
+	static const char class_name[] = "java/lang/Thread";
+	uint64_t found[2];
+	uint64_t name;
+	uint64_t at;
+
+	init(objects);
+	memset(ret, 0, sizeof(*ret));
+	if (!objects->usable)
+		return false;
+	ss_hotspot_thread_objects(objects, thread, found);
+	if (!found[0] ||
+	    !field_at(objects, found[0], class_name, "tid", SS_HOTSPOT_FIELD_ID, &at) ||
+	    !ss_memory_read_u64(objects->fresh, at, &ret->id) || ret->id == 0 ||
+	    !read_kind(objects, found[0], ret) ||
+	    !field_at(objects, found[0], class_name, "name", SS_HOTSPOT_FIELD_NAME, &at))
+		return false;
+	return read_field(objects, found[0], objects->fields[SS_HOTSPOT_FIELD_NAME],
+			  &name) &&
+	       name && read_string(objects, name, ret->name);
 }

@@ -54,6 +54,18 @@ bool ss_hotspot_zgc_find(const struct ss_hotspot_zgc *zgc, uint64_t pointer,
 bool ss_hotspot_zgc_is_same(const struct ss_hotspot_zgc *zgc, uint64_t address,
 			    uint64_t object);
 
+/* Fields of classes, whose offsets are found once. */
+enum ss_hotspot_field {
+	SS_HOTSPOT_FIELD_NAME, /* of Thread */
+	SS_HOTSPOT_FIELD_ID,
+	SS_HOTSPOT_FIELD_HOLDER, /* from 19 on: it has the next two */
+	SS_HOTSPOT_FIELD_PRIORITY,
+	SS_HOTSPOT_FIELD_DAEMON,
+	SS_HOTSPOT_FIELD_CHARACTERS, /* of String */
+	SS_HOTSPOT_FIELD_CODER,	     /* from 9 on: 0: of one byte each */
+	SS_HOTSPOT_FIELDS,
+};
+
 struct ss_hotspot_objects {
 	const struct ss_hotspot_layout *layout;
 	const struct ss_memory *memory; /* for what does not change */
@@ -70,6 +82,7 @@ struct ss_hotspot_objects {
 	int32_t class_shift;
 	uint32_t blocker; /* offset of Thread.parkBlocker; 0: not known yet */
 	uint32_t owner;	  /* of AbstractOwnableSynchronizer.exclusiveOwnerThread */
+	uint32_t fields[SS_HOTSPOT_FIELDS]; /* offsets; 0: not known yet */
 };
 
 /* The object that a handle of the VM refers to. */
@@ -85,6 +98,21 @@ bool ss_hotspot_is_object(const struct ss_hotspot_objects *objects, uint64_t add
 /* The objects of a JavaThread: its Thread, and the virtual one that it executes. 0: none. */
 void ss_hotspot_thread_objects(struct ss_hotspot_objects *objects, uint64_t thread,
 			       uint64_t ret[2]);
+
+enum { SS_HOTSPOT_NAME_MAX = 255 }; /* UTF-16 code units; the others are left out */
+
+/* What a Thread object says. Its bytes can be compared. */
+struct ss_hotspot_thread_object {
+	uint64_t id; /* Thread.threadId() */
+	uint32_t priority;
+	uint32_t daemon;
+	char name[3 * SS_HOTSPOT_NAME_MAX + 1]; /* UTF-8 */
+};
+
+/* The Thread object of a JavaThread, read from objects->fresh once. False: it has none, or it
+   cannot be read. */
+bool ss_hotspot_thread_object_read(struct ss_hotspot_objects *objects, uint64_t thread,
+				   struct ss_hotspot_thread_object *ret);
 
 /* The lock for which a JavaThread is parked, and the Thread object that owns it. False: it is
    parked for something else, or not known. */

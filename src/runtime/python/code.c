@@ -505,8 +505,9 @@ static bool convert(const uint8_t *bytes, size_t length, unsigned kind, char *re
 	return true;
 }
 
-bool ss_python_string(const struct ss_python_layout *layout,
-		      const struct ss_memory *memory, uint64_t address, char *ret)
+static bool read_string(const struct ss_python_layout *layout,
+			const struct ss_memory *memory, uint64_t address, size_t max,
+			bool cut, char *ret)
 {
 	uint8_t head[STRING_HEAD];
 	uint8_t bytes[4 * SS_PYTHON_NAME_MAX];
@@ -522,11 +523,25 @@ bool ss_python_string(const struct ss_python_layout *layout,
 	bool compact = state >> 5 & 1;
 	bool ascii = state >> 6 & 1;
 	if (!compact || (kind != 1 && kind != 2 && kind != 4) || (ascii && kind != 1) ||
-	    length > SS_PYTHON_NAME_MAX)
+	    (length > max && !cut))
 		return false;
+	length = SS_MIN(length, (uint64_t)max);
 	address += ascii ? layout->ascii : layout->compact;
 	return ss_memory_read(memory, address, bytes, length * kind) &&
 	       convert(bytes, length, kind, ret);
+}
+
+bool ss_python_string(const struct ss_python_layout *layout,
+		      const struct ss_memory *memory, uint64_t address, char *ret)
+{
+	return read_string(layout, memory, address, SS_PYTHON_NAME_MAX, false, ret);
+}
+
+bool ss_python_string_start(const struct ss_python_layout *layout,
+			    const struct ss_memory *memory, uint64_t address, size_t max,
+			    char *ret)
+{
+	return read_string(layout, memory, address, max, true, ret);
 }
 
 /* Line tables -------------------------------------------------------------- */

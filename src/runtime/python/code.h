@@ -114,4 +114,9 @@ bool ss_python_line(enum ss_python_lines encoding, const uint8_t *table, size_t 
 bool ss_python_string(const struct ss_python_layout *layout,
 		      const struct ss_memory *memory, uint64_t address, char *ret);
 
+/* The same of the first max characters, at most SS_PYTHON_NAME_MAX. */
+bool ss_python_string_start(const struct ss_python_layout *layout,
+			    const struct ss_memory *memory, uint64_t address, size_t max,
+			    char *ret);
+
 #endif

@@ -1,9 +1,11 @@
 #include "runtime/python/object.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "runtime/python/code.h"
 
 /* Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h, and the headers
@@ -471,24 +473,68 @@ static uint64_t first_value(const struct ss_python_layout *layout, uint64_t valu
 	return layout->minor >= 13 ? values + 8 : values;
 }
 
-bool ss_python_dict_find(const struct ss_python_layout *layout,
-			 const struct ss_memory *memory, uint64_t dict, const char *key,
-			 uint64_t *ret)
+/* Finds the keys of a dictionary, and the values if they are in an array of their own; *ret_values: 0:
+   they are not. */
+static bool find_keys(const struct ss_python_layout *layout,
+		      const struct ss_memory *memory, uint64_t dict, struct keys *ret,
+		      uint64_t *ret_values)
 {
 	uint64_t address;
 	uint64_t values;
-	uint64_t index;
-	struct keys keys;
 
 	if (!ss_python_has_type(memory, dict, "dict") ||
 	    !ss_memory_read_u64(memory, dict + DICT_KEYS, &address) ||
 	    !ss_memory_read_u64(memory, dict + DICT_VALUES, &values) ||
-	    !read_keys(layout, memory, address, &keys) ||
+	    !read_keys(layout, memory, address, ret))
+		return false;
+	*ret_values = values ? first_value(layout, values) : 0;
+	return true;
+}
+
+bool ss_python_dict_find(const struct ss_python_layout *layout,
+			 const struct ss_memory *memory, uint64_t dict, const char *key,
+			 uint64_t *ret)
+{
+	uint64_t values;
+	uint64_t index;
+	struct keys keys;
+
+	if (!find_keys(layout, memory, dict, &keys, &values) ||
 	    !find_key(layout, memory, &keys, key, &index, ret))
 		return false;
 	if (values)
-		return read_value(memory, first_value(layout, values), index, ret);
+		return read_value(memory, values, index, ret);
 	return *ret != 0;
+}
+
+bool ss_python_dict_items(const struct ss_python_layout *layout,
+			  const struct ss_memory *memory, uint64_t dict, size_t max,
+			  struct ss_python_items *ret)
+{
+	const size_t end = ret->list.count + max;
+	uint64_t values;
+	struct keys keys;
+	uint8_t entry[24];
+
+	if (!find_keys(layout, memory, dict, &keys, &values))
+		return true;
+	for (uint64_t i = 0; i < keys.count && ret->list.count < end; i++) {
+		struct ss_python_item item;
+		if (!ss_memory_read(memory, keys.entries + i * keys.entry_size, entry,
+				    keys.entry_size))
+			return true;
+		memcpy(&item.key, entry + keys.key, sizeof(item.key));
+		memcpy(&item.value, entry + keys.value, sizeof(item.value));
+		if (!item.key ||
+		    (values && !read_value(memory, values, i, &item.value)) ||
+		    !item.value)
+			continue;
+		struct ss_python_item *slot = ss_vector_push(&ret->list);
+		if (!slot)
+			return false;
+		*slot = item;
+	}
+	return true;
 }
 
 /* Attributes ---------------------------------------------------------------- */
@@ -653,4 +699,122 @@ bool ss_python_elements(const struct ss_memory *memory, uint64_t address, size_t
 	    !ss_memory_read_u64(memory, address + LIST_ITEMS, &items))
 		return true;
 	return add_list(memory, items, SS_MIN(count, (uint64_t)max), ret);
+}
+
+/* Names of threads ---------------------------------------------------------- */
+
+enum { THREADS_MAX = 1 << 14 };
+
+/* The dictionary threading._active. */
+static bool find_active(const struct ss_python_layout *layout,
+			const struct ss_memory *memory, uint64_t interpreter,
+			uint64_t *ret)
+{
+	uint64_t modules;
+	uint64_t module;
+
+	return ss_memory_read_u64(memory, interpreter + layout->interp_modules,
+				  &modules) &&
+	       ss_python_dict_find(layout, memory, modules, "threading", &module) &&
+	       ss_python_has_type(memory, module, "module") &&
+	       ss_python_attribute(layout, memory, module, "_active", ret);
+}
+
+/* A thread that Python did not begin, and which has asked for its object: its name is "Dummy-1". */
+static bool is_dummy(const struct ss_memory *memory, uint64_t thread)
+{
+	return ss_python_has_type(memory, thread, "_DummyThread");
+}
+
+/* An entry of the dictionary. *ret_name: at most SS_RUNTIME_NAME_MAX characters. */
+static bool read_thread(const struct ss_python_layout *layout,
+			const struct ss_memory *memory, const struct ss_python_item *item,
+			struct ss_python_name *ret, char *ret_name)
+{
+	uint64_t name;
+	uint64_t native;
+
+	*ret = (struct ss_python_name){};
+	if (!ss_python_integer(layout, memory, item->key, &ret->id) || ret->id == 0 ||
+	    is_dummy(memory, item->value) ||
+	    !ss_python_attribute(layout, memory, item->value, "_name", &name))
+		return false;
+	if (ss_python_attribute(layout, memory, item->value, "_native_id", &native) &&
+	    !ss_python_integer(layout, memory, native, &ret->native))
+		ret->native = 0; /* None */
+	return ss_python_string_start(layout, memory, name, SS_RUNTIME_NAME_MAX,
+				      ret_name);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	const struct ss_python_name *x = a;
+	const struct ss_python_name *y = b;
+
+	return SS_COMPARE(x->id, y->id);
+}
+
+/* Reads the names once. */
+static bool read_names(const struct ss_runtime_process *process,
+		       const struct ss_python_layout *layout,
+		       const struct ss_memory *memory, uint64_t interpreter,
+		       struct ss_python_names *ret)
+{
+	char text[4 * SS_RUNTIME_NAME_MAX + 1];
+	struct ss_python_items items = {};
+	struct ss_python_name name;
+	uint64_t active;
+
+	if (!find_active(layout, memory, interpreter, &active))
+		return true;
+	bool ok = ss_python_dict_items(layout, memory, active, THREADS_MAX, &items);
+	for (size_t i = 0; ok && i < items.list.count; i++) {
+		if (!read_thread(layout, memory, &items.list.items[i], &name, text))
+			continue;
+		name.name = ss_intern_string(process->strings, text);
+		struct ss_python_name *slot = ss_vector_push(&ret->list);
+		ok = slot && name.name;
+		if (ok)
+			*slot = name;
+	}
+	ss_vector_free(&items.list);
+	if (ret->list.count > 1)
+		qsort(ret->list.items, ret->list.count, sizeof(*ret->list.items),
+		      compare_ids);
+	return ok;
+}
+
+bool ss_python_names_read(const struct ss_runtime_process *process,
+			  const struct ss_python_layout *layout, uint64_t interpreter,
+			  struct ss_python_names *ret)
+{
+	struct ss_python_names again = {};
+	size_t kept = 0;
+	bool ok = read_names(process, layout, process->memory, interpreter, ret) &&
+		  (ret->list.count == 0 ||
+		   read_names(process, layout, process->after, interpreter, &again));
+
+	for (size_t i = 0; ok && i < ret->list.count; i++) {
+		const struct ss_python_name *name = &ret->list.items[i];
+		const struct ss_python_name *same =
+			ss_python_names_find(&again, name->id, name->native);
+		if (same && same->name == name->name && same->native == name->native)
+			ret->list.items[kept++] = *name;
+	}
+	ret->list.count = kept;
+	ss_vector_free(&again.list);
+	return ok;
+}
+
+const struct ss_python_name *ss_python_names_find(const struct ss_python_names *names,
+						  uint64_t id, uint64_t native)
+{
+	const struct ss_python_name *items = names->list.items;
+	const size_t at = ss_lower_bound(names->list.count, i, items[i].id < id);
+
+	return at < names->list.count && items[at].id == id &&
+			       (!native || !items[at].native ||
+				items[at].native == native) ?
+		       &items[at] :
+		       NULL;
 }

@@ -10,6 +10,7 @@
 
 #include "base/vector.h"
 #include "data/memory.h"
+#include "runtime/runtime.h"
 
 /*
  * Where CPython's structures have their fields: tables for each minor version (they do not
@@ -112,6 +113,21 @@ bool ss_python_dict_find(const struct ss_python_layout *layout,
 			 const struct ss_memory *memory, uint64_t dict, const char *key,
 			 uint64_t *ret);
 
+struct ss_python_item {
+	uint64_t key;
+	uint64_t value;
+};
+
+struct ss_python_items {
+	SS_VECTOR(struct ss_python_item) list;
+};
+
+/* Appends what a dictionary has, at most max. False without memory; an object of another type has
+   nothing. */
+bool ss_python_dict_items(const struct ss_python_layout *layout,
+			  const struct ss_memory *memory, uint64_t dict, size_t max,
+			  struct ss_python_items *ret);
+
 /* The value of an attribute that is stored in an object itself, not in its type. */
 bool ss_python_attribute(const struct ss_python_layout *layout,
 			 const struct ss_memory *memory, uint64_t object,
@@ -125,5 +141,29 @@ bool ss_python_integer(const struct ss_python_layout *layout,
    another type has none. */
 bool ss_python_elements(const struct ss_memory *memory, uint64_t address, size_t max,
 			struct ss_python_objects *ret);
+
+/*
+ * The names of threads: what the module threading keeps of each, in its dictionary _active. Threads
+ * begin, end and are renamed meanwhile, so a name counts only if it is the same when it is read again.
+ */
+
+struct ss_python_name {
+	uint64_t id;	  /* threading.get_ident() */
+	uint64_t native;  /* the kernel's id in its pid namespace; 0: not known */
+	const char *name; /* interned */
+};
+
+struct ss_python_names {
+	SS_VECTOR(struct ss_python_name) list; /* ascending by id */
+};
+
+/* Appends the names of the threads of an interpreter. False without memory. */
+bool ss_python_names_read(const struct ss_runtime_process *process,
+			  const struct ss_python_layout *layout, uint64_t interpreter,
+			  struct ss_python_names *ret);
+
+/* The name of a thread with these ids; native 0: not known. NULL: none. */
+const struct ss_python_name *ss_python_names_find(const struct ss_python_names *names,
+						  uint64_t id, uint64_t native);
 
 #endif

@@ -1140,6 +1140,56 @@ static bool find_tasks(void *data, struct ss_runtime_tasks *ret)
 	return true;
 }
 
+/* Names of threads ----------------------------------------------------------- */
+
+/* The thread of a state. The kernel's id of a main thread may be that of its parent: see
+   match_state(). */
+static bool add_name(const struct python *python, const struct state *state,
+		     const struct ss_python_names *names, struct ss_runtime_names *ret)
+{
+	const struct ss_capture_thread *thread =
+		state->thread ? state->thread : find_thread(python, state->address);
+
+	if (!thread)
+		return true;
+	const bool main = thread->tid == python->process->capture->process.pid;
+	const struct ss_python_name *name = ss_python_names_find(
+		names, state->id, main ? 0 : (uint64_t)inner_tid(thread));
+	struct ss_runtime_name *slot = ss_vector_push(&ret->items);
+	if (!slot)
+		return false;
+	*slot = (struct ss_runtime_name){ .thread = thread,
+					  .name = name ? name->name : NULL,
+					  .id = state->id };
+	return true;
+}
+
+static bool find_names(void *data, struct ss_runtime_names *ret)
+{
+	struct python *python = data;
+	uint64_t interpreter = python->interpreter;
+	bool ok = true;
+
+	for (int i = 0;
+	     ok && !python->problem && is_pointer(interpreter) && i < INTERPRETERS_MAX;
+	     i++) {
+		struct ss_python_names names = {};
+		ok = ss_python_names_read(python->process, &python->layout, interpreter,
+					  &names);
+		for (size_t k = 0; ok && k < python->states.count; k++) {
+			if (python->states.items[k].interpreter == interpreter)
+				ok = add_name(python, &python->states.items[k], &names,
+					      ret);
+		}
+		ss_vector_free(&names.list);
+		if (!ss_memory_read_u64(python->process->memory,
+					interpreter + python->layout.interp_next,
+					&interpreter))
+			break;
+	}
+	return ok;
+}
+
 /* The plan ----------------------------------------------------------------- */
 
 /* Appends a step; returns its number. */
@@ -1284,5 +1334,6 @@ const struct ss_runtime ss_runtime_python = {
 	.skip = skip_thread,
 	.locks = find_locks,
 	.tasks = find_tasks,
+	.names = find_names,
 	.plan = plan_threads,
 };

@@ -26,7 +26,6 @@
 
 enum key {
 	KEY_PROBE = 'p',
-	KEY_FORMAT = 'f',
 	KEY_OUTPUT = 'o',
 	KEY_DURATION = 'd',
 	KEY_LIST = 0x250,
@@ -77,13 +76,10 @@ static const struct argp_option table[] = {
 	  "of "
 	  "the process)",
 	  0 },
-	{ "format", KEY_FORMAT, "FORMAT", 0,
-	  "text, json, or folded, which implies --stack; with --alloc text, json, folded "
-	  "or pprof (default: text)",
-	  0 },
 	{ "output", KEY_OUTPUT, "FILE", 0,
-	  "Write a recording to the new file FILE, for stacksnap report; %p in FILE: the "
-	  "pid, %t: the time, %%: a percent sign",
+	  "Write to the new file FILE; without -f a recording, for stacksnap report; %p "
+	  "in "
+	  "FILE: the pid, %t: the time, %%: a percent sign",
 	  0 },
 	{ "alloc", KEY_ALLOC, "BYTES", OPTION_ARG_OPTIONAL,
 	  "In place of functions, show which stacks touch new memory, by a sample of "
@@ -105,9 +101,10 @@ struct trace {
 	SS_VECTOR(const char *) specs;
 	const char *format_name; /* NULL: the default, or none */
 	const struct ss_trace_format *format;
-	const char *path;		    /* of the recording, or NULL */
-	struct ss_output *file;		    /* likewise */
-	struct ss_trace_recorder *recorder; /* likewise */
+	const char *path;		    /* NULL: standard output */
+	bool recording;			    /* path is that of a recording */
+	struct ss_output *file;		    /* NULL: not open yet */
+	struct ss_trace_recorder *recorder; /* with recording */
 	struct ss_error *error;		    /* of the recorder */
 	bool list;
 	uint64_t duration_ns;
@@ -149,14 +146,14 @@ static void check_alloc(struct trace *trace)
 		ss_usage_fail("--leaks and --rows need --alloc");
 	if (!o->faults)
 		return;
-	if (trace->path && trace->growth.held_only)
+	if (trace->recording && trace->growth.held_only)
 		ss_usage_fail("--leaks cannot be recorded: what is held is known at "
 			      "the end only");
 	if (trace->specs.count || trace->list || o->scopes || o->args || o->every ||
 	    o->max_rate)
 		ss_usage_fail("--alloc cannot be used with functions and their "
 			      "options");
-	if (trace->growth.rows && (trace->path || trace->format != &ss_growth_text))
+	if (trace->growth.rows && (trace->recording || trace->format != &ss_growth_text))
 		ss_usage_fail("--rows can be used with the format text only: others, "
 			      "and recordings, have all stacks");
 	trace->growth.rows = trace->growth.rows ? trace->growth.rows : ALLOC_ROWS;
@@ -169,10 +166,11 @@ static void set_format(struct trace *trace)
 
 	trace->format = alloc ? ss_growth_format_find(name) : ss_trace_format_find(name);
 	if (!trace->format)
-		ss_usage_fail("--format: unknown format '%s'; known formats%s", name,
-			      alloc ? " with --alloc: text, json, folded, pprof" :
-				      ": text, json, folded");
-	if (trace->format == &ss_growth_pprof && isatty(STDOUT_FILENO) == 1)
+		ss_usage_fail_format(name,
+				     alloc ? "text, json, folded, pprof (with --alloc)" :
+					     "text, json, folded");
+	if (trace->format == &ss_growth_pprof && ss_output_is_stdout(trace->path) &&
+	    isatty(STDOUT_FILENO) == 1)
 		ss_usage_fail("--format=pprof is binary and cannot be written to a "
 			      "terminal: use -o FILE");
 }
@@ -199,14 +197,12 @@ static void set_alloc(struct trace *trace, uint64_t bytes)
 static void check(struct trace *trace)
 {
 	ss_target_options_require(&trace->process);
+	trace->recording = trace->path && !trace->format_name;
 	set_format(trace);
 	check_alloc(trace);
 	if (trace->specs.count == 0 && !trace->options.faults)
 		ss_usage_fail("expected -p FUNCTION: what is to be traced");
-	if (trace->path && trace->format_name)
-		ss_usage_fail("expected either -o or -f: report converts the "
-			      "recording to other formats");
-	if (trace->path && ss_output_is_stdout(trace->path))
+	if (trace->recording && ss_output_is_stdout(trace->path))
 		ss_usage_fail("-o: a recording must be a file");
 	if (trace->format->wants_stacks)
 		trace->options.max_stack = STACK_BYTES;
@@ -224,6 +220,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct ss_trace_options *o = &trace->options;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &trace->format_name;
+		return 0;
 	case KEY_PROBE:
 		add_spec(trace, arg);
 		return 0;
@@ -252,9 +251,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_DURATION:
 		trace->duration_ns = ss_argument_duration("duration", arg);
-		return 0;
-	case KEY_FORMAT:
-		trace->format_name = arg;
 		return 0;
 	case KEY_ALLOC:
 		set_alloc(trace, arg ? ss_argument_number("alloc", arg, 1, UINT32_MAX) :
@@ -288,13 +284,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+static const struct argp_child children[] = { { &ss_format_name_argp, 0, NULL, 0 }, {} };
+
 static const struct argp argp = {
+	.children = children,
 	.options = table,
 	.parser = parse,
 	.args_doc = "PID|NAME -p FUNCTION...\nPID|NAME --alloc",
 	.doc = "Report calls of functions of a running process as they happen, by the "
 	       "kernel's uprobes. The process is not stopped. Needs root; --alloc needs "
 	       "CAP_PERFMON.\v"
+	       "Formats: text, json, folded, which implies --stack; with --alloc text, "
+	       "json, folded, pprof.\n\n"
 	       "Exit status: 0 every hit was reported, 1 some were lost, or a function "
 	       "was "
 	       "not found, 2 nothing could be traced, 64 wrong usage.",
@@ -326,15 +327,17 @@ static bool is_over(const struct trace *trace, uint64_t end_ns)
 }
 
 /* After the probes were set: nothing is left of a file without them. */
-static struct ss_error *open_recording(struct trace *trace)
+static struct ss_error *open_file(struct trace *trace)
 {
 	int fd = -1;
 	struct ss_error *error =
 		ss_output_open(trace->path, ss_target_pid(trace->target), &trace->file);
 
 	if (!error)
+		trace->output.out = ss_output_file(trace->file);
+	if (!error && trace->recording)
 		error = ss_output_duplicate(trace->file, &fd);
-	if (!error)
+	if (!error && trace->recording)
 		error = ss_trace_recorder_new(trace->trace, trace->target, fd,
 					      &trace->recorder);
 	/* What is recorded until it is killed can be read. */
@@ -358,11 +361,11 @@ static struct ss_error *follow(struct trace *trace)
 	struct ss_error *error = ss_trace_start(trace->trace);
 	uint64_t end_ns = trace->duration_ns ? ss_now_ns() + trace->duration_ns : 0;
 
-	if (!error && trace->path)
-		error = open_recording(trace);
+	if (!error && !ss_output_is_stdout(trace->path))
+		error = open_file(trace);
 	if (error)
 		return error;
-	if (!trace->path && trace->format->begin)
+	if (!trace->recording && trace->format->begin)
 		trace->format->begin(&trace->output);
 	(void)fflush(trace->output.out); /* checked at the end */
 	while (!error && !is_over(trace, end_ns) && poll(&pollfd, 1, READ_MS) <= 0) {
@@ -505,6 +508,12 @@ static bool is_broken_pipe(void)
 	       (pollfd.revents & POLLERR);
 }
 
+static struct ss_error *end_output(struct trace *trace)
+{
+	trace->format->end(&trace->output);
+	return trace->file ? ss_output_flush(trace->file) : NULL;
+}
+
 /* Leaves SIGPIPE ignored. broken: result: standard output is a pipe without a reader. */
 static int run_trace(int argc, char **argv, bool *broken)
 {
@@ -530,7 +539,9 @@ static int run_trace(int argc, char **argv, bool *broken)
 	else if (any && trace.recorder)
 		report_recording(&trace);
 	else if (any)
-		trace.format->end(&trace.output);
+		error = end_output(&trace);
+	if (error)
+		return ss_failure_status(error, 0);
 	if (trace.growth.failed) {
 		ss_failure_warn("not enough memory for the result");
 		return SS_STATUS_NOTHING;

@@ -51,7 +51,6 @@ int main(int, char **words)
 	pause();
 }
 """
-TOGETHER = "ready(); std::thread a(%s), b(%s); a.join(); b.join();"
 
 
 def start(lab, word):

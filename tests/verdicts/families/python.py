@@ -174,10 +174,11 @@ import slow
 case("a signal handler that wants the interrupted lock", "on_signal waits for the lock that update holds in the same thread", """
 a = Lock()
 def on_signal(*_):
+    ready()
     with a: pass
 signal.signal(signal.SIGALRM, on_signal)
 def update():
-    with a: ready(); signal.alarm(1); time.sleep(1000)
+    with a: signal.setitimer(signal.ITIMER_REAL, 0.1); time.sleep(1000)
 update()
 """, ["on_signal", "update", "Lock"], alarm=ALARM)
 case("an exit that waits for a thread", "main has ended and waits in threading._shutdown for poller, which waits for an Event", """
