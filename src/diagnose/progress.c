@@ -590,7 +590,10 @@ static bool mark_deadlocks(struct ss_progress *progress)
 			const struct ss_thread_progress *own = &progress->threads[index];
 			const struct ss_task *thread =
 				&progress->last->tasks[SS_TASK_THREAD].items[index];
-			still &= stands_still(thread, own) ||
+			/* Nothing ends the wait for a monitor in a cycle, however often the
+			   thread looks. */
+			still &= thread->wait->lock == SS_LOCK_JAVA_MONITOR ||
+				 stands_still(thread, own) ||
 				 own->movement == SS_MOVEMENT_UNKNOWN ||
 				 only_polls(progress, thread, own);
 		}

@@ -315,8 +315,8 @@ class PythonLocks(EndToEnd):
                         self.assertIn(lock, (wait["lock"], None), (name, note))
                 self.assertEqual(sorted(len(d["tids"]) for d in report["deadlocks"]),
                                  [1, 2, 2, 2, 2, 2, 2], note)
-                self.assertEqual(threads["stop"]["wait"], "join", note)
-                self.assertEqual(threads["flush"]["wait"], "mutex", note)
+                self.assertEqual(threads["stop"]["wait_data"]["kind"], "join", note)
+                self.assertEqual(threads["flush"]["wait_data"]["kind"], "mutex", note)
                 self.assertEqual({d["timed"] for d in report["deadlocks"]}, {False}, note)
                 self.assertFalse(threads["main"]["stuck"], note)
 
