@@ -206,6 +206,8 @@ enum {
 			      preemption */
 	STACKS_MAX = 256,  /* for which a leader is searched */
 	CHAIN_MAX = 64,	   /* limit of waits in a chain */
+	/* Who is woken more often than that gets the lock at times; SQLite looks every 100 ms. */
+	POLL_NS = 50 * 1000 * 1000,
 };
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -471,7 +473,8 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_task *t
 	return progress->threads[index_of(progress, root)].movement == SS_MOVEMENT_NONE;
 }
 
-/* Whether a thread made no progress, waiting for a lock of the application. */
+/* Whether a thread made no progress, waiting for a lock of the application. One that is woken again
+   and again probably gets it each time, as for a row that all transactions change. */
 static bool is_blocked(const struct ss_progress *progress, const struct ss_task *thread)
 {
 	const struct ss_thread_progress *own =
@@ -480,7 +483,8 @@ static bool is_blocked(const struct ss_progress *progress, const struct ss_task 
 	if (!thread->wait || thread->wait->purpose != SS_PURPOSE_LOCK)
 		return false;
 	return own->movement == SS_MOVEMENT_NONE || only_polls(progress, thread, own) ||
-	       (own->movement == SS_MOVEMENT_WOKEN && progress->at_rest);
+	       (own->movement == SS_MOVEMENT_WOKEN && progress->at_rest &&
+		own->runs <= 1 + progress->elapsed_ns / POLL_NS);
 }
 
 /* Whether only other threads of the process can end the wait. */
