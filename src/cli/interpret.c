@@ -325,6 +325,7 @@ static struct ss_format_options format_options(const struct ss_reading *reading,
 		.size = sizeof(struct ss_format_options),
 		.raw = raw,
 		.no_group = options->no_group,
+		.native = options->native,
 		/* Threads that the user selected are shown, whatever they do. */
 		.all = options->all ||
 		       (reading->run && ss_selection_run_is_active(reading->run)),

@@ -570,8 +570,8 @@ static const struct argp_option interpret_table[] = {
 	{ "no-group", KEY_NO_GROUP, NULL, 0, "Do not merge threads with equal stacks",
 	  1 },
 	{ "native", KEY_NATIVE, NULL, 0,
-	  "Show the native frames of interpreters, besides the functions that they "
-	  "execute",
+	  "Show all native frames of interpreters and virtual machines, besides the "
+	  "functions that they execute",
 	  1 },
 	{ "goroutines", KEY_GOROUTINES, "N|all", 0,
 	  "Go programs, text: show the N largest groups of goroutines with equal stacks; "

@@ -405,26 +405,17 @@ static struct ss_error *write_snapshots(const struct ss_snapshots *snapshots,
 	const bool processes = snapshots->kind == SS_SNAPSHOTS_PROCESSES;
 	_cleanup_(ss_merged_cleanup) struct ss_merged *threads =
 		ss_merged_new(snapshots, SS_TASK_THREAD, merge);
-	_cleanup_(ss_merged_cleanup) struct ss_merged *goroutines =
-		processes ? NULL : ss_merged_new(snapshots, SS_TASK_GOROUTINE, merge);
-	_cleanup_(ss_merged_cleanup) struct ss_merged *tasks =
-		processes ? NULL : ss_merged_new(snapshots, SS_TASK_ASYNCIO, merge);
 
-	if (!threads || (!processes && (!goroutines || !tasks)))
+	if (!threads)
 		return ss_error_no_memory();
 	struct ss_error *error = write_heading(snapshots, threads, options, out);
-	if (!error)
-		error = ss_text_write_groups(
-			snapshots, threads,
-			snapshots->kind == SS_SNAPSHOTS_ONE ? goroutines : NULL, false,
-			options, out);
+	if (!error && processes)
+		error = ss_text_write_groups(snapshots, threads, NULL, false, options,
+					     out);
+	else if (!error)
+		error = ss_text_write_tasks(snapshots, threads, merge, options, out);
 	if (processes)
 		write_left_out(snapshots, out);
-	if (!error && goroutines)
-		error = ss_text_write_groups(snapshots, goroutines, NULL, false, options,
-					     out);
-	if (!error && tasks)
-		error = ss_text_write_groups(snapshots, tasks, NULL, false, options, out);
 	ss_text_write_advice(options, out);
 	return error;
 }

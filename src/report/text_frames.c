@@ -150,6 +150,15 @@ void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *o
 		(void)fprintf(out, ":%" PRIu32, line);
 }
 
+void ss_text_write_call(const char *function, bool of_library, const char *file,
+			uint32_t line, bool verbose, FILE *out)
+{
+	ss_escape_write(function, NULL, out);
+	if (of_library && file)
+		(void)fputs_unlocked(", called", out);
+	ss_text_write_source(file, line, verbose, out);
+}
+
 void ss_text_write_function(const struct ss_frame *frame, const char *file, uint32_t line,
 			    const struct ss_format_options *options, FILE *out)
 {
@@ -272,10 +281,63 @@ static size_t count_omitted(const struct ss_snapshot *snapshot,
 	return omitted;
 }
 
+/* Frames of the runtime that executes the program are shown as one line, unless there are no others. */
+struct native {
+	struct ss_languages languages;
+	bool hidden;
+};
+
+static bool is_native(const struct ss_snapshot *snapshot, const struct ss_task *task,
+		      const struct native *native, size_t index)
+{
+	const struct ss_frame *frame = ss_snapshot_frame(snapshot, task, index);
+
+	return !frame->omitted && ss_frame_is_of_runtime(frame, &native->languages);
+}
+
+static struct native native_find(const struct ss_snapshot *snapshot,
+				 const struct ss_task *task,
+				 const struct ss_format_options *options)
+{
+	struct native native = { .languages = ss_task_languages(snapshot, task) };
+	const bool shown = options->native || options->verbose || options->raw;
+
+	for (size_t i = 0; i < task->frame_count && !shown && !native.hidden; i++)
+		native.hidden = !is_native(snapshot, task, &native, i);
+	return native;
+}
+
+/* How many frames from index on are hidden. If the thread runs, the innermost one tells what it does,
+   and a single one is as good as the line that would replace it. */
+static size_t count_native(const struct ss_snapshot *snapshot, const struct ss_task *task,
+			   const struct native *native, size_t index)
+{
+	const bool runs = task->kind == SS_TASK_THREAD && !task->wait;
+	size_t count = 0;
+
+	if (!native->hidden || (index == 0 && runs))
+		return 0;
+	while (index + count < task->frame_count &&
+	       is_native(snapshot, task, native, index + count))
+		count++;
+	return count == 1 && !native->languages.go ? 0 : count;
+}
+
+static void write_native(size_t count, size_t number, int width,
+			 const struct native *native,
+			 const struct ss_format_options *options, FILE *out)
+{
+	const char *what = native->languages.go ? "runtime frame" : "native frame";
+
+	ss_style_print(SS_STYLE_FAINT, options->color, out, "  #%-*zu [%s]\n", width,
+		       number, ss_quantity_things(count, what).text);
+}
+
 void ss_text_write_frames(const struct ss_snapshot *snapshot,
 			  const struct ss_task *thread,
 			  const struct ss_format_options *options, FILE *out)
 {
+	const struct native native = native_find(snapshot, thread, options);
 	size_t omitted = count_omitted(snapshot, thread);
 	int width = number_width(thread->frame_count + omitted);
 	struct ss_repeat repeat = {};
@@ -285,6 +347,13 @@ void ss_text_write_frames(const struct ss_snapshot *snapshot,
 	omitted = 0;
 	for (size_t i = 0; i < thread->frame_count; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		const size_t hidden =
+			repeat.times ? 0 : count_native(snapshot, thread, &native, i);
+		if (hidden) {
+			write_native(hidden, i + omitted, width, &native, options, out);
+			i += hidden - 1;
+			continue;
+		}
 		if (!options->verbose && repeat.times == 0) {
 			repeat = repeat_find(snapshot, thread, i);
 			until = i + repeat.period;
