@@ -63,6 +63,25 @@ bool ss_frame_is_of_library(const struct ss_frame *frame)
 	}
 }
 
+const char *ss_path_import(const char *path)
+{
+	static const struct {
+		const char *root;
+		size_t skip;
+	} roots[] = {
+		{ "/site-packages/", sizeof("/site-packages/") - 1 },
+		{ "/dist-packages/", sizeof("/dist-packages/") - 1 },
+		{ "/lib/python3.", sizeof("/lib/") - 1 },
+	};
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(roots); i++) {
+		const char *root = strstr(path, roots[i].root);
+		if (root)
+			return root + roots[i].skip;
+	}
+	return NULL;
+}
+
 /* The C library, its loader, and those of C++ and of threads. */
 static bool is_c_library(const char *base)
 {

@@ -19,6 +19,10 @@
    java.util, node's internal scripts), judged by its file or class, and not to the program.
    False for native frames. */
 bool ss_frame_is_of_library(const struct ss_frame *frame);
+
+/* The part of a path of Python from the directory on that it imports from, with all packages; NULL: it
+   is no such path. */
+const char *ss_path_import(const char *path);
 /* Whether native code executes the program of another language, or was called to do so: an
    interpreter, a virtual machine, and the C library below them. Extensions of the program are
    not. */

@@ -72,6 +72,7 @@ struct ss_format_options {
 	const char *wait_functions;
 	const char *advice; /* text: one line: how to get what is missing; or NULL */
 	bool environment;   /* minidump: with environment and command line */
+	bool strict;	    /* text: as in ss_missing_count() */
 	/* What the snapshot was made from, or NULL. */
 	const struct ss_capture *capture;
 	const struct ss_row_options *row_options; /* rows: or NULL */
@@ -144,6 +145,7 @@ struct ss_format {
 
 extern const struct ss_format ss_format_text;
 extern const struct ss_format ss_format_json;
+extern const struct ss_format ss_format_brief;
 extern const struct ss_format ss_format_folded;
 extern const struct ss_format ss_format_gdb;
 extern const struct ss_format ss_format_eu;

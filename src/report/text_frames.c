@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "data/snapshot.h"
 #include "report/escape.h"
 #include "report/names.h"
 #include "report/quantity.h"
@@ -102,26 +103,6 @@ static void write_name(const struct ss_frame *frame, bool verbose, FILE *out)
 		(void)fprintf(out, "+0x%" PRIx64, frame->symbol_offset);
 }
 
-/* The part of a path of Python from the directory on that it imports from; or NULL. */
-static const char *import_path(const char *path)
-{
-	static const struct {
-		const char *root;
-		size_t skip;
-	} roots[] = {
-		{ "/site-packages/", sizeof("/site-packages/") - 1 },
-		{ "/dist-packages/", sizeof("/dist-packages/") - 1 },
-		{ "/lib/python3.", sizeof("/lib/") - 1 },
-	};
-
-	for (size_t i = 0; i < SS_ARRAY_SIZE(roots); i++) {
-		const char *root = strstr(path, roots[i].root);
-		if (root)
-			return root + roots[i].skip;
-	}
-	return NULL;
-}
-
 /* Strips leading "./" and "../". Of a long path the last two components are left; all packages of a
    module of Python. */
 static const char *short_path(const char *path)
@@ -130,7 +111,7 @@ static const char *short_path(const char *path)
 		path += path[1] == '/' ? 2 : 3;
 	if (strlen(path) <= PATH_MAX_SHOWN)
 		return path;
-	const char *import = import_path(path);
+	const char *import = ss_path_import(path);
 	if (import && strlen(import) <= IMPORT_MAX_SHOWN)
 		return import;
 	const char *base = ss_label_base(path);
