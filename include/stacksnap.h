@@ -797,6 +797,7 @@ SS_API const struct ss_process *ss_snapshot_process(const struct ss_snapshot *sn
 /* Threads are ascending by tid, goroutines by id and by runtime, and tasks of asyncio by name. */
 SS_API size_t ss_snapshot_task_count(const struct ss_snapshot *snapshot,
 				     enum ss_task_kind kind);
+/* NULL if there are none of the kind. */
 SS_API const struct ss_task *ss_snapshot_task(const struct ss_snapshot *snapshot,
 					      enum ss_task_kind kind, size_t index);
 SS_API const struct ss_task_coverage *

@@ -238,6 +238,18 @@ static void recheck_until_stable(struct related *related, struct ss_capture *cap
 	}
 }
 
+/* A cycle through the two ends of a pipe or socket is one only if nobody else has these ends. */
+static void complete_holders(const struct related *related, struct ss_capture *capture)
+{
+	if (capture->facts)
+		ss_holders_complete(capture->facts, related->processes[0].target);
+	for (size_t i = 1; i < related->peers.count; i++) {
+		const struct process *process = &related->processes[i];
+		if (process->capture && process->capture->facts)
+			ss_holders_complete(process->capture->facts, process->target);
+	}
+}
+
 /* Earlier snapshots share the facts: mark a copy. */
 static bool detach_facts(struct ss_capture *capture)
 {
@@ -266,6 +278,8 @@ void ss_capture_add_related(struct ss_capture *capture, struct ss_target *target
 		ss_holders_find_again(capture->facts, target);
 	find_processes(&related, capture);
 	recheck_until_stable(&related, capture);
+	if (related.peers.has_cycle)
+		complete_holders(&related, capture);
 	for (size_t i = 1; i < related.peers.count; i++) {
 		struct ss_capture **slot = related.processes[i].capture ?
 						   ss_vector_push(&capture->others) :

@@ -261,12 +261,17 @@ static bool has_any(const struct ss_task_list *tasks)
 	return zombie && excluded;
 }
 
+/* NULL: that is what was asked for. */
 static struct ss_error *explain_nothing(const struct ss_target *target,
-					const struct ss_task_list *tasks)
+					const struct ss_task_list *tasks,
+					const struct ss_capture_options *options)
 {
 	for (size_t i = 0; i < tasks->items.count; i++) {
-		if (tasks->items.items[i].phase == SS_TASK_EXCLUDED)
-			return ss_error_new(SS_ERROR_INVALID,
+		if (tasks->items.items[i].phase != SS_TASK_EXCLUDED)
+			continue;
+		return options->may_be_empty ?
+			       NULL :
+			       ss_error_new(SS_ERROR_INVALID,
 					    "process %d has no such thread", target->pid);
 	}
 	return ss_target_missing(target);
@@ -290,7 +295,9 @@ ss_result_fill(struct ss_capture *capture, const struct ss_target *target,
 	if (error)
 		return error;
 	if (!has_any(tasks))
-		return explain_nothing(target, tasks);
+		error = explain_nothing(target, tasks, options);
+	if (error)
+		return error;
 	sum_up(capture, tasks, freeze);
 	capture->process.pid = target->pid;
 	capture->process.start_time = target->start_time;

@@ -76,20 +76,4 @@ enum ss_color ss_options_parse_color(const char *name);
 /* The values of --color; NULL after the last one. */
 const char *ss_options_color_name(size_t index);
 
-/*
- * "Did you mean": which of some words was probably meant. Zeroed but for given, there is none.
- */
-struct ss_suggestion {
-	const char *given;
-	const char *best; /* NULL: no word is similar */
-	size_t distance;  /* of best */
-	char hint[64];	  /* set by ss_suggestion_hint() */
-};
-
-/* Offers a word, which must outlive the suggestion. */
-void ss_suggestion_offer(struct ss_suggestion *suggestion, const char *word);
-
-/* "did you mean PREFIXWORD?"; NULL: there is no such word. */
-const char *ss_suggestion_hint(struct ss_suggestion *suggestion, const char *prefix);
-
 #endif

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "cli/failure.h"
+#include "cli/suggestion.h"
 #include "report/escape.h"
 #include "report/format.h"
 

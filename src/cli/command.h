@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "cli/arguments.h"
 #include "report/format.h"
 
 /*
@@ -19,6 +18,7 @@
  */
 
 struct ss_report_arguments;
+struct ss_suggestion;
 
 struct ss_command {
 	const char *name;

@@ -17,6 +17,7 @@
 #include "cli/interpret.h"
 #include "cli/report.h"
 #include "report/diff.h"
+#include "report/missing.h"
 #include "cli/targets.h"
 #include "capture/activity.h"
 #include "diagnose/progress.h"
@@ -346,7 +347,8 @@ static bool report_missing(const struct attempt *attempt, const char *problem)
 	size_t incomplete = 0;
 
 	for (size_t i = 0; i < SIDES; i++)
-		incomplete += ss_incomplete_count(attempt->snapshots[i]);
+		incomplete += ss_missing_count(attempt->snapshots[i],
+					       attempt->comparison->options->strict);
 	if (problem)
 		ss_failure_warn("%s", problem);
 	if (incomplete)

@@ -42,11 +42,9 @@ void ss_failure_hint(const char *format, ...) __attribute__((format(printf, 1, 2
 
 /* Reports what is missing from a snapshot: one line on stderr for each reason. */
 
-/* Counts threads with an incomplete stack, and threads that were not captured. */
-size_t ss_incomplete_count(const struct ss_snapshot *snapshot);
-
-/* Prints them by reason. max_stack is the limit of the copy of each stack. */
-void ss_incomplete_print(const struct ss_snapshot *snapshot, size_t max_stack);
+/* See ss_missing_write(). max_stack is the limit of the copy of each stack. */
+void ss_incomplete_print(const struct ss_snapshot *snapshot, size_t max_stack,
+			 bool strict);
 
 /* Prints which modules could not be read, if functions have no names for that reason. */
 void ss_incomplete_print_modules(const struct ss_snapshot *snapshot);

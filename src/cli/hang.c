@@ -16,6 +16,7 @@
 #include "cli/targets.h"
 #include "diagnose/progress.h"
 #include "interpret/interpret.h"
+#include "report/missing.h"
 #include "sandbox/sandbox.h"
 
 enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4, NOT_RUN = 127 };
@@ -29,6 +30,7 @@ struct hang {
 	uint64_t for_ns;
 	uint64_t interval_ns;
 	bool watch;
+	bool incomplete;      /* --strict: a stack is */
 	const char *pid_file; /* of --watch, or NULL */
 	bool color;
 	const char *command;
@@ -84,6 +86,15 @@ static struct ss_error *write_report(const struct ss_reading *reading,
 	return error;
 }
 
+/* With --strict a verdict that rests on a stack with gaps does not count as nothing. */
+static void check_stacks(struct hang *hang, const struct ss_snapshot *last)
+{
+	if (ss_missing_count(last, true) == 0)
+		return;
+	hang->incomplete = true;
+	ss_incomplete_print(last, hang->options.common.max_stack, true);
+}
+
 /* *ret_died: an error is due to the confined processes, which may have been killed. */
 static struct ss_error *interpret(struct ss_reading *reading, struct hang *hang,
 				  struct ss_observation *observation,
@@ -111,6 +122,8 @@ static struct ss_error *interpret(struct ss_reading *reading, struct hang *hang,
 	if (error)
 		return error;
 	*ret = ss_progress_verdict(progress);
+	if (hang->options.strict)
+		check_stacks(hang, result->snapshots[result->count - 1]);
 	return *ret < quiet_below ? NULL : write_report(reading, result, progress);
 }
 
@@ -280,7 +293,10 @@ static int run_one(struct hang *hang)
 	if (!error)
 		error = hang->watch ? watch(hang, &verdict) :
 				      analyze_once(hang, &verdict);
-	return ss_failure_status(error, status_of(verdict));
+	int status = status_of(verdict);
+	return ss_failure_status(error, status == SS_STATUS_WHOLE && hang->incomplete ?
+						SS_STATUS_PARTIAL :
+						status);
 }
 
 /* In a child process. */

@@ -8,6 +8,7 @@
 
 #include "base/io.h"
 #include "report/advice.h"
+#include "report/missing.h"
 #include "cli/output.h"
 #include "cli/failure.h"
 #include "cli/process.h"
@@ -208,6 +209,8 @@ void ss_reading_configure(struct ss_reading *reading, struct ss_interpret_option
 			      !(reading->run && ss_selection_run_is_active(reading->run)),
 		.raw = options->symbols.raw,
 		.no_waits = options->no_waits,
+		.may_be_empty = reading->run &&
+				ss_selection_run_may_be_empty(reading->run),
 		.for_recording = format->unsymbolized,
 		.symbolize_flags = options->symbols.flags,
 		.waits = options->waits,
@@ -273,6 +276,7 @@ struct ss_error *ss_reading_capture(struct ss_reading *reading,
 	if (ss_selection_run_is_active(selection)) {
 		capture.filter = ss_selection_run_filter;
 		capture.filter_data = selection;
+		capture.may_be_empty = ss_selection_run_may_be_empty(selection);
 	}
 	options.list = list;
 	ss_phases_enter(&reading->phases, SS_PHASE_CAPTURE);
@@ -325,6 +329,7 @@ static struct ss_format_options format_options(const struct ss_reading *reading,
 		.size = sizeof(struct ss_format_options),
 		.raw = raw,
 		.no_group = options->no_group,
+		.native = options->native,
 		/* Threads that the user selected are shown, whatever they do. */
 		.all = options->all ||
 		       (reading->run && ss_selection_run_is_active(reading->run)),
@@ -334,6 +339,7 @@ static struct ss_format_options format_options(const struct ss_reading *reading,
 			    [SS_TASK_ASYNCIO] = options->tasks },
 		.max_stack = options->common.max_stack,
 		.environment = options->environment,
+		.strict = options->strict,
 		.row_options = &reading->rows.options,
 		.capture = capture,
 		.max_size = reading->max_output / 4 * 3, /* room for the rest */
@@ -449,14 +455,14 @@ bool ss_reading_report(const struct ss_reading *reading,
 	size_t incomplete = 0;
 
 	for (size_t i = 0; i < count; i++)
-		incomplete += ss_incomplete_count(snapshots[i]) > 0;
+		incomplete += ss_missing_count(snapshots[i], options->strict) > 0;
 	if (problem)
 		ss_failure_warn("%d: %s", pid, problem);
 	if (count > 1 && incomplete)
 		ss_failure_warn("%d: %zu of %zu snapshots have incomplete stacks", pid,
 				incomplete, count);
 	else if (count == 1 && !format->explains)
-		ss_incomplete_print(last, options->common.max_stack);
+		ss_incomplete_print(last, options->common.max_stack, options->strict);
 	if (!options->symbols.raw && !format->unsymbolized)
 		ss_incomplete_print_modules(last);
 	if (options->common.verbose && phases)

@@ -72,6 +72,7 @@ enum key {
 	KEY_LABEL,
 	KEY_ENV,
 	KEY_JSON,
+	KEY_STRICT,
 };
 
 static const struct argp_option format_name_table[] = {
@@ -570,8 +571,8 @@ static const struct argp_option interpret_table[] = {
 	{ "no-group", KEY_NO_GROUP, NULL, 0, "Do not merge threads with equal stacks",
 	  1 },
 	{ "native", KEY_NATIVE, NULL, 0,
-	  "Show the native frames of interpreters, besides the functions that they "
-	  "execute",
+	  "Show all native frames of interpreters and virtual machines, besides the "
+	  "functions that they execute",
 	  1 },
 	{ "goroutines", KEY_GOROUTINES, "N|all", 0,
 	  "Go programs, text: show the N largest groups of goroutines with equal stacks; "
@@ -582,6 +583,8 @@ static const struct argp_option interpret_table[] = {
 	  "0: do not read them (default: 20)",
 	  1 },
 	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 1),
+	{ "strict", KEY_STRICT, NULL, 0,
+	  "Exit status 1 also if the stack of an idle thread has a guessed frame", 1 },
 	{ "max-total", KEY_MAX_TOTAL, "MIB", 0,
 	  "Limit the copy of all stacks (default: 256)", 4 },
 	{ "interpret-timeout", KEY_INTERPRET_TIMEOUT, "S", 0,
@@ -714,6 +717,9 @@ static error_t parse_interpret(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_ALL:
 		o->all = true;
+		return 0;
+	case KEY_STRICT:
+		o->strict = true;
 		return 0;
 	case KEY_NO_GROUP:
 		o->no_group = true;

@@ -131,6 +131,7 @@ struct ss_error *ss_wait_functions_add(struct ss_wait_table *table, const char *
 struct ss_options {
 	struct ss_common_options common;
 	struct ss_selection selection;
+	bool strict; /* an idle thread with a guessed frame is incomplete, too */
 	bool no_group;
 	bool all;    /* show idle threads, too */
 	bool native; /* show the native frames of interpreters, too */

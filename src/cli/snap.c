@@ -18,6 +18,7 @@
 #include "cli/targets.h"
 #include "interpret/interpret.h"
 #include "process/process_list.h"
+#include "report/missing.h"
 #include "sandbox/sandbox.h"
 
 /*
@@ -118,7 +119,7 @@ static void count_missing(const struct merge *merge,
 		const struct entry *entry = merge->entries[i];
 		processes->shown += !ss_process_source_refusal(entry->source);
 		processes->missing +=
-			ss_incomplete_count(snapshot) +
+			ss_missing_count(snapshot, processes->options->strict) +
 				ss_selection_run_report(&entry->run, snapshot) >
 			0;
 	}

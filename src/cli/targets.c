@@ -12,6 +12,7 @@
 #include "cli/failure.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/suggestion.h"
 #include "process/process_list.h"
 #include "report/profile.h"
 
@@ -616,9 +617,14 @@ bool ss_selection_run_is_active(const struct ss_selection_run *run)
 	return names_threads(run) || run->selection->states;
 }
 
+bool ss_selection_run_may_be_empty(const struct ss_selection_run *run)
+{
+	return run->selection->states;
+}
+
 bool ss_selection_run_is_empty(const struct ss_selection_run *run)
 {
-	return run->seen > 0 && run->selected == 0;
+	return run->seen > 0 && run->named == 0;
 }
 
 static bool has_tid(const pid_t *tids, size_t count, pid_t tid)
@@ -646,12 +652,13 @@ bool ss_selection_run_filter(void *data, pid_t tid, const char *name, char state
 	const struct ss_target_argument *argument = run->argument;
 
 	run->seen++;
-	if (selection->states && (!state || !strchr(selection->states, state)))
-		return false;
 	if (names_threads(run) &&
 	    !has_tid(argument->tids.items, argument->tids.count, tid) &&
 	    !has_tid(selection->tids.items, selection->tids.count, tid) &&
 	    !has_name(selection, name))
+		return false;
+	run->named++;
+	if (selection->states && (!state || !strchr(selection->states, state)))
 		return false;
 	run->selected++;
 	return true;

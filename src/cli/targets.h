@@ -111,14 +111,18 @@ void ss_selection_deinit(struct ss_selection *selection);
 struct ss_selection_run {
 	const struct ss_selection *selection;
 	const struct ss_target_argument *argument;
-	size_t seen;	 /* calls of the filter */
+	size_t seen;  /* calls of the filter */
+	size_t named; /* calls for a thread that is selected by id or name, or all are */
 	size_t selected; /* calls that selected a thread */
 };
 
 /* Whether there is any restriction. */
 bool ss_selection_run_is_active(const struct ss_selection_run *run);
 
-/* Whether there were threads, but none was selected. */
+/* Whether "none" is an answer: which threads are in these states? */
+bool ss_selection_run_may_be_empty(const struct ss_selection_run *run);
+
+/* Whether there were threads, but none of the ids and names that were selected. */
 bool ss_selection_run_is_empty(const struct ss_selection_run *run);
 
 /* A ss_thread_filter; data is a struct ss_selection_run. */

@@ -30,7 +30,8 @@ struct ss_capture_options {
 	unsigned max_frames;	  /* LIVE only: frames per thread; 0: no limit */
 	ss_thread_filter *filter; /* NULL: all threads */
 	void *filter_data;
-	bool no_waits; /* skip what only ss_snapshot_diagnose() needs: locks and file
+	bool may_be_empty; /* it is no error if the filter excludes all threads */
+	bool no_waits;	   /* skip what only ss_snapshot_diagnose() needs: locks and file
 			  descriptors */
 	const struct ss_gather_plan *plan; /* more memory to copy; NULL: none */
 	/* Bytes to copy from one stack whose end is known, because it has a mapping of its

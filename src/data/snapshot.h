@@ -20,6 +20,26 @@
    False for native frames. */
 bool ss_frame_is_of_library(const struct ss_frame *frame);
 
+/* The part of a path of Python from the directory on that it imports from, with all packages; NULL: it
+   is no such path. */
+const char *ss_path_import(const char *path);
+/* Whether native code executes the program of another language, or was called to do so: an
+   interpreter, a virtual machine, and the C library below them. Extensions of the program are
+   not. */
+struct ss_languages {
+	unsigned kinds; /* 1 << SS_FRAME_PYTHON and so on: those of the frames */
+	bool go;	/* the process has goroutines */
+};
+struct ss_languages ss_task_languages(const struct ss_snapshot *snapshot,
+				      const struct ss_task *task); /* of one stack */
+struct ss_languages ss_snapshot_languages(const struct ss_snapshot *snapshot);
+bool ss_frame_is_of_runtime(const struct ss_frame *frame,
+			    const struct ss_languages *languages);
+/* Whether a task has no frame of the program, and is one that each program of its language has: a
+   collector of garbage, a thread that compiles. languages: those of the snapshot. */
+bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_task *task,
+			   const struct ss_languages *languages);
+
 struct ss_stack {
 	struct ss_frame *frames; /* owned */
 	size_t count;

@@ -21,7 +21,7 @@ struct ss_chain_link {
 	bool ambiguous;			    /* others may end the wait as well */
 };
 
-enum { LENGTH_MAX = 4 }; /* as many as there are related processes */
+enum { LENGTH_MAX = 12 }; /* as many as there are related processes */
 
 static const struct ss_snapshot *find_process(const struct ss_snapshot *snapshot,
 					      pid_t pid)
@@ -43,7 +43,7 @@ static const struct ss_related_process *only_peer(const struct ss_wait *wait)
 	const struct ss_descriptor *descriptor = wait->descriptor;
 
 	if (wait->kind != SS_WAIT_READ && wait->kind != SS_WAIT_WRITE &&
-	    wait->kind != SS_WAIT_RECEIVE)
+	    wait->kind != SS_WAIT_RECEIVE && wait->kind != SS_WAIT_SEND)
 		return NULL;
 	return descriptor && descriptor->peer_count == 1 && !descriptor->peers[0].same ?
 		       &descriptor->peers[0] :
@@ -64,9 +64,10 @@ static pid_t find_pid(const struct ss_snapshot *snapshot, const struct ss_wait *
 	*ambiguous = peer ? wait->descriptor->peers_incomplete : true;
 	if (peer)
 		return peer->pid;
-	return wait->kind == SS_WAIT_CHILD && facts && facts->children.count == 1 ?
-		       facts->children.items[0].pid :
-		       0;
+	if (wait->kind != SS_WAIT_CHILD || !facts || facts->children.count != 1)
+		return 0;
+	*ambiguous = false; /* while it waits, it starts no other child */
+	return facts->children.items[0].pid;
 }
 
 /* Returns the target of a thread's wait, in its own process or a related one. */

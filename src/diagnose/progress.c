@@ -451,9 +451,11 @@ static bool expects_signal(const struct ss_process *process)
 	return handled != 0;
 }
 
-static bool is_service(const struct ss_task *thread)
+/* Whether it is a thread that each program of its language has. Those of Go run its goroutines. */
+static bool is_service(const struct ss_progress *progress, const struct ss_task *thread)
 {
-	return thread->wait && thread->wait->purpose == SS_PURPOSE_SERVICE;
+	return !progress->languages.go &&
+	       ss_task_is_of_runtime(progress->last, thread, &progress->languages);
 }
 
 /*
@@ -469,7 +471,7 @@ static bool is_closed(const struct ss_progress *progress)
 	for (size_t i = 0; i < progress->last->tasks[SS_TASK_THREAD].count; i++) {
 		const struct ss_task *thread =
 			&progress->last->tasks[SS_TASK_THREAD].items[i];
-		if (is_service(thread)) {
+		if (is_service(progress, thread)) {
 			services++;
 			continue;
 		}
@@ -484,12 +486,15 @@ static bool is_closed(const struct ss_progress *progress)
 	       !expects_signal(&progress->last->process);
 }
 
-/* Whether no thread runs, except for those that wake up and wait again. */
+/* Whether no thread of the program runs, except for those that wake up and wait again. */
 static bool is_at_rest(const struct ss_progress *progress)
 {
 	for (size_t i = 0; i < progress->last->tasks[SS_TASK_THREAD].count; i++) {
 		enum ss_movement movement = progress->threads[i].movement;
-		if (movement != SS_MOVEMENT_NONE && movement != SS_MOVEMENT_WOKEN)
+		const struct ss_task *thread =
+			&progress->last->tasks[SS_TASK_THREAD].items[i];
+		if (movement != SS_MOVEMENT_NONE && movement != SS_MOVEMENT_WOKEN &&
+		    (movement != SS_MOVEMENT_MOVES || !is_service(progress, thread)))
 			return false;
 	}
 	return true;
@@ -574,7 +579,11 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 	bool deadlock = mark_cycles(progress);
 	deadlock |= mark_deadlocks(progress);
 	for (size_t i = 0; i < progress->last->tasks[SS_TASK_THREAD].count; i++) {
-		counts[progress->threads[i].movement] = true;
+		const struct ss_task *thread =
+			&progress->last->tasks[SS_TASK_THREAD].items[i];
+		counts[progress->threads[i].movement] |= progress->threads[i].movement !=
+								 SS_MOVEMENT_MOVES ||
+							 !is_service(progress, thread);
 		stuck |= progress->threads[i].stuck;
 		blocked |= progress->threads[i].blocked;
 	}
@@ -635,6 +644,7 @@ struct ss_error *ss_progress_new(const struct ss_activity *before,
 	progress->snapshots = snapshots;
 	progress->snapshot_count = count;
 	progress->last = snapshots[count - 1];
+	progress->languages = ss_snapshot_languages(progress->last);
 	progress->elapsed_ns = after->time_ns - before->time_ns;
 	progress->strings = ss_intern_new();
 	progress->threads = calloc(progress->last->tasks[SS_TASK_THREAD].count + 1,

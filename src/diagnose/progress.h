@@ -87,6 +87,7 @@ struct ss_progress {
 	uint64_t elapsed_ns;
 	struct ss_thread_progress *threads; /* owned; one for each thread of last */
 	struct ss_intern *strings;
+	struct ss_languages languages; /* of the last snapshot */
 	enum ss_verdict verdict;
 	bool closed;  /* see ss_progress_is_closed() */
 	bool at_rest; /* no thread runs, except for those that wake up and wait again */

@@ -312,7 +312,8 @@ static struct ss_error *check_threads(const struct work *work)
 {
 	const struct ss_snapshot *last = work->snapshots[work->count - 1];
 
-	if (ss_snapshot_task_count(last, SS_TASK_THREAD) > 0)
+	if (ss_snapshot_task_count(last, SS_TASK_THREAD) > 0 ||
+	    work->interpreter->options.may_be_empty)
 		return NULL;
 	return work->loaded ?
 		       ss_error_new(SS_ERROR_INVALID, "the selection matches no thread") :

@@ -80,6 +80,7 @@ struct ss_interpret_options {
 	bool goroutines;    /* read those of the last capture */
 	bool raw;	    /* no symbols */
 	bool no_waits;	    /* no diagnosis */
+	bool may_be_empty;  /* as in struct ss_capture_options */
 	bool last_waits;    /* diagnose the last capture only */
 	bool only_stacks;   /* neither symbols nor diagnosis */
 	bool for_recording; /* identify files; symbols only as diagnosis needs them */

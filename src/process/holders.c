@@ -104,9 +104,10 @@ void ss_processes_find(struct ss_facts *facts, const struct ss_target *target)
 }
 
 enum {
-	SCAN_NS = 5 * 1000 * 1000,   /* CPU time to search processes, */
-	MORE_NS = 1000 * 1000,	     /* if each end has a holder already, */
-	FLOCK_NS = 20 * 1000 * 1000, /* and to search for an open file */
+	SCAN_NS = 5 * 1000 * 1000,    /* CPU time to search processes, */
+	MORE_NS = 1000 * 1000,	      /* if each end has a holder already, */
+	FLOCK_NS = 20 * 1000 * 1000,  /* and to search for an open file */
+	WHOLE_NS = 400 * 1000 * 1000, /* if a deadlock depends on it */
 	FDINFO_MAX = 64 * 1024,
 	STAT_MAX = 8 * 1024,
 	LINKS_AT_ONCE = 64, /* links read between checks of the time */
@@ -583,17 +584,31 @@ static bool may_have_more(const struct search *s, const struct peer_end *item)
 	return s->incomplete || (!item->link && item->fact->holder_count == 0);
 }
 
-/* again: those that were taken over from the previous capture, instead of the others */
-static void find(struct ss_facts *facts, const struct ss_target *target, bool again)
+/* Which descriptors are searched for */
+enum pass {
+	FIRST,
+	AGAIN, /* those that were taken over from the previous capture */
+	WHOLE, /* those of which one holder is known, and perhaps not all */
+};
+
+static bool is_wanted(const struct ss_fd_fact *fact, enum pass pass)
+{
+	if (!fact->resolve_peers)
+		return false;
+	if (pass == WHOLE)
+		return fact->holder_count == 1 && fact->holders_truncated;
+	return fact->holders_kept == (pass == AGAIN) &&
+	       (fact->holder_count == 0 || pass == AGAIN);
+}
+
+static void find(struct ss_facts *facts, const struct ss_target *target, enum pass pass)
 {
 	struct search s = { .facts = facts, .target = target };
 
 	for (size_t i = 0; i < facts->fds.count; i++) {
 		struct peer_end item;
 		struct ss_fd_fact *fact = &facts->fds.items[i];
-		bool known = fact->holder_count > 0 && !again;
-		if (!fact->resolve_peers || fact->holders_kept != again || known ||
-		    !describe(facts, fact, &item))
+		if (!is_wanted(fact, pass) || !describe(facts, fact, &item))
 			continue;
 		struct peer_end *slot = ss_vector_push(&s.items);
 		if (!slot)
@@ -605,8 +620,8 @@ static void find(struct ss_facts *facts, const struct ss_target *target, bool ag
 	}
 	if (s.items.count) {
 		uint64_t begin = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		s.end_ns = begin + SCAN_NS;
-		s.more_ns = begin + MORE_NS;
+		s.end_ns = begin + (pass == WHOLE ? WHOLE_NS : SCAN_NS);
+		s.more_ns = begin + (pass == WHOLE ? WHOLE_NS : MORE_NS);
 		search_process(&s, target->pid);
 		search_others(&s);
 		add_ours(&s);
@@ -629,12 +644,17 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 			add_holder(&s, fact, fact->info.pid, -1);
 	}
 	ss_buffer_deinit(&s.text);
-	find(facts, target, false);
+	find(facts, target, FIRST);
 }
 
 void ss_holders_find_again(struct ss_facts *facts, const struct ss_target *target)
 {
-	find(facts, target, true);
+	find(facts, target, AGAIN);
+}
+
+void ss_holders_complete(struct ss_facts *facts, const struct ss_target *target)
+{
+	find(facts, target, WHOLE);
 }
 
 enum {

@@ -347,7 +347,7 @@ void ss_peers_find(struct ss_peers *peers, struct ss_capture *capture,
 			add(peers, facts->holder.pid);
 		else if (call &&
 			 (call->kind == SS_WAIT_READ || call->kind == SS_WAIT_WRITE ||
-			  call->kind == SS_WAIT_RECEIVE))
+			  call->kind == SS_WAIT_RECEIVE || call->kind == SS_WAIT_SEND))
 			add_other_end(peers, capture, thread, facts);
 		else if (call && call->kind == SS_WAIT_CHILD)
 			add_child(peers, capture->facts);

@@ -9,7 +9,7 @@
 #include "data/capture.h"
 #include "process/target.h"
 
-enum { SS_PEERS_MAX = 4 }; /* limit of other processes */
+enum { SS_PEERS_MAX = 12 }; /* limit of other processes */
 
 struct ss_peers {
 	pid_t pids[SS_PEERS_MAX + 1]; /* the first is the process of the capture */

@@ -9,6 +9,7 @@
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -411,6 +412,8 @@ static int open_diag(const struct ss_target *target)
 	return open_in_namespace(fd);
 }
 
+enum { CONNECTIONS_MAX = 64 };
+
 /* A socket to find in the tables, by inode. */
 struct inode_lookup {
 	uint64_t inode;
@@ -424,6 +427,9 @@ struct tables {
 	const struct ss_target *target;
 	struct ss_buffer text;
 	int diag_fd; /* of sock_diag(7), or -1 */
+	/* TCP connections on this machine that threads wait for, to find their other ends */
+	struct ss_socket_fact *connections[CONNECTIONS_MAX];
+	size_t connection_count;
 };
 
 static int compare_inode_lookups(const void *a, const void *b)
@@ -443,12 +449,25 @@ static struct ss_socket_fact *find_socket(const struct tables *t, uint64_t inode
 	return found ? &found->fact->socket : NULL;
 }
 
+static bool is_same_address(const struct ss_net_address *a,
+			    const struct ss_net_address *b)
+{
+	return a->size == b->size && a->port == b->port &&
+	       memcmp(a->bytes, b->bytes, SS_MIN(a->size, sizeof(a->bytes))) == 0;
+}
+
 static void take_inet(void *data, const struct ss_net_inet *line)
 {
-	struct ss_socket_fact *socket = line->inode ? find_socket(data, line->inode) :
-						      NULL;
+	struct tables *t = data;
+	struct ss_socket_fact *socket = line->inode ? find_socket(t, line->inode) : NULL;
 
-	if (!socket)
+	for (size_t i = 0; i < t->connection_count && line->inode; i++) {
+		struct ss_socket_fact *own = t->connections[i];
+		if (is_same_address(&own->inet.local, &line->remote) &&
+		    is_same_address(&own->inet.remote, &line->local))
+			own->peer_inode = line->inode;
+	}
+	if (!socket || t->connection_count)
 		return;
 	socket->inet = *line;
 	socket->found = true;
@@ -460,14 +479,8 @@ static void read_inet(struct tables *t)
 	const char *end = cursor + t->text.size;
 	struct ss_net_inet line;
 
-	while (ss_net_next_inet(&cursor, end, &line)) {
-		struct ss_socket_fact *socket = line.inode ? find_socket(t, line.inode) :
-							     NULL;
-		if (!socket)
-			continue;
-		socket->inet = line;
-		socket->found = true;
-	}
+	while (ss_net_next_inet(&cursor, end, &line))
+		take_inet(t, &line);
 }
 
 static void read_unix(struct tables *t)
@@ -525,17 +538,64 @@ static bool list_tcp(struct tables *t, const char *protocol)
 	       inet_diag_list(t->diag_fd, v6 ? AF_INET6 : AF_INET, take_inet, t);
 }
 
+static void read_table(struct tables *t, size_t index)
+{
+	if (list_tcp(t, files[index].protocol))
+		return;
+	int error = ss_io_read_path(t->target->proc_fd, files[index].file, TABLE_MAX,
+				    &t->text);
+	if (error == 0 || error == -EFBIG)
+		files[index].read(t);
+}
+
+/* 127.0.0.1, ::1, or an address of this machine to which it is connected itself. */
+static bool is_local(const struct ss_net_inet *inet)
+{
+	static const uint8_t mapped[13] = { [10] = 0xff, [11] = 0xff, [12] = 127 };
+	static const uint8_t loopback[16] = { [15] = 1 };
+	const uint8_t *remote = inet->remote.bytes;
+
+	if (inet->remote.size == 4 && remote[0] == 127)
+		return true;
+	if (inet->remote.size == sizeof(loopback) &&
+	    (memcmp(remote, loopback, sizeof(loopback)) == 0 ||
+	     memcmp(remote, mapped, sizeof(mapped)) == 0))
+		return true;
+	return inet->remote.size == inet->local.size &&
+	       memcmp(remote, inet->local.bytes, inet->local.size) == 0;
+}
+
 static void read_tables(struct tables *t)
 {
 	for (size_t i = 0; i < SS_ARRAY_SIZE(files); i++) {
-		if (!is_protocol_needed(t, files[i].protocol) ||
-		    list_tcp(t, files[i].protocol))
-			continue;
-		int error = ss_io_read_path(t->target->proc_fd, files[i].file, TABLE_MAX,
-					    &t->text);
-		if (error == 0 || error == -EFBIG)
-			files[i].read(t);
+		if (is_protocol_needed(t, files[i].protocol))
+			read_table(t, i);
 	}
+}
+
+/* Lists the sockets once more: the other end may have been before this one. */
+static void find_connections(struct tables *t, size_t index)
+{
+	t->connection_count = 0;
+	for (size_t i = 0; i < t->count && t->connection_count < CONNECTIONS_MAX; i++) {
+		struct ss_fd_fact *fact = t->lookups[i].fact;
+		struct ss_socket_fact *socket = &fact->socket;
+		if (fact->resolve_peers && socket->found && socket->protocol &&
+		    strcmp(socket->protocol, files[index].protocol) == 0 &&
+		    socket->inet.state == TCP_ESTABLISHED && is_local(&socket->inet))
+			t->connections[t->connection_count++] = socket;
+	}
+	if (t->connection_count)
+		read_table(t, index);
+}
+
+static void read_connections(struct tables *t)
+{
+	for (size_t i = 0; i < SS_ARRAY_SIZE(files); i++) {
+		if (strncmp(files[i].protocol, "TCP", 3) == 0)
+			find_connections(t, i);
+	}
+	t->connection_count = 0;
 }
 
 static bool lacks_protocol(const struct ss_fd_fact *fact)
@@ -613,6 +673,7 @@ void ss_sockets_read(struct ss_facts *facts, const struct ss_target *target)
 	t.diag_fd = diag_fd;
 	read_unix_sockets(facts, target, diag_fd);
 	read_tables(&t);
+	read_connections(&t);
 	ss_buffer_deinit(&t.text);
 }
 

@@ -50,8 +50,9 @@ void ss_text_writer_add_duration(const struct ss_text_writer *writer, uint64_t t
 {
 	uint64_t minutes = time_ns / NS_PER_S / 60;
 
-	if (time_ns < NS_PER_S)
-		ss_text_writer_add(writer, "%.3g ms", (double)time_ns / 1e6);
+	if (time_ns < NS_PER_S) /* 999.7 is no 1e+03 */
+		ss_text_writer_add(writer, "%.*g ms", time_ns < NS_PER_S / 10 ? 3 : 4,
+				   (double)(time_ns / 1000) / 1e3);
 	else if (minutes < 2)
 		ss_text_writer_add(writer, "%.4g s", (double)time_ns / 1e9);
 	else if (minutes < 120)
@@ -169,6 +170,20 @@ static const char *tcp_state(unsigned state)
 							      "unknown state";
 }
 
+static void write_peers(const struct ss_text_writer *w, const struct ss_descriptor *d,
+			const char *before)
+{
+	for (size_t i = 0; i < d->peer_count; i++) {
+		ss_text_writer_add(w, "%s", i ? ", " : before);
+		if (d->peers[i].same)
+			ss_text_writer_add(w, "the same process");
+		else
+			ss_text_writer_add_id(w, d->peers[i].pid, d->peers[i].name);
+	}
+	if (d->peers_incomplete && d->peer_count)
+		ss_text_writer_add(w, ", perhaps others");
+}
+
 static void write_inet(const struct ss_text_writer *w, const struct ss_descriptor *d)
 {
 	bool connected = d->remote.port != 0;
@@ -185,22 +200,9 @@ static void write_inet(const struct ss_text_writer *w, const struct ss_descripto
 		ss_text_writer_add(w, " to ");
 		descriptor_text_write_address(w, &d->remote);
 	}
+	write_peers(w, d, " of ");
 	if (d->tcp_state)
 		ss_text_writer_add(w, " (%s)", tcp_state(d->tcp_state));
-}
-
-static void write_peers(const struct ss_text_writer *w, const struct ss_descriptor *d,
-			const char *before)
-{
-	for (size_t i = 0; i < d->peer_count; i++) {
-		ss_text_writer_add(w, "%s", i ? ", " : before);
-		if (d->peers[i].same)
-			ss_text_writer_add(w, "the same process");
-		else
-			ss_text_writer_add_id(w, d->peers[i].pid, d->peers[i].name);
-	}
-	if (d->peers_incomplete && d->peer_count)
-		ss_text_writer_add(w, ", perhaps others");
 }
 
 static void write_unix(const struct ss_text_writer *w, const struct ss_descriptor *d)

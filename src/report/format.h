@@ -62,6 +62,7 @@ struct ss_format_options {
 	bool color;    /* text: use terminal colours */
 	bool no_group; /* text of a snapshot: do not merge equal stacks */
 	bool all;      /* text: idle threads, too */
+	bool native;   /* text: all frames of interpreters and virtual machines */
 	/* text: how many groups of the tasks of a runtime to show. 0: not those of several
 	   snapshots, in JSON, too */
 	size_t groups[SS_TASK_KINDS];
@@ -71,6 +72,7 @@ struct ss_format_options {
 	const char *wait_functions;
 	const char *advice; /* text: one line: how to get what is missing; or NULL */
 	bool environment;   /* minidump: with environment and command line */
+	bool strict;	    /* text: as in ss_missing_count() */
 	/* What the snapshot was made from, or NULL. */
 	const struct ss_capture *capture;
 	const struct ss_row_options *row_options; /* rows: or NULL */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "data/snapshot.h"
 
 static int compare_text(const char *a, const char *b)
 {
@@ -68,21 +69,31 @@ enum ss_group_class ss_group_class_of(char state, const struct ss_wait *wait)
 	return wait ? class_of_wait(wait) : SS_GROUP_OTHER;
 }
 
-static enum ss_group_class class_of(const struct ss_task *task)
-{
-	return task->kind == SS_TASK_THREAD ? ss_group_class_of(task->state, task->wait) :
-					      SS_GROUP_OTHER;
-}
-
 /* For the tasks of a kind in one snapshot. */
 struct sorting {
 	const struct ss_snapshot *snapshot;
+	struct ss_languages languages;
 	const struct ss_task *tasks;
 	size_t count;
 	enum ss_group_class *classes; /* by task */
 	size_t *waiters;    /* by task: threads blocked on the same lock; or 0 */
 	bool *interpreting; /* by task */
 };
+
+static enum ss_group_class class_of(const struct sorting *sorting,
+				    const struct ss_task *task)
+{
+	const enum ss_group_class class =
+		task->kind == SS_TASK_THREAD ?
+			ss_group_class_of(task->state, task->wait) :
+		task->blocked ? SS_GROUP_BLOCKED :
+				SS_GROUP_OTHER;
+
+	return class >= SS_GROUP_OTHER && ss_task_is_of_runtime(sorting->snapshot, task,
+								&sorting->languages) ?
+		       SS_GROUP_RUNTIME :
+		       class;
+}
 
 static void sorting_deinit(struct sorting *sorting)
 {
@@ -295,10 +306,10 @@ static int compare_groups(const void *a, const void *b)
 	const bool largest_first = g->class == SS_GROUP_BLOCKED ||
 				   x->kind != SS_TASK_THREAD;
 
-	return SS_COMPARE(g->class, h->class)			       ?:
+	return SS_COMPARE(x->on_thread, y->on_thread)		       ?:
+		       SS_COMPARE(g->class, h->class)		       ?:
 		       SS_COMPARE(h->waiters, g->waiters)	       ?:
 		       SS_COMPARE(h->has_main, g->has_main)	       ?:
-		       SS_COMPARE(x->on_thread, y->on_thread)	       ?:
 		       (x->on_thread ? SS_COMPARE(x->tid, y->tid) : 0) ?:
 		       (largest_first ? SS_COMPARE(h->alike, g->alike) : SS_COMPARE(g->alike, h->alike)) ?:
 		       SS_COMPARE(g->first_alike, h->first_alike) ?:
@@ -387,11 +398,13 @@ static bool sorting_init(struct sorting *sorting, const struct ss_task **members
 	if (!sorting->classes || !sorting->waiters || !sorting->interpreting)
 		return false;
 	for (size_t i = 0; i < count; i++)
-		sorting->classes[i] = class_of(members[i]);
+		sorting->classes[i] = class_of(sorting, members[i]);
 	if (count == 0 || (*members)->kind != SS_TASK_THREAD)
 		return true;
-	for (size_t i = 0; i < count; i++)
-		mark_owner(sorting, members[i]->wait);
+	for (size_t i = 0; i < count; i++) {
+		if (sorting->classes[i] != SS_GROUP_RUNTIME)
+			mark_owner(sorting, members[i]->wait);
+	}
 	mark_suspects(sorting);
 	mark_deadlocks(sorting);
 	mark_crash(sorting);
@@ -420,6 +433,7 @@ struct ss_grouping *ss_grouping_new(const struct ss_snapshot *snapshot,
 {
 	__attribute__((cleanup(sorting_deinit))) struct sorting sorting = {
 		.snapshot = snapshot,
+		.languages = ss_snapshot_languages(snapshot),
 		.tasks = ss_snapshot_task(snapshot, kind, 0),
 		.count = ss_snapshot_task_count(snapshot, kind),
 	};

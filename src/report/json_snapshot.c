@@ -8,6 +8,7 @@
 #include "report/crash.h"
 #include "report/group.h"
 #include "report/json.h"
+#include "report/missing.h"
 #include "report/names.h"
 #include "report/stack_cache.h"
 #include "report/text.h"
@@ -100,9 +101,11 @@ static void write_thread(struct ss_json *json, const struct ss_snapshot *snapsho
 
 	if (!is_crash && !has_room(json))
 		return;
+	_cleanup_free_ char *incomplete = ss_missing_new(snapshot, thread);
 	ss_json_open(json, NULL, '{');
 	ss_json_members(json, &ss_task_schema, thread,
 			SS_SHOW_THREAD | SS_SHOW_CAPTURED | SS_SHOW_END | SS_SHOW_STACK);
+	ss_json_text(json, "incomplete", incomplete);
 	ss_json_waits_in(json, snapshot, thread);
 	write_stack(json, thread, is_crash, cache);
 	ss_json_close(json, '}');

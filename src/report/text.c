@@ -11,6 +11,7 @@
 #include "report/crash.h"
 #include "report/escape.h"
 #include "report/merged.h"
+#include "report/missing.h"
 #include "report/quantity.h"
 #include "report/style.h"
 
@@ -104,14 +105,30 @@ static void write_capture(const struct ss_snapshot *snapshot, FILE *out)
 	(void)fputc_unlocked('\n', out);
 }
 
-static void write_unseen(unsigned count, bool color, FILE *out)
+/* The reasons for exit status 1. */
+static void write_missing(const struct ss_snapshots *snapshots,
+			  const struct ss_format_options *options, FILE *out)
 {
-	if (count == 0)
-		return;
-	ss_style_print(SS_STYLE_WARN, color, out,
-		       "%s more thread%s exist%s, but could not be read\n",
-		       ss_quantity_count(count).text, count == 1 ? "" : "s",
-		       count == 1 ? "s" : "");
+	const bool series = snapshots->kind == SS_SNAPSHOTS_SERIES;
+	char prefix[64] = "incomplete: ";
+
+	ss_style_write(SS_STYLE_WARN, options->color, out);
+	for (size_t i = 0; i < snapshots->count; i++) {
+		const struct ss_snapshot *snapshot = snapshots->items[i];
+		if (ss_missing_count(snapshot, options->strict) == 0)
+			continue;
+		if (series) /* it fits, also below */
+			(void)snprintf(prefix, sizeof(prefix),
+				       "incomplete in snapshot %zu: ", i + 1);
+		else if (snapshots->kind == SS_SNAPSHOTS_PROCESSES)
+			(void)snprintf(prefix, sizeof(prefix), "incomplete in %d: ",
+				       ss_snapshot_process(snapshot)->pid);
+		ss_missing_write(snapshot, options->max_stack, options->strict, prefix,
+				 out);
+		if (series)
+			break;
+	}
+	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
 
 /* A series -------------------------------------------------------------------- */
@@ -377,6 +394,7 @@ static struct ss_error *write_heading(const struct ss_snapshots *snapshots,
 	if (snapshots->kind == SS_SNAPSHOTS_PROCESSES) {
 		write_process_captures(snapshots, options->color, out);
 		write_processes(snapshots, options, out);
+		write_missing(snapshots, options, out);
 		ss_text_write_problem(options->problem, options->color, out);
 		return write_findings(snapshots, options, out);
 	}
@@ -389,8 +407,7 @@ static struct ss_error *write_heading(const struct ss_snapshots *snapshots,
 	if (one && options->verbose)
 		ss_crash_write_registers(last, out);
 	ss_text_write_frozen(process, options->color, out);
-	if (one)
-		write_unseen(process->threads_unseen, options->color, out);
+	write_missing(snapshots, options, out);
 	ss_text_write_problem(options->problem, options->color, out);
 	ss_text_write_deadlocks(last, true, options, out);
 	ss_text_write_task_cycles(last, options, out);
@@ -405,26 +422,20 @@ static struct ss_error *write_snapshots(const struct ss_snapshots *snapshots,
 	const bool processes = snapshots->kind == SS_SNAPSHOTS_PROCESSES;
 	_cleanup_(ss_merged_cleanup) struct ss_merged *threads =
 		ss_merged_new(snapshots, SS_TASK_THREAD, merge);
-	_cleanup_(ss_merged_cleanup) struct ss_merged *goroutines =
-		processes ? NULL : ss_merged_new(snapshots, SS_TASK_GOROUTINE, merge);
-	_cleanup_(ss_merged_cleanup) struct ss_merged *tasks =
-		processes ? NULL : ss_merged_new(snapshots, SS_TASK_ASYNCIO, merge);
 
-	if (!threads || (!processes && (!goroutines || !tasks)))
+	if (!threads)
 		return ss_error_no_memory();
 	struct ss_error *error = write_heading(snapshots, threads, options, out);
-	if (!error)
-		error = ss_text_write_groups(
-			snapshots, threads,
-			snapshots->kind == SS_SNAPSHOTS_ONE ? goroutines : NULL, false,
-			options, out);
+	if (threads->count == 0)
+		(void)fputs_unlocked(
+			"\nnone of its threads is in a state that was asked for\n", out);
+	if (!error && processes)
+		error = ss_text_write_groups(snapshots, threads, NULL, false, options,
+					     out);
+	else if (!error)
+		error = ss_text_write_tasks(snapshots, threads, merge, options, out);
 	if (processes)
 		write_left_out(snapshots, out);
-	if (!error && goroutines)
-		error = ss_text_write_groups(snapshots, goroutines, NULL, false, options,
-					     out);
-	if (!error && tasks)
-		error = ss_text_write_groups(snapshots, tasks, NULL, false, options, out);
 	ss_text_write_advice(options, out);
 	return error;
 }

@@ -53,10 +53,14 @@ struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
 				      const struct ss_merged *goroutines, bool changes,
 				      const struct ss_format_options *options, FILE *out);
 
-/* Writes the tasks that made no progress, if there are any. */
-struct ss_error *ss_text_write_blocked_tasks(const struct ss_snapshot *snapshot,
-					     const struct ss_format_options *options,
-					     FILE *out);
+/* Writes the goroutines, if there are any: first those that made no progress. */
+struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
+					  const struct ss_format_options *options,
+					  FILE *out);
+/* Writes all tasks in groups, those of the program first. threads: merged, as merge says. */
+struct ss_error *ss_text_write_tasks(const struct ss_snapshots *snapshots,
+				     const struct ss_merged *threads, bool merge,
+				     const struct ss_format_options *options, FILE *out);
 
 /* Writes which tasks of asyncio are unchanged, moved, new or gone in the second of two snapshots. */
 struct ss_error *ss_text_write_task_diff(const struct ss_diff_input *input,
@@ -118,6 +122,10 @@ void ss_text_write_symbol(char *symbol, bool verbose, FILE *out);
 /* Writes " at FILE:LINE", unless verbose with only the last components of a long path.
    Nothing if file is NULL. */
 void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *out);
+/* "Queue.get, called at worker.py:41": the file and line are those of the caller of a function of a
+   library. Otherwise "serve at worker.py:41". */
+void ss_text_write_call(const char *function, bool of_library, const char *file,
+			uint32_t line, bool verbose, FILE *out);
 
 /* Writes a function, or with raw its module and offset, and the source; file may be NULL. */
 void ss_text_write_function(const struct ss_frame *frame, const char *file, uint32_t line,

@@ -2,6 +2,8 @@
  * Deadlocks, threads that other threads wait for, locks of applications and who probably holds them,
  * and tasks that wait for each other.
  */
+#include <string.h>
+
 #include "report/escape.h"
 #include "report/names.h"
 #include "report/quantity.h"
@@ -43,6 +45,24 @@ static size_t first_user_frame(const struct ss_snapshot *snapshot,
 	return first;
 }
 
+/* Functions with which other functions of the library of Java wait. */
+static bool parks(const struct ss_frame *frame)
+{
+	static const char *const starts[] = {
+		"jdk.internal.misc.Unsafe.",
+		"sun.misc.Unsafe.",
+		"java.util.concurrent.locks.",
+		"java.util.concurrent.ForkJoinPool.managedBlock",
+		"java.util.concurrent.ForkJoinPool.unmanagedBlock",
+	};
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(starts); i++) {
+		if (strncmp(frame->symbol, starts[i], strlen(starts[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
 size_t ss_text_find_call(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 			 size_t *ret_program)
 {
@@ -61,7 +81,7 @@ size_t ss_text_find_call(const struct ss_snapshot *snapshot, const struct ss_tas
 	/* A thread of the library, whose innermost function tells more. */
 	for (size_t i = 0; i < called; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
-		if (frame->kind != SS_FRAME_NATIVE && frame->symbol)
+		if (frame->kind != SS_FRAME_NATIVE && frame->symbol && !parks(frame))
 			called = i;
 	}
 	*ret_program = called;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "data/snapshot.h"
 #include "report/escape.h"
 #include "report/names.h"
 #include "report/quantity.h"
@@ -102,26 +103,6 @@ static void write_name(const struct ss_frame *frame, bool verbose, FILE *out)
 		(void)fprintf(out, "+0x%" PRIx64, frame->symbol_offset);
 }
 
-/* The part of a path of Python from the directory on that it imports from; or NULL. */
-static const char *import_path(const char *path)
-{
-	static const struct {
-		const char *root;
-		size_t skip;
-	} roots[] = {
-		{ "/site-packages/", sizeof("/site-packages/") - 1 },
-		{ "/dist-packages/", sizeof("/dist-packages/") - 1 },
-		{ "/lib/python3.", sizeof("/lib/") - 1 },
-	};
-
-	for (size_t i = 0; i < SS_ARRAY_SIZE(roots); i++) {
-		const char *root = strstr(path, roots[i].root);
-		if (root)
-			return root + roots[i].skip;
-	}
-	return NULL;
-}
-
 /* Strips leading "./" and "../". Of a long path the last two components are left; all packages of a
    module of Python. */
 static const char *short_path(const char *path)
@@ -130,7 +111,7 @@ static const char *short_path(const char *path)
 		path += path[1] == '/' ? 2 : 3;
 	if (strlen(path) <= PATH_MAX_SHOWN)
 		return path;
-	const char *import = import_path(path);
+	const char *import = ss_path_import(path);
 	if (import && strlen(import) <= IMPORT_MAX_SHOWN)
 		return import;
 	const char *base = ss_label_base(path);
@@ -148,6 +129,15 @@ void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *o
 	ss_escape_write(verbose ? file : short_path(file), NULL, out);
 	if (line)
 		(void)fprintf(out, ":%" PRIu32, line);
+}
+
+void ss_text_write_call(const char *function, bool of_library, const char *file,
+			uint32_t line, bool verbose, FILE *out)
+{
+	ss_escape_write(function, NULL, out);
+	if (of_library && file)
+		(void)fputs_unlocked(", called", out);
+	ss_text_write_source(file, line, verbose, out);
 }
 
 void ss_text_write_function(const struct ss_frame *frame, const char *file, uint32_t line,
@@ -283,10 +273,63 @@ static bool is_of_all(const struct ss_snapshot *snapshot, const char *reason)
 	return false;
 }
 
+/* Frames of the runtime that executes the program are shown as one line, unless there are no others. */
+struct native {
+	struct ss_languages languages;
+	bool hidden;
+};
+
+static bool is_native(const struct ss_snapshot *snapshot, const struct ss_task *task,
+		      const struct native *native, size_t index)
+{
+	const struct ss_frame *frame = ss_snapshot_frame(snapshot, task, index);
+
+	return !frame->omitted && ss_frame_is_of_runtime(frame, &native->languages);
+}
+
+static struct native native_find(const struct ss_snapshot *snapshot,
+				 const struct ss_task *task,
+				 const struct ss_format_options *options)
+{
+	struct native native = { .languages = ss_task_languages(snapshot, task) };
+	const bool shown = options->native || options->verbose || options->raw;
+
+	for (size_t i = 0; i < task->frame_count && !shown && !native.hidden; i++)
+		native.hidden = !is_native(snapshot, task, &native, i);
+	return native;
+}
+
+/* How many frames from index on are hidden. If the thread runs, the innermost one tells what it does,
+   and a single one is as good as the line that would replace it. */
+static size_t count_native(const struct ss_snapshot *snapshot, const struct ss_task *task,
+			   const struct native *native, size_t index)
+{
+	const bool runs = task->kind == SS_TASK_THREAD && !task->wait;
+	size_t count = 0;
+
+	if (!native->hidden || (index == 0 && runs))
+		return 0;
+	while (index + count < task->frame_count &&
+	       is_native(snapshot, task, native, index + count))
+		count++;
+	return count == 1 && !native->languages.go ? 0 : count;
+}
+
+static void write_native(size_t count, size_t number, int width,
+			 const struct native *native,
+			 const struct ss_format_options *options, FILE *out)
+{
+	const char *what = native->languages.go ? "runtime frame" : "native frame";
+
+	ss_style_print(SS_STYLE_FAINT, options->color, out, "  #%-*zu [%s]\n", width,
+		       number, ss_quantity_things(count, what).text);
+}
+
 void ss_text_write_frames(const struct ss_snapshot *snapshot,
 			  const struct ss_task *thread,
 			  const struct ss_format_options *options, FILE *out)
 {
+	const struct native native = native_find(snapshot, thread, options);
 	size_t omitted = count_omitted(snapshot, thread);
 	int width = number_width(thread->frame_count + omitted);
 	struct ss_repeat repeat = {};
@@ -296,6 +339,13 @@ void ss_text_write_frames(const struct ss_snapshot *snapshot,
 	omitted = 0;
 	for (size_t i = 0; i < thread->frame_count; i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		const size_t hidden =
+			repeat.times ? 0 : count_native(snapshot, thread, &native, i);
+		if (hidden) {
+			write_native(hidden, i + omitted, width, &native, options, out);
+			i += hidden - 1;
+			continue;
+		}
 		if (!options->verbose && repeat.times == 0) {
 			repeat = repeat_find(snapshot, thread, i);
 			until = i + repeat.period;

@@ -11,6 +11,7 @@
 #include "report/style.h"
 #include "report/text.h"
 #include "report/text_list.h"
+#include "data/snapshot.h"
 #include "diagnose/progress.h"
 
 enum {
@@ -23,10 +24,11 @@ struct hang_report {
 	const struct ss_progress *progress;
 	const struct ss_format_options *options;
 	const size_t *groups; /* by thread: of those with equal stacks */
+	struct ss_languages languages;
 	FILE *out;
 };
 
-enum class { STUCK, BLOCKED, BUSY, MOVES, WOKEN, UNKNOWN, IDLE, CLASS_COUNT };
+enum class { STUCK, BLOCKED, BUSY, MOVES, WOKEN, UNKNOWN, IDLE, RUNTIME, CLASS_COUNT };
 
 static const char *const class_names[] = {
 	[STUCK] = "stuck: no progress, blocked on a wait that is not idle",
@@ -36,10 +38,13 @@ static const char *const class_names[] = {
 	[WOKEN] = "woken, and waiting in the same place again",
 	[UNKNOWN] = "unknown: the kernel has no counters",
 	[IDLE] = "idle: did not run",
+	[RUNTIME] = "of the runtime",
 };
 
-static enum class class_of(const struct ss_thread_progress *thread)
+static enum class class_of(const struct hang_report *report, size_t index)
 {
+	const struct ss_thread_progress *thread =
+		ss_progress_thread(report->progress, index);
 	static const enum class classes[] = {
 		[SS_MOVEMENT_UNKNOWN] = UNKNOWN, [SS_MOVEMENT_NONE] = IDLE,
 		[SS_MOVEMENT_WOKEN] = WOKEN,	 [SS_MOVEMENT_BUSY] = BUSY,
@@ -48,7 +53,14 @@ static enum class class_of(const struct ss_thread_progress *thread)
 
 	if (thread->stuck)
 		return STUCK;
-	return thread->blocked ? BLOCKED : classes[thread->movement];
+	if (thread->blocked)
+		return BLOCKED;
+	if (thread->movement != SS_MOVEMENT_BUSY &&
+	    ss_task_is_of_runtime(report->snapshot,
+				  ss_snapshot_task(report->snapshot, SS_TASK_THREAD, index),
+				  &report->languages))
+		return RUNTIME;
+	return classes[thread->movement];
 }
 
 static void write_share(const struct hang_report *report, uint64_t run_ns)
@@ -142,6 +154,7 @@ static struct ss_bundle_key key_of(const struct hang_report *report, enum class 
 struct event {
 	const char *function;
 	const char *words;
+	bool of_library;
 	const char *file; /* or NULL */
 	uint32_t line;
 	size_t threads;
@@ -159,6 +172,7 @@ static struct event event_of(const struct ss_snapshot *snapshot,
 		const struct ss_frame *caller =
 			ss_snapshot_frame(snapshot, thread, program);
 		event.function = ss_snapshot_frame(snapshot, thread, called)->symbol;
+		event.of_library = called != program;
 		event.file = caller->file;
 		event.line = caller->line;
 	}
@@ -197,7 +211,7 @@ static void write_events(const struct hang_report *report)
 
 	for (size_t i = 0; i < ss_snapshot_task_count(report->snapshot, SS_TASK_THREAD);
 	     i++) {
-		if (class_of(ss_progress_thread(report->progress, i)) == IDLE)
+		if (class_of(report, i) == IDLE)
 			count_event(
 				events, report->snapshot,
 				ss_snapshot_task(report->snapshot, SS_TASK_THREAD, i));
@@ -205,9 +219,9 @@ static void write_events(const struct hang_report *report)
 	for (size_t i = 0; i < EVENTS_MAX && events[i].threads; i++) {
 		(void)fprintf(report->out, "  %zu of them wait%s in ", events[i].threads,
 			      events[i].threads == 1 ? "s" : "");
-		ss_escape_write(events[i].function, NULL, report->out);
-		ss_text_write_source(events[i].file, events[i].line,
-				     report->options->verbose, report->out);
+		ss_text_write_call(events[i].function, events[i].of_library,
+				   events[i].file, events[i].line,
+				   report->options->verbose, report->out);
 		(void)fputs_unlocked(": ", report->out);
 		ss_escape_write(events[i].words, NULL, report->out);
 		(void)fputc_unlocked('\n', report->out);
@@ -244,7 +258,7 @@ static struct ss_error *write_classes(const struct hang_report *report)
 	for (size_t i = 0; items && i < count; i++) {
 		const struct ss_task *thread =
 			ss_snapshot_task(report->snapshot, SS_TASK_THREAD, i);
-		enum class class = class_of(ss_progress_thread(report->progress, i));
+		enum class class = class_of(report, i);
 		items[i] = (struct ss_text_item){ .part = class,
 						  .key = key_of(report, class, i),
 						  .task = thread,
@@ -252,7 +266,10 @@ static struct ss_error *write_classes(const struct hang_report *report)
 	}
 	/* Threads that did nothing are listed if all did nothing. */
 	for (enum class class = 0; class < CLASS_COUNT && !error; class ++)
-		error = ss_text_write_part(&list, class, class == IDLE ? count : 0);
+		error = ss_text_write_part(&list, class,
+					   class == RUNTIME ? SIZE_MAX :
+					   class == IDLE    ? count :
+							      0);
 	return error;
 }
 
@@ -294,6 +311,19 @@ static void write_verdict(const struct hang_report *report)
 	(void)fputc_unlocked('\n', report->out);
 }
 
+static struct ss_error *write_idle(const struct ss_snapshot *snapshot,
+				   const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_snapshots one = { .items = &snapshot,
+					  .count = 1,
+					  .kind = SS_SNAPSHOTS_ONE };
+	_cleanup_(ss_merged_cleanup) struct ss_merged *threads =
+		ss_merged_new(&one, SS_TASK_THREAD, true);
+
+	return threads ? ss_text_write_tasks(&one, threads, true, options, out) :
+			 ss_error_no_memory();
+}
+
 struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				    const struct ss_progress *progress,
 				    const struct ss_format_options *options, FILE *out)
@@ -304,6 +334,7 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 		.progress = progress,
 		.options = options,
 		.groups = groups,
+		.languages = ss_snapshot_languages(snapshot),
 		.out = out,
 	};
 
@@ -317,8 +348,11 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				ss_progress_verdict(progress) == SS_VERDICT_DEADLOCK,
 				options, out);
 	ss_text_write_task_cycles(snapshot, options, out);
-	struct ss_error *error = ss_text_write_blocked_tasks(snapshot, options, out);
-	if (!error)
+	/* What an idle process waits for is all that can be told of it. */
+	const bool idle = ss_progress_verdict(progress) == SS_VERDICT_IDLE;
+	struct ss_error *error = idle ? write_idle(snapshot, options, out) :
+					ss_text_write_goroutines(snapshot, options, out);
+	if (!error && !idle)
 		error = write_classes(&report);
 	if (!error)
 		ss_text_write_advice(options, out);

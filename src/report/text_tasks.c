@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/diff.h"
+#include "data/snapshot.h"
+#include "report//diff.h"
 #include "report/escape.h"
 #include "report/group.h"
 #include "report/merged.h"
@@ -151,7 +152,8 @@ struct text {
 	const struct ss_snapshots *snapshots;
 	const struct ss_merged *merged;	    /* of these; or NULL */
 	const struct ss_merged *goroutines; /* on its threads; or NULL */
-	bool changes; /* what became of the groups of the first snapshot */
+	bool changes;  /* what became of the groups of the first snapshot */
+	bool language; /* a runtime executes the program */
 	const struct ss_format_options *options;
 	FILE *out;
 };
@@ -269,7 +271,7 @@ static void write_goroutines(const struct text *text, const struct ss_snapshot *
 	}
 }
 
-/* Where threads wait, in the language of the program: "  waits in Queue.get at worker.py:41". */
+/* Where threads wait, in the language of the program: "  waits in Queue.get, called at worker.py:41". */
 static void write_place(const struct text *text, const struct ss_snapshot *snapshot,
 			const struct ss_task *thread, size_t count)
 {
@@ -280,10 +282,9 @@ static void write_place(const struct text *text, const struct ss_snapshot *snaps
 		return;
 	const struct ss_frame *caller = ss_snapshot_frame(snapshot, thread, program);
 	(void)fputs_unlocked(count == 1 ? "  waits in " : "  wait in ", text->out);
-	ss_escape_write(ss_snapshot_frame(snapshot, thread, called)->symbol, NULL,
-			text->out);
-	ss_text_write_source(caller->file, caller->line, text->options->verbose,
-			     text->out);
+	ss_text_write_call(ss_snapshot_frame(snapshot, thread, called)->symbol,
+			   called != program, caller->file, caller->line,
+			   text->options->verbose, text->out);
 	(void)fputc_unlocked('\n', text->out);
 }
 
@@ -430,6 +431,7 @@ struct left_out {
 	size_t count;
 	size_t groups;
 	size_t incomplete; /* threads whose stack is */
+	size_t of_runtime; /* tasks, not in count */
 };
 
 static void leave_out(struct left_out *left, const struct text *text,
@@ -439,6 +441,11 @@ static void leave_out(struct left_out *left, const struct text *text,
 	const size_t count = text->kind == SS_TASK_THREAD ? item->times :
 							    item->tasks.count;
 
+	if (item->class == SS_GROUP_RUNTIME &&
+	    text->snapshots->kind != SS_SNAPSHOTS_SERIES) {
+		left->of_runtime += count;
+		return;
+	}
 	left->count += count;
 	left->groups += !one || !item->group->like_previous;
 	if ((*item->group->members)->end != SS_END_ROOT)
@@ -459,19 +466,20 @@ static void write_left(const struct text *text, const struct left_out *left)
 		      ss_task_noun(text->kind), left->count == 1 ? "it" : "them");
 }
 
-/* Whether a group is only counted: of threads one that is idle, but the first group is shown in any
-   case: usually that of the main thread. In a comparison one that has not changed. */
+/* Whether a group is only counted: one of the runtime; of threads one that is idle, but the first group
+   is always shown: usually that of the main thread. In a comparison one that has not changed. */
 static bool is_hidden(const struct text *text, size_t index)
 {
 	const struct ss_merged_group *item = &text->merged->items[index];
 
-	if (text->kind != SS_TASK_THREAD)
-		return text->changes && item->presence.before == item->presence.after;
-	if (item->class != SS_GROUP_IDLE)
-		return false;
-	/* If the threads of all processes are idle, that is what the user wants to see. */
-	return text->snapshots->kind == SS_SNAPSHOTS_PROCESSES ?
-		       text->merged->items[0].class != SS_GROUP_IDLE :
+	if (text->changes)
+		return item->presence.before == item->presence.after;
+	if (item->class != SS_GROUP_IDLE || text->kind != SS_TASK_THREAD)
+		return item->class == SS_GROUP_RUNTIME;
+	/* If all of a program of another language, or of all processes, is idle, that is what the user
+	   wants to see. */
+	return text->language || text->snapshots->kind == SS_SNAPSHOTS_PROCESSES ?
+		       text->merged->items[0].class < SS_GROUP_IDLE :
 		       index > 0;
 }
 
@@ -491,41 +499,62 @@ static struct left_out find_hidden(const struct text *text)
 			leave_out(&hidden, text, &text->merged->items[i]);
 	}
 	/* A single thread, or stack of a series, is not worth the remark that it is left out. */
-	const size_t count = kind == SS_SNAPSHOTS_SERIES ? hidden.groups : hidden.count;
+	const size_t count = hidden.of_runtime +
+			     (kind == SS_SNAPSHOTS_SERIES ? hidden.groups : hidden.count);
 	return text->kind == SS_TASK_THREAD && count <= 1 ? nothing : hidden;
 }
 
-/* "38 idle threads in 6 groups; -a shows them", "unchanged: 3 goroutines in 2 groups; -a ..." */
-static void write_hidden(const struct text *text, const struct left_out *hidden)
+/* "38 idle threads in 6 groups", "unchanged: 3 goroutines in 2 groups", "5 threads of the runtime" */
+static void write_hidden_count(const struct text *text, const struct left_out *hidden)
 {
 	const char *noun = ss_task_noun(text->kind);
-	const size_t groups = SS_MAX(hidden->groups, (size_t)1);
 	FILE *out = text->out;
 
 	if (hidden->count == 0)
-		return;
-	begin_group(text);
-	if (text->kind != SS_TASK_THREAD)
+		(void)fprintf(out, "%s of the runtime",
+			      ss_quantity_things(hidden->of_runtime, noun).text);
+	else if (text->changes)
 		(void)fprintf(out, "unchanged: %s",
 			      ss_quantity_things(hidden->count, noun).text);
 	else if (text->snapshots->kind == SS_SNAPSHOTS_SERIES)
 		(void)fprintf(out, "%s of idle threads",
-			      ss_quantity_things(groups, "stack").text);
+			      ss_quantity_things(hidden->groups, "stack").text);
 	else
 		(void)fputs_unlocked(
 			ss_quantity_things(hidden->count, "idle thread").text, out);
+}
+
+/* "38 idle threads in 6 groups and 5 threads of the runtime; -a shows them" */
+static void write_hidden(const struct text *text, const struct left_out *hidden)
+{
+	const bool series = text->snapshots->kind == SS_SNAPSHOTS_SERIES;
+	FILE *out = text->out;
+
+	if (hidden->count + hidden->of_runtime == 0)
+		return;
+	begin_group(text);
+	write_hidden_count(text, hidden);
 	ss_style_write(SS_STYLE_NONE, text->options->color, out);
-	if (text->kind == SS_TASK_THREAD && text->snapshots->kind == SS_SNAPSHOTS_SERIES)
+	if (hidden->count && text->kind == SS_TASK_THREAD && series)
 		(void)fprintf(out, ", %s",
 			      ss_quantity_things(hidden->count, "time").text);
-	else
-		(void)fprintf(out, " in %s", ss_quantity_things(groups, "group").text);
-	if (text->snapshots->kind != SS_SNAPSHOTS_SERIES && hidden->incomplete)
+	else if (hidden->count)
+		(void)fprintf(
+			out, " in %s",
+			ss_quantity_things(SS_MAX(hidden->groups, (size_t)1), "group")
+				.text);
+	if (!series && hidden->incomplete)
 		(void)fprintf(out, ", %s with %s",
 			      ss_quantity_count(hidden->incomplete).text,
 			      hidden->incomplete == 1 ? "an incomplete stack" :
 							"incomplete stacks");
-	(void)fprintf(out, "; -a shows %s\n", hidden->count == 1 ? "it" : "them");
+	if (hidden->count && hidden->of_runtime)
+		(void)fprintf(
+			out, " and %s of the runtime",
+			ss_quantity_things(hidden->of_runtime, ss_task_noun(text->kind))
+				.text);
+	(void)fprintf(out, "; -a shows %s\n",
+		      hidden->count + hidden->of_runtime == 1 ? "it" : "them");
 }
 
 /* "; 3 more could not be read"; any: others are before them in the line. */
@@ -637,6 +666,14 @@ static bool write_task_heading(const struct text *text)
 	return true;
 }
 
+static bool has_language(const struct ss_snapshots *snapshots)
+{
+	const struct ss_languages languages =
+		ss_snapshot_languages(snapshots->items[snapshots->count - 1]);
+
+	return languages.kinds || languages.go;
+}
+
 struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
 				      const struct ss_merged *merged,
 				      const struct ss_merged *goroutines, bool changes,
@@ -648,6 +685,7 @@ struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
 				   .merged = merged,
 				   .goroutines = goroutines,
 				   .changes = changes,
+				   .language = has_language(snapshots),
 				   .options = options,
 				   .out = out };
 	const bool threads = merged->kind == SS_TASK_THREAD;
@@ -660,7 +698,7 @@ struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
 		return NULL;
 	const struct left_out hidden = find_hidden(&text);
 	for (size_t i = 0; i < merged->own_count && !error; i++) {
-		if (hidden.count && is_hidden(&text, i))
+		if (hidden.count + hidden.of_runtime && is_hidden(&text, i))
 			continue;
 		if (shown++ < most)
 			error = write_group(&text, &merged->items[i]);
@@ -672,44 +710,59 @@ struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
 	return error;
 }
 
-struct ss_error *ss_text_write_blocked_tasks(const struct ss_snapshot *snapshot,
-					     const struct ss_format_options *options,
-					     FILE *out)
+struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
+					  const struct ss_format_options *options,
+					  FILE *out)
 {
 	const struct ss_snapshots one = { .items = &snapshot,
 					  .count = 1,
 					  .kind = SS_SNAPSHOTS_ONE };
 	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
 		ss_merged_new(&one, SS_TASK_GOROUTINE, true);
-	struct ss_error *error = merged ? NULL : ss_error_no_memory();
 	size_t count = 0;
 
-	if (error)
-		return error;
-	const struct text text = { .kind = merged->kind,
-				   .several = merged->several,
-				   .snapshots = &one,
-				   .merged = merged,
-				   .options = options,
-				   .out = out };
+	if (!merged)
+		return ss_error_no_memory();
 	for (size_t i = 0; i < merged->own_count; i++) {
-		if ((*merged->items[i].tasks.items)->blocked)
+		if (merged->items[i].class == SS_GROUP_BLOCKED)
 			count += merged->items[i].tasks.count;
 	}
-	if (count == 0)
-		return NULL;
-	(void)fputc_unlocked('\n', out);
-	ss_style_print(SS_STYLE_WARN, options->color, out, "%s",
-		       ss_quantity_things(count, ss_task_noun(text.kind)).text);
-	(void)fputs_unlocked(" made no progress, waiting for a lock of the application\n",
-			     out);
-	size_t left = groups_to_show(&text);
-	for (size_t i = 0; i < merged->own_count && left > 0 && !error; i++) {
-		if (!(*merged->items[i].tasks.items)->blocked)
-			continue;
-		error = write_group(&text, &merged->items[i]);
-		left--;
+	if (count) {
+		(void)fputc_unlocked('\n', out);
+		ss_style_print(
+			SS_STYLE_WARN, options->color, out, "%s",
+			ss_quantity_things(count, ss_task_noun(merged->kind)).text);
+		(void)fputs_unlocked(
+			" made no progress, waiting for a lock of the application\n",
+			out);
 	}
+	return ss_text_write_groups(&one, merged, NULL, false, options, out);
+}
+
+/* Goroutines are the program, and so are tasks of asyncio, unless a thread is in their way. */
+struct ss_error *ss_text_write_tasks(const struct ss_snapshots *snapshots,
+				     const struct ss_merged *threads, bool merge,
+				     const struct ss_format_options *options, FILE *out)
+{
+	const bool one = snapshots->kind == SS_SNAPSHOTS_ONE;
+	const bool tasks_first = threads->own_count == 0 ||
+				 threads->items[0].class >= SS_GROUP_OTHER;
+	_cleanup_(ss_merged_cleanup) struct ss_merged *goroutines =
+		ss_merged_new(snapshots, SS_TASK_GOROUTINE, merge);
+	_cleanup_(ss_merged_cleanup) struct ss_merged *tasks =
+		ss_merged_new(snapshots, SS_TASK_ASYNCIO, merge);
+
+	if (!goroutines || !tasks)
+		return ss_error_no_memory();
+	struct ss_error *error =
+		ss_text_write_groups(snapshots, goroutines, NULL, false, options, out);
+	if (!error && tasks_first)
+		error = ss_text_write_groups(snapshots, tasks, NULL, false, options, out);
+	if (!error)
+		error = ss_text_write_groups(snapshots, threads, one ? goroutines : NULL,
+					     false, options, out);
+	if (!error && !tasks_first)
+		error = ss_text_write_groups(snapshots, tasks, NULL, false, options, out);
 	return error;
 }
 

@@ -30,7 +30,7 @@ def work(name):
 started = threading.Semaphore(0)
 names = [b"worker-1", b"worker-2", b"odd\x1b[31m\xff;x"]
 for name in names:
-    threading.Thread(target=work, args=(name,), daemon=True).start()
+    threading.Thread(target=work, args=(name,), name=name.decode("latin-1"), daemon=True).start()
 for name in names:
     started.acquire()
 print("ready", flush=True)
@@ -277,9 +277,9 @@ class Options(Target):
     def test_names_are_escaped(self):
         for arguments in [["-a"], ["-f", "gdb"], ["-f", "folded"], ["-v"]]:
             text = self.good(*arguments, self.pid)
-            self.assertIn(r"odd\x1b[31m\xff", text)
+            self.assertIn(r"odd\x1b[31m", text)
             self.assertNotIn("\x1b", text)
-        names = [thread["name"] for thread in self.document()["threads"]]
+        names = [thread["comm"] for thread in self.document()["threads"]]
         self.assertIn("odd\x1b[31m\\xff;x", names)
 
     def test_max_frames(self):
@@ -311,9 +311,15 @@ class Options(Target):
         self.assertIn(b"no thread 4000000", result.stderr)
 
     def test_no_thread_matches(self):
-        for arguments in [["-t", "nobody"], ["--state=Z"], ["-t", 4000000],
-                          ["--state=D", "-t", "worker"]]:
+        for arguments in [["-t", "nobody"], ["-t", 4000000], ["--state=S", "-t", "nobody"]]:
             self.bad(NOTHING, *arguments, self.pid, says="thread")
+
+    def test_no_thread_in_a_state_is_an_answer(self):
+        for arguments in [["--state=Z"], ["--state=D", "-t", "worker"], ["-c2", "-i10ms", "--state=Z"]]:
+            self.assertIn("\nnone of its threads is in a state that was asked for\n",
+                          self.good(*arguments, self.pid))
+        self.assertEqual(self.document("--state=Z")["threads"], [])
+        self.assertEqual(self.good("--state=Z", "-f", "folded", self.pid), "")
 
     def test_state(self):
         document = self.document("--state=SR")

@@ -5,6 +5,7 @@ before."""
 # ctest: quick
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -35,10 +36,14 @@ class Musl(EndToEnd):
 
     def check(self, *options):
         target = self.start_command([self.build(*options)])
-        # a stack with a guess is not known to be whole
-        snapshot = self.snap(target.pid, status=(1,))
-        self.assertIn("not certain", snapshot.stderr + self.run_tool(
-            target.pid, status=(1,)).stdout.decode())
+        # a stack with a guess is not known to be whole, which matters where a thread is not idle
+        snapshot = self.snap(target.pid, "--strict", status=(1,))
+        text = self.run_tool("--strict", target.pid, status=(1,)).stdout.decode()
+        self.assertRegex("\n".join(text.splitlines()[:24]), "incomplete: thread .*: not certain")
+        guessed = {thread["tid"] for thread in snapshot.threads if thread["incomplete"]}
+        self.assertEqual(guessed, set(map(int, re.search("incomplete: thread ([0-9, ]+):", text)[1].split(", "))))
+        idle = self.snap(target.pid, "--thread=polls")
+        self.assertIn("not certain", idle.threads[0]["incomplete"])
         self.assertEqual(len(snapshot.threads), 4)
         for name, stack in STACKS.items():
             with self.subTest(thread=name):

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from harness import EndToEnd, HOG, main, makes_namespaces, read_text, wait_until
+from harness import EndToEnd, HOG, main, makes_namespaces, read_text, task_states, wait_until
 
 FOR = "--for=200ms"
 TRIES = 20
@@ -40,7 +40,48 @@ os.read(0, 1)
 """
 
 
+# Programs that wait for their children, which wait for them: (program, processes of the cycle).
+SUBPROCESSES = {
+    "a filter that is not read": ("p = Popen(['cat'], stdin=PIPE, stdout=PIPE)\n"
+                                  "p.stdin.write(b'x' * 1000000)", 2),
+    "stderr that is not read": ("p = Popen(['sh', '-c', 'cat /dev/zero >&2; :'], stdout=PIPE, "
+                                "stderr=PIPE)\np.stdout.read()", 3),
+    "wait before read": ("Popen(['cat', '/dev/zero'], stdout=PIPE).wait()", 2),
+    "a shell between them": ("Popen(['sh', '-c', 'cat /dev/zero; :'], stdout=PIPE).wait()", 3),
+    "TCP": ("s = socket.create_server(('127.0.0.1', 0))\n"
+            "c = socket.create_connection(s.getsockname())\n"
+            "a, _ = s.accept()\n"
+            "own, other = (a, c) if os.fork() == 0 else (c, a)\n"
+            "other.close()\ns.close()\n"
+            "own.sendall(bytes(100000000))", 2),
+    # Whoever else has the other end may go on.
+    "a pipe with another reader": ("ends = os.pipe()\n"
+                                   "Popen(['sleep', '1000'], stdin=ends[0])\n"
+                                   "Popen(['cat', '/dev/zero'], stdout=ends[1]).wait()", 0),
+}
+
+
 class Processes(EndToEnd):
+    def test_subprocesses(self):
+        for title, (program, count) in SUBPROCESSES.items():
+            with self.subTest(title):
+                process = subprocess.Popen(
+                    [sys.executable, "-c", "import os, socket\nfrom subprocess import *\n" + program],
+                    start_new_session=True, stderr=subprocess.DEVNULL)
+                self.addCleanup(process.wait)
+                self.addCleanup(os.killpg, process.pid, signal.SIGKILL)
+                wait_until(lambda: set(task_states(process.pid).values()) == {"S"} and
+                           read_text("/proc/%d/task/%d/children" % (process.pid, process.pid)),
+                           "it to wait")
+                for _ in range(TRIES):
+                    hang = self.run_tool("hang", FOR, "--json", process.pid, status=(0, 1, 3, 4))
+                    if (hang.returncode == 3) == bool(count):
+                        break
+                data = json.loads(hang.stdout)
+                self.assertEqual([len(cycle["members"]) for cycle in data["cycles"]], [count] * bool(count),
+                                 data)
+                self.assertEqual(hang.returncode == 3, bool(count), data)
+
     def begin(self, kind):
         directory = self.enterContext(tempfile.TemporaryDirectory())
         target = self.start("processes", kind, directory, settle=False)

@@ -761,11 +761,7 @@ class Python(unittest.TestCase):
                                   timeout=harness.LIMIT_S, check=False)
             text = done.stdout + done.stderr
             # Before 3.11, names are not qualified.
-            self.assertRegex(text, r"\n    in (Queue\.)?get at \S+/queue\.py:\d+\n"
-                             r"    called from (Worker\.)?items at " + place +
-                             r"\n    called from (Worker\.)?run at ")
-            self.assertRegex(text, r"\n  1 of them waits in (Queue\.)?get at " + place +
-                             ": a lock, ")
+            self.assertRegex(text, r"\n  waits in (Queue\.)?get, called at " + place)
             self.assertNotRegex(text, r"(in|called from) _?Py")
 
     def test_waits_in(self):
@@ -793,7 +789,7 @@ class Python(unittest.TestCase):
                                       timeout=harness.LIMIT_S).stdout
                 for function, _, file, line in expected:
                     place = rf".*{re.escape(os.path.basename(file))}:{line}\n"
-                    self.assertRegex(text, r"\n  waits? in (\w+\.)*" + function + " at " + place)
+                    self.assertRegex(text, r"\n  waits? in (\w+\.)*" + function + ", called at " + place)
                 # A stopped thread waits for SIGCONT, wherever it is.
                 os.kill(program.pid, signal.SIGSTOP)
                 harness.wait_until(lambda: set(harness.task_states(program.pid).values()) == {"T"},

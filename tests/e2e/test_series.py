@@ -202,7 +202,7 @@ class Series(EndToEnd):
         self.check_sums(data, 3)
         self.assertEqual({t["name"] for stack in data["stacks"] for t in stack["threads"]},
                          {"busy-1"})
-        result = self.run_tool("-c", "3", "-i", "5ms", "--state=Z", target.pid, status=(2,))
+        result = self.run_tool("-c", "3", "-i", "5ms", "-t", "nobody", target.pid, status=(2,))
         self.assertIn(b"in 3 snapshots", result.stderr)
 
     def test_each(self):

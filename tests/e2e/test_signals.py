@@ -19,7 +19,7 @@ class Signals(EndToEnd):
     def test_handlers(self):
         target = self.start("sighandler")
         for mode in MODES:
-            snapshot = self.snap(target.pid, mode=mode, status=(0, 1))
+            snapshot = self.snap(target.pid, "--strict", mode=mode, status=(0, 1))
             for name, stack in STACKS.items():
                 with self.subTest(mode=mode, thread=name):
                     thread = self.assert_stack(snapshot, name, stack)

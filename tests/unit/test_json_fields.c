@@ -32,7 +32,7 @@ static const struct section {
 	{ "runtimes", &ss_runtime_info_schema, 0, "" },
 	{ "threads", &ss_task_schema,
 	  SS_SHOW_THREAD | SS_SHOW_CAPTURED | SS_SHOW_END | SS_SHOW_STACK,
-	  " waits_in frames " },
+	  " incomplete waits_in frames " },
 	{ "wait", &ss_wait_schema, 0,
 	  " text owner_reason object futexes range range_relative beyond chain " },
 	{ "descriptor", &ss_descriptor_schema, 0, " text peers_complete " },

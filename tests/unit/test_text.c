@@ -45,8 +45,8 @@ static void test_header(void **state)
 	sample_add_thread(snapshot, 100, "shop", NULL, 0, SS_END_ROOT);
 	text = sample_render(&ss_format_text, snapshot, NULL);
 	assert_non_null(strstr(text, "shop, pid 100, /opt/shop/shop, "));
-	assert_non_null(strstr(text, "\n2 more threads exist, but could not be "
-				     "read\n"));
+	assert_non_null(strstr(text, "\nincomplete: 2 more threads exist, but could "
+				     "not be read\n"));
 }
 
 static void test_second_line_says_what_was_paused(void **state)

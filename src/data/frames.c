@@ -1,0 +1,192 @@
+/*
+ * Whose code a frame is: the program's, that of the library of its language, or that of what
+ * executes it.
+ */
+#include <string.h>
+
+#include "data/snapshot.h"
+
+static bool begins_with_any(const char *text, const char *const *starts, size_t count)
+{
+	for (size_t i = 0; text && i < count; i++) {
+		if (strncmp(text, starts[i], strlen(starts[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Classes of the JDK. */
+static bool is_of_java(const char *symbol)
+{
+	static const char *const starts[] = { "java.", "javax.", "jdk.", "sun.",
+					      "com.sun." };
+
+	return begins_with_any(symbol, starts, SS_ARRAY_SIZE(starts));
+}
+
+/* ".../lib/python3.11/queue.py": where CPython installs its library. Below it, packages
+   of others are in a directory of their own. */
+static bool is_of_python(const char *file)
+{
+	static const char *const starts[] = { "<frozen " };
+	const char *found = file ? strstr(file, "/python3.") : NULL;
+
+	if (begins_with_any(file, starts, SS_ARRAY_SIZE(starts)))
+		return true;
+	if (!found)
+		return false;
+	const char *rest = found + strlen("/python3.");
+	rest += strspn(rest, "0123456789");
+	return rest[0] == '/' && !strstr(rest, "/site-packages/") &&
+	       !strstr(rest, "/dist-packages/");
+}
+
+/* "node:internal/timers"; without a file, what V8 itself defines, such as Array.map. */
+static bool is_of_javascript(const char *file)
+{
+	static const char *const starts[] = { "node:" };
+
+	return !file || begins_with_any(file, starts, SS_ARRAY_SIZE(starts));
+}
+
+bool ss_frame_is_of_library(const struct ss_frame *frame)
+{
+	switch (frame->kind) {
+	case SS_FRAME_PYTHON:
+		return is_of_python(frame->file);
+	case SS_FRAME_JAVA:
+		return is_of_java(frame->symbol);
+	case SS_FRAME_JAVASCRIPT:
+		return is_of_javascript(frame->file);
+	default:
+		return false;
+	}
+}
+
+const char *ss_path_import(const char *path)
+{
+	static const struct {
+		const char *root;
+		size_t skip;
+	} roots[] = {
+		{ "/site-packages/", sizeof("/site-packages/") - 1 },
+		{ "/dist-packages/", sizeof("/dist-packages/") - 1 },
+		{ "/lib/python3.", sizeof("/lib/") - 1 },
+	};
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(roots); i++) {
+		const char *root = strstr(path, roots[i].root);
+		if (root)
+			return root + roots[i].skip;
+	}
+	return NULL;
+}
+
+/* The C library, its loader, and those of C++ and of threads. */
+static bool is_c_library(const char *base)
+{
+	static const char *const starts[] = { "libc.so",   "libc-2.",	   "libpthread",
+					      "ld-linux",  "ld-2.",	   "ld-musl",
+					      "libc.musl", "librt.so",	   "libdl.so",
+					      "libm.so",   "libgcc_s.",	   "libstdc++.so",
+					      "libc++.so", "libc++abi.so", "[vdso]",
+					      "linux-vdso" };
+
+	return begins_with_any(base, starts, SS_ARRAY_SIZE(starts));
+}
+
+/* Files of a runtime, by the kind of its frames. */
+static bool is_runtime_file(unsigned kinds, const char *path, const char *base)
+{
+	static const char *const python[] = { "python", "libpython" };
+	static const char *const javascript[] = { "node", "libnode.so", "libuv.so",
+						  "libv8" };
+	static const char *const java[] = { "libjvm.so", "libjli.so", "java" };
+
+	if (kinds & (1u << SS_FRAME_PYTHON) &&
+	    (begins_with_any(base, python, SS_ARRAY_SIZE(python)) ||
+	     strstr(path, "/lib-dynload/")))
+		return true;
+	if (kinds & (1u << SS_FRAME_JAVASCRIPT) &&
+	    begins_with_any(base, javascript, SS_ARRAY_SIZE(javascript)))
+		return true;
+	/* The JDK has its libraries in one directory: .../lib/libjava.so, .../lib/server/libjvm.so */
+	return kinds & (1u << SS_FRAME_JAVA) &&
+	       (begins_with_any(base, java, SS_ARRAY_SIZE(java)) ||
+		strstr(path, "/jvm/"));
+}
+
+static unsigned kinds_of(const struct ss_snapshot *snapshot, const struct ss_task *task)
+{
+	unsigned kinds = 0;
+
+	for (size_t i = 0; i < task->frame_count; i++)
+		kinds |= 1u << ss_snapshot_frame(snapshot, task, i)->kind;
+	return kinds & ~(1u << SS_FRAME_NATIVE);
+}
+
+struct ss_languages ss_task_languages(const struct ss_snapshot *snapshot,
+				      const struct ss_task *task)
+{
+	return (struct ss_languages){
+		.kinds = kinds_of(snapshot, task),
+		.go = ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE) > 0,
+	};
+}
+
+struct ss_languages ss_snapshot_languages(const struct ss_snapshot *snapshot)
+{
+	struct ss_languages languages = {
+		.go = ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE) > 0,
+	};
+
+	for (size_t i = 0; i < ss_snapshot_runtime_count(snapshot); i++)
+		languages.kinds |= 1u << ss_snapshot_runtime(snapshot, i)->kind;
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
+		languages.kinds |=
+			kinds_of(snapshot, ss_snapshot_task(snapshot, SS_TASK_THREAD, i));
+	return languages;
+}
+
+bool ss_frame_is_of_runtime(const struct ss_frame *frame,
+			    const struct ss_languages *languages)
+{
+	static const char *const go[] = { "runtime." };
+
+	if (frame->kind != SS_FRAME_NATIVE || frame->signal_frame)
+		return frame->kind == SS_FRAME_JIT;
+	if (languages->go && begins_with_any(frame->symbol, go, SS_ARRAY_SIZE(go)))
+		return true;
+	if (!languages->kinds && !languages->go)
+		return false;
+	if (!frame->module) /* a stub, if it is generated code */
+		return frame->area && strcmp(frame->area, "[jit]") == 0;
+	const char *slash = strrchr(frame->module->path, '/');
+	const char *base = slash ? slash + 1 : frame->module->path;
+	return is_c_library(base) ||
+	       is_runtime_file(languages->kinds, frame->module->path, base);
+}
+
+bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_task *task,
+			   const struct ss_languages *languages)
+{
+	const struct ss_wait *wait = task->wait;
+	const bool thread = task->kind == SS_TASK_THREAD;
+
+	if (wait && wait->purpose == SS_PURPOSE_SERVICE)
+		return true;
+	if ((!languages->kinds && !languages->go) || task->frame_count == 0 ||
+	    task->end != SS_END_ROOT)
+		return false;
+	/* The event loop of node has no frame of the program while it waits. The launcher of Java only
+	   waits for the program to end. */
+	if (thread && !languages->go && task->tid == ss_snapshot_process(snapshot)->pid &&
+	    !(wait && wait->kind == SS_WAIT_JOIN))
+		return false;
+	for (size_t i = 0; i < task->frame_count; i++) {
+		if (!ss_frame_is_of_runtime(ss_snapshot_frame(snapshot, task, i),
+					    languages))
+			return false;
+	}
+	return true;
+}
