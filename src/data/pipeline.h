@@ -320,10 +320,11 @@ bool ss_snapshot_plan_runtimes(const struct ss_snapshot *snapshot,
 
 /*
  * Marks as blocked the goroutines of last that wait for a lock, did so with the same stack
- * in first, an earlier snapshot of the process, and have not run in between. Call it after
- * ss_snapshot_diagnose() of last, and before ss_progress_new().
+ * in first, an earlier snapshot of the process, and have not run in between; not if another
+ * one that waited with this stack has run: the lock changes hands. Call it after
+ * ss_snapshot_diagnose() of last, and before ss_progress_new(). False without memory.
  */
-void ss_snapshot_compare_goroutines(struct ss_snapshot *last,
+bool ss_snapshot_compare_goroutines(struct ss_snapshot *last,
 				    const struct ss_snapshot *first);
 
 /*

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/search.h"
 #include "diagnose/diagnose.h"
 #include "diagnose/wait_function.h"
@@ -385,22 +386,50 @@ static bool has_same_stack(const struct ss_stack *a, const struct ss_stack *b)
 	return true;
 }
 
-void ss_snapshot_compare_goroutines(struct ss_snapshot *last,
+/* Whether a goroutine waited all the time between two snapshots. */
+static bool has_waited(const struct ss_snapshot *last, const struct ss_task *goroutine,
+		       const struct ss_snapshot *first, const struct ss_task *before)
+{
+	return !goroutine->changed && !before->changed &&
+	       goroutine->status == SS_STATUS_WAITING &&
+	       before->status == SS_STATUS_WAITING && goroutine->run_mark != 0 &&
+	       goroutine->run_mark == before->run_mark &&
+	       has_same_stack(&last->stacks.items[goroutine->stack_id],
+			      &first->stacks.items[before->stack_id]);
+}
+
+/* Marks the stacks with which a goroutine waited that no longer does: others with the same
+   stack probably wait for the same lock, which changes hands. */
+static void find_left(const struct ss_snapshot *last, const struct ss_snapshot *first,
+		      bool *left)
+{
+	for (size_t i = 0; i < first->tasks[SS_TASK_GOROUTINE].count; i++) {
+		const struct ss_task *before = &first->tasks[SS_TASK_GOROUTINE].items[i];
+		const struct ss_task *goroutine = find_goroutine(last, before);
+		if (before->status == SS_STATUS_WAITING && !before->changed &&
+		    !(goroutine && has_waited(last, goroutine, first, before)))
+			left[before->stack_id] = true;
+	}
+}
+
+bool ss_snapshot_compare_goroutines(struct ss_snapshot *last,
 				    const struct ss_snapshot *first)
 {
+	_cleanup_free_ bool *left = calloc(first->stacks.count + 1, sizeof(*left));
+
+	if (!left)
+		return false;
+	find_left(last, first, left);
 	for (size_t i = 0; i < last->tasks[SS_TASK_GOROUTINE].count; i++) {
 		struct ss_task *goroutine = &last->tasks[SS_TASK_GOROUTINE].items[i];
-		const struct ss_task *before = goroutine->lock_function &&
-							       !goroutine->changed ?
+		const struct ss_task *before = goroutine->lock_function ?
 						       find_goroutine(first, goroutine) :
 						       NULL;
-		goroutine->blocked =
-			before && !before->changed &&
-			before->status == SS_STATUS_WAITING && goroutine->run_mark != 0 &&
-			goroutine->run_mark == before->run_mark &&
-			has_same_stack(&last->stacks.items[goroutine->stack_id],
-				       &first->stacks.items[before->stack_id]);
+		goroutine->blocked = before &&
+				     has_waited(last, goroutine, first, before) &&
+				     !left[before->stack_id];
 	}
+	return true;
 }
 
 /*
@@ -732,14 +761,18 @@ static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *fut
 		/* A thread that waits for a lock does not own it, unless it is in a with
 		   statement of a threading.Lock. */
 		bool self = owner == d->thread && owner;
-		if (self && lock->type != SS_LOCK_PYTHON_LOCK)
+		if (self && lock->type != SS_LOCK_PYTHON_LOCK &&
+		    lock->type != SS_LOCK_THREAD)
 			owner = NULL;
-		wait->kind = SS_WAIT_MUTEX;
+		wait->kind = lock->type == SS_LOCK_THREAD ? SS_WAIT_JOIN : SS_WAIT_MUTEX;
 		wait->lock = lock->type;
 		wait->address = lock->address;
 		wait->owner_tid = owner ? owner->tid : 0;
 		wait->owner_name = owner ? owner->name : NULL;
-		wait->owner_unknown = owner ? SS_OWNER_UNSPECIFIED : SS_OWNER_CHANGING;
+		/* That of a Java lock is known, but it has run since. */
+		const bool changing = !owner && lock->type != SS_LOCK_JAVA_MONITOR &&
+				      lock->type != SS_LOCK_JAVA_LOCK;
+		wait->owner_unknown = changing ? SS_OWNER_CHANGING : SS_OWNER_UNSPECIFIED;
 		wait->self_owned = self && owner;
 		/* As those of versions that use the semaphores of the C library */
 		if (!owner && lock->type == SS_LOCK_PYTHON_LOCK) {

@@ -206,6 +206,8 @@ enum {
 			      preemption */
 	STACKS_MAX = 256,  /* for which a leader is searched */
 	CHAIN_MAX = 64,	   /* limit of waits in a chain */
+	/* Who is woken more often than that gets the lock at times; SQLite looks every 100 ms. */
+	POLL_NS = 50 * 1000 * 1000,
 };
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -368,14 +370,15 @@ static bool only_polls(const struct ss_progress *progress, const struct ss_task 
 	       own->runs <= 1 + progress->elapsed_ns / SECOND_NS;
 }
 
-/* It has not run, or only to ask for the GIL again, every 5 ms. A holder that has not run has
-   held the GIL all the time. */
+/* It has not run, or only to ask for the GIL again, every 5 ms, or to look whether it can enter a
+   monitor. A holder that has not run has held it all the time. */
 static bool stands_still(const struct ss_task *thread,
 			 const struct ss_thread_progress *own)
 {
 	return own->movement == SS_MOVEMENT_NONE ||
 	       (own->movement == SS_MOVEMENT_WOKEN && thread->wait &&
-		thread->wait->lock == SS_LOCK_PYTHON_GIL);
+		(thread->wait->lock == SS_LOCK_PYTHON_GIL ||
+		 thread->wait->lock == SS_LOCK_JAVA_MONITOR));
 }
 
 /*
@@ -397,6 +400,57 @@ static bool has_leader(const struct ss_progress *progress, const struct ss_task 
 	return *known == EXISTS;
 }
 
+static bool any_runs(const struct ss_snapshot *process)
+{
+	for (size_t i = 0; i < process->tasks[SS_TASK_THREAD].count; i++) {
+		if (process->tasks[SS_TASK_THREAD].items[i].state == 'R')
+			return true;
+	}
+	return false;
+}
+
+/* Whether the process runs that holds what a thread waits for, or the one that this process
+   waits for, and so on: any of its threads may end the wait. */
+static bool other_process_runs(const struct ss_progress *progress,
+			       const struct ss_task *root)
+{
+	const struct ss_wait *wait = root->wait;
+	const struct ss_snapshot *process;
+
+	for (size_t i = 0; wait && i < wait->chain_length; i++) {
+		if (any_runs(wait->chain[i].snapshot))
+			return true;
+	}
+	if (wait && wait->chain_length)
+		wait = wait->chain[wait->chain_length - 1].thread->wait;
+	for (size_t i = 0; wait && wait->owner_pid &&
+			   (process = ss_snapshot_related(progress->last, i)) != NULL;
+	     i++) {
+		if (process->process.pid == wait->owner_pid && any_runs(process))
+			return true;
+	}
+	return false;
+}
+
+static bool knows_java(const struct ss_snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->runtimes.count; i++) {
+		if (snapshot->runtimes.items[i].kind == SS_FRAME_JAVA &&
+		    !snapshot->runtimes.items[i].problem)
+			return true;
+	}
+	return false;
+}
+
+/* Where the virtual machine can be read, the owner of a monitor is unknown only if it or the
+   thread that waits has run meanwhile: that is progress. */
+static bool has_moving_owner(const struct ss_snapshot *snapshot,
+			     const struct ss_wait *wait)
+{
+	return wait && wait->lock == SS_LOCK_JAVA_MONITOR && !wait->owner_tid &&
+	       knows_java(snapshot);
+}
+
 /* Whether a thread made no progress, blocked on a wait that is not idle, and the thread
    at the end of its chain made none either. */
 static bool is_stuck(const struct ss_progress *progress, const struct ss_task *thread)
@@ -408,7 +462,9 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_task *t
 	bool stopped = thread->state == 'D' || thread->state == 'T' ||
 		       thread->state == 't';
 
-	if (waits && has_leader(progress, thread))
+	if (waits && (has_leader(progress, thread) ||
+		      has_moving_owner(progress->last, root->wait) ||
+		      other_process_runs(progress, root)))
 		return false;
 	if (waits && root == thread && only_polls(progress, thread, own))
 		return true;
@@ -417,7 +473,8 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_task *t
 	return progress->threads[index_of(progress, root)].movement == SS_MOVEMENT_NONE;
 }
 
-/* Whether a thread made no progress, waiting for a lock of the application. */
+/* Whether a thread made no progress, waiting for a lock of the application. One that is woken again
+   and again probably gets it each time, as for a row that all transactions change. */
 static bool is_blocked(const struct ss_progress *progress, const struct ss_task *thread)
 {
 	const struct ss_thread_progress *own =
@@ -426,7 +483,8 @@ static bool is_blocked(const struct ss_progress *progress, const struct ss_task 
 	if (!thread->wait || thread->wait->purpose != SS_PURPOSE_LOCK)
 		return false;
 	return own->movement == SS_MOVEMENT_NONE || only_polls(progress, thread, own) ||
-	       (own->movement == SS_MOVEMENT_WOKEN && progress->at_rest);
+	       (own->movement == SS_MOVEMENT_WOKEN && progress->at_rest &&
+		own->runs <= 1 + progress->elapsed_ns / POLL_NS);
 }
 
 /* Whether only other threads of the process can end the wait. */
@@ -461,7 +519,8 @@ static bool is_service(const struct ss_progress *progress, const struct ss_task 
 /*
  * If no thread of the program has run and each waits for another one, only a signal handler
  * can end this. In a process with a runtime, the handlers are the runtime's; a main thread
- * that waits for the end of the process is nothing unusual, so it takes two more threads.
+ * that waits for the end of the process is nothing unusual, so it takes two more threads
+ * that do not wait for work.
  */
 static bool is_closed(const struct ss_progress *progress)
 {
@@ -478,7 +537,8 @@ static bool is_closed(const struct ss_progress *progress)
 		if (progress->threads[i].movement != SS_MOVEMENT_NONE ||
 		    !is_internal(thread))
 			return false;
-		waiting += !thread->wait || thread->wait->kind != SS_WAIT_JOIN;
+		waiting += !thread->wait || (thread->wait->kind != SS_WAIT_JOIN &&
+					     thread->wait->purpose != SS_PURPOSE_IDLE);
 	}
 	if (services)
 		return waiting > 2;
@@ -539,7 +599,10 @@ static bool mark_deadlocks(struct ss_progress *progress)
 			const struct ss_thread_progress *own = &progress->threads[index];
 			const struct ss_task *thread =
 				&progress->last->tasks[SS_TASK_THREAD].items[index];
-			still &= stands_still(thread, own) ||
+			/* Nothing ends the wait for a monitor in a cycle, however often the
+			   thread looks. */
+			still &= thread->wait->lock == SS_LOCK_JAVA_MONITOR ||
+				 stands_still(thread, own) ||
 				 own->movement == SS_MOVEMENT_UNKNOWN ||
 				 only_polls(progress, thread, own);
 		}
@@ -570,6 +633,45 @@ static bool mark_cycles(struct ss_progress *progress)
 	return found;
 }
 
+/* Whether a thread has a function that is not of Go's runtime. */
+static bool executes_program(const struct ss_snapshot *snapshot,
+			     const struct ss_task *thread)
+{
+	static const char *const runtime[] = { "runtime.", "runtime/",
+					       "internal/runtime/" };
+	bool program = false;
+
+	for (size_t i = 0; i < SS_MIN(thread->frame_count, (size_t)FRAMES_MAX); i++) {
+		const char *symbol = ss_snapshot_frame(snapshot, thread, i)->symbol;
+		bool own = symbol != NULL;
+		for (size_t k = 0; symbol && k < SS_ARRAY_SIZE(runtime); k++)
+			own &= strncmp(symbol, runtime[k], strlen(runtime[k])) != 0;
+		program |= own;
+	}
+	return program;
+}
+
+/* Whether a goroutine of the program computes: Go's locks do not record who holds them, so it
+   may be the one that others wait for. */
+static bool goroutine_computes(const struct ss_progress *progress)
+{
+	const struct ss_snapshot *last = progress->last;
+
+	for (size_t i = 0; i < last->tasks[SS_TASK_GOROUTINE].count; i++) {
+		const struct ss_task *goroutine =
+			&last->tasks[SS_TASK_GOROUTINE].items[i];
+		const struct ss_task *thread =
+			goroutine->on_thread ?
+				ss_snapshot_find_thread(last, goroutine->tid) :
+				NULL;
+		if (thread && executes_program(last, thread) &&
+		    progress->threads[index_of(progress, thread)].movement ==
+			    SS_MOVEMENT_BUSY)
+			return true;
+	}
+	return false;
+}
+
 static enum ss_verdict find_verdict(struct ss_progress *progress)
 {
 	bool counts[SS_MOVEMENT_MOVES + 1] = {};
@@ -587,8 +689,10 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 		stuck |= progress->threads[i].stuck;
 		blocked |= progress->threads[i].blocked;
 	}
+	const bool computes = goroutine_computes(progress);
 	for (size_t i = 0; i < progress->last->tasks[SS_TASK_GOROUTINE].count; i++)
-		blocked |= progress->last->tasks[SS_TASK_GOROUTINE].items[i].blocked;
+		blocked |= progress->last->tasks[SS_TASK_GOROUTINE].items[i].blocked &&
+			   !computes;
 	/* A time limit or a cancellation may end a cycle of tasks: it is no proven deadlock. */
 	for (size_t i = 0; i < progress->last->tasks[SS_TASK_ASYNCIO].count; i++)
 		blocked |= progress->last->tasks[SS_TASK_ASYNCIO].items[i].in_cycle;

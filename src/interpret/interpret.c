@@ -399,8 +399,9 @@ static struct ss_error *diagnose(struct work *work)
 			error = ss_snapshot_diagnose(work->snapshots[i],
 						     &diagnose_options);
 	}
-	if (!error && work->count > 1 && !interpreter->source->of_processes)
-		ss_snapshot_compare_goroutines(work->snapshots[last], work->snapshots[0]);
+	if (!error && work->count > 1 && !interpreter->source->of_processes &&
+	    !ss_snapshot_compare_goroutines(work->snapshots[last], work->snapshots[0]))
+		error = ss_error_no_memory();
 	spend(work, SS_STEP_DIAGNOSE);
 	return error;
 }

@@ -5,14 +5,13 @@
 #include "data/snapshot.h"
 
 static const struct ss_format *const formats[] = {
-	&ss_format_text,     &ss_format_json,	    &ss_format_folded,
-	&ss_format_gdb,	     &ss_format_eu,	    &ss_format_dot,
-	&ss_format_html,     &ss_format_speedscope, &ss_format_pprof,
-	&ss_format_perf,     &ss_format_recording,
+	&ss_format_text,       &ss_format_json,	  &ss_format_brief, &ss_format_folded,
+	&ss_format_gdb,	       &ss_format_eu,	  &ss_format_dot,   &ss_format_html,
+	&ss_format_speedscope, &ss_format_pprof,  &ss_format_perf,  &ss_format_recording,
 #if SS_CRASH
 	&ss_format_minidump,
 #endif
-	&ss_format_satyr,    &ss_format_apport,	    &ss_format_rows,
+	&ss_format_satyr,      &ss_format_apport, &ss_format_rows,
 };
 
 static bool can_write(const struct ss_format *format, enum ss_format_input input)

@@ -145,6 +145,7 @@ struct ss_format {
 
 extern const struct ss_format ss_format_text;
 extern const struct ss_format ss_format_json;
+extern const struct ss_format ss_format_brief;
 extern const struct ss_format ss_format_folded;
 extern const struct ss_format ss_format_gdb;
 extern const struct ss_format ss_format_eu;

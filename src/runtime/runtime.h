@@ -119,7 +119,7 @@ struct ss_runtime_thread {
 
 /* A lock of the runtime itself. */
 struct ss_runtime_found_lock {
-	enum ss_lock_type type;
+	enum ss_lock_type type; /* THREAD: the owner ends */
 	uint64_t address;
 	uint64_t start;			       /* its futexes are from here */
 	uint64_t end;			       /* to here */
@@ -127,6 +127,7 @@ struct ss_runtime_found_lock {
 	/* The only thread that can wait here, as the runtime records; NULL: any thread can */
 	const struct ss_capture_thread *waiter;
 	bool late;	 /* its memory was read after the capture */
+	bool lasting;	 /* its owner cannot change as long as the waiter waits */
 	bool only_owned; /* without a proven owner nothing is known of it */
 	/* The waiter waits without a limit in a cycle, which was read twice; so it did in the
 	   capture. It need not have slept all the time. */

@@ -423,8 +423,9 @@ static bool add_lock(struct ss_runtimes *runtimes,
 {
 	const bool core = runtimes->capture->process.mode == SS_MODE_CORE;
 	const bool may_ask = !is_recording(runtimes); /* it has no owners */
-	bool proven = found->owner && (core || !found->late || found->cyclic ||
-				       (may_ask && is_unmoved(runtimes, found->owner)));
+	bool proven = found->owner &&
+		      (core || !found->late || found->cyclic || found->lasting ||
+		       (may_ask && is_unmoved(runtimes, found->owner)));
 
 	if (found->waiter && found->late && !core && !found->cyclic &&
 	    !(may_ask && is_unmoved(runtimes, found->waiter)))

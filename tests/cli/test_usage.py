@@ -142,9 +142,9 @@ class WrongUsage(Target):
                 self.bad(USAGE, str(self.pid), option)
 
     def test_unknown_format_lists_known_formats(self):
-        for command, known in [("snap", "text, json, folded, gdb, eu, dot, recording, minidump, "
+        for command, known in [("snap", "text, json, brief, folded, gdb, eu, dot, recording, minidump, "
                                         "satyr, apport, rows"),
-                               ("hang", "text, json, rows"),
+                               ("hang", "text, json, brief, rows"),
                                ("report", "text, json, folded, html, speedscope, pprof, perf, rows")]:
             for name in ["xml", "", "gdb2"] + (["gdb"] if command != "snap" else ["html"]):
                 self.bad(USAGE, command, "-f", name, self.pid,

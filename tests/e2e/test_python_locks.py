@@ -69,6 +69,28 @@ jobs, lock, both = queue.Queue(), Lock(), threading.Barrier(2)
 queue_of = {"jobs": jobs}
 start("queue-1", nested, Lock(), lock, "jobs", both)
 start("queue-2", in_with, jobs.mutex, lock, both)
+# The end of a thread
+def joins(name, other, both):
+    objects[name] = threading.current_thread()
+    both.wait()
+    objects[other].join()
+def joins_in_with(lock, both):
+    both.wait()
+    with lock:
+        both.wait()
+        objects["flush"].join()
+def flushes(lock, both):
+    objects["flush"] = threading.current_thread()
+    both.wait()
+    both.wait()
+    with lock:
+        pass
+objects, lock, both = {}, Lock(), threading.Barrier(2)
+start("join-1", joins, "join-1", "join-2", both)
+start("join-2", joins, "join-2", "join-1", both)
+both = threading.Barrier(2)
+start("stop", joins_in_with, lock, both)
+start("flush", flushes, lock, both)
 serve()
 """
 
@@ -285,13 +307,16 @@ class PythonLocks(EndToEnd):
                         ("with-1", "with-2", "python-lock"),
                         ("with-rlock-1", "with-rlock-2", "python-rlock"),
                         ("rlock-1", "rlock-2", "python-rlock"), ("self", "self", "python-lock"),
-                        ("queue-1", "queue-2", "python-lock")):
+                        ("queue-1", "queue-2", "python-lock"), ("join-1", "join-2", "thread"),
+                        ("stop", "flush", None)):
                     for name, owner in ((first, second), (second, first)):
                         wait = threads[name]["wait_data"]
-                        self.assertEqual((wait["lock"], wait["owner_tid"]), (lock, tids[owner]),
-                                         (name, note))
+                        self.assertEqual(wait["owner_tid"], tids[owner], (name, note))
+                        self.assertIn(lock, (wait["lock"], None), (name, note))
                 self.assertEqual(sorted(len(d["tids"]) for d in report["deadlocks"]),
-                                 [1, 2, 2, 2, 2], note)
+                                 [1, 2, 2, 2, 2, 2, 2], note)
+                self.assertEqual(threads["stop"]["wait_data"]["kind"], "join", note)
+                self.assertEqual(threads["flush"]["wait_data"]["kind"], "mutex", note)
                 self.assertEqual({d["timed"] for d in report["deadlocks"]}, {False}, note)
                 self.assertFalse(threads["main"]["stuck"], note)
 

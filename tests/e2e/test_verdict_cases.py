@@ -20,6 +20,13 @@ SHORT = (
     "python / two locks in opposite order", "python / a future that nobody completes",
     "processes / two file locks in opposite order", "healthy / python locks", "healthy / sleep",
     "processes / flock: a script that starts itself under its own lock",
+    "python / join under a lock", "python / threads that join each other",
+    "java / two monitors in opposite order beside four busy threads",
+    "healthy / python: a file lock whose holder computes",
+    "healthy / Go: a mutex held for 400 ms in turns", "healthy / Go: a mutex whose holder computes",
+    "healthy / Java: a service whose main thread waits for a latch",
+    "healthy / Java: a monitor held for 300 ms in turns",
+    "healthy / Java: a monitor whose holder computes",
 )
 
 

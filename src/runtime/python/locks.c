@@ -30,12 +30,20 @@ enum {
 	LOCK_MUTEX = 16,
 	MUTEX_LOCKED = 1,
 	ENTRY_MUTEX = 8, /* before the semaphore */
+	/* From 3.13 on, join() waits so for an event in a ThreadHandle, which has these at such
+	   distances before it. The second handle is the same, where threads are POSIX's. */
+	HANDLE_IDENT = 25,
+	HANDLE_OS = 17,
+	HANDLE_STATE = 5,
+	HANDLE_RUNNING = 3,
 	/* PyCFunctionObject, PyMethodDef */
 	FUNCTION_METHOD = 16,
 	FUNCTION_SELF = 24,
 	/* PyMethodDescrObject */
 	DESCRIPTOR_TYPE = 16,
 	DESCRIPTOR_METHOD = 40,
+	/* PyWeakReference */
+	WEAK_OBJECT = 16,
 	/* PyTupleObject, PyBytesObject */
 	OBJECT_SIZE = 16,
 	TUPLE_ITEMS = 24,
@@ -54,6 +62,9 @@ struct places {
 	uint32_t code_code;	  /* to 3.10: the bytecode, a bytes object */
 	/* _PyInterpreterFrame: localsplus; PyFrameObject: f_valuestack */
 	uint32_t frame_values;
+	/* PyThreadState: to 3.12, a weak reference to the lock of threading.Thread that its end
+	   releases, for which join() waits */
+	uint32_t state_on_delete;
 	/* PyFrameObject */
 	uint32_t frame_block_count;
 	uint32_t frame_blocks;
@@ -73,6 +84,7 @@ static const struct places places[] = {
 	  .code_names = 64,
 	  .code_code = 48,
 	  .frame_values = 64,
+	  .state_on_delete = 208,
 	  .frame_block_count = 112,
 	  .frame_blocks = 120,
 	  .exit = 81 },
@@ -80,6 +92,7 @@ static const struct places places[] = {
 	  .code_names = 64,
 	  .code_code = 48,
 	  .frame_values = 64,
+	  .state_on_delete = 208,
 	  .frame_block_count = 112,
 	  .frame_blocks = 120,
 	  .exit = 49 },
@@ -87,6 +100,7 @@ static const struct places places[] = {
 	  .code_names = 64,
 	  .code_code = 48,
 	  .frame_values = 64,
+	  .state_on_delete = 208,
 	  .frame_block_count = 104,
 	  .frame_blocks = 112,
 	  .handler_in_units = true,
@@ -96,6 +110,7 @@ static const struct places places[] = {
 	  .code_locals = 76,
 	  .code_exceptions = 40,
 	  .frame_values = 72,
+	  .state_on_delete = 192,
 	  .push = 35,
 	  .exit = 49 },
 	{ .minor = 12,
@@ -103,6 +118,7 @@ static const struct places places[] = {
 	  .code_locals = 72,
 	  .code_exceptions = 40,
 	  .frame_values = 72,
+	  .state_on_delete = 176,
 	  .push = 35,
 	  .exit = 49,
 	  .instrumented = 237 },
@@ -196,6 +212,28 @@ static bool find_parked(const struct ss_runtime_process *process,
 	return true;
 }
 
+/* From 3.13 on: the thread whose end another one waits for, whose entry has the address of the
+   event. */
+static bool find_join(const struct ss_runtime_process *process,
+		      const struct ss_memory *copied, uint64_t semaphore,
+		      struct ss_python_lock *ret)
+{
+	uint8_t bytes[HANDLE_IDENT];
+	uint64_t event;
+
+	if (!ss_memory_read_u64(copied, semaphore - ENTRY_MUTEX, &event) ||
+	    !ss_memory_read(process->memory, event - HANDLE_IDENT, bytes,
+			    sizeof(bytes)) ||
+	    bytes[HANDLE_IDENT - HANDLE_STATE] != HANDLE_RUNNING)
+		return false;
+	*ret = (struct ss_python_lock){ .address = event,
+					.shown = event,
+					.semaphore = semaphore,
+					.joined_id = ss_load_u64(bytes, 0) };
+	return ret->joined_id &&
+	       ret->joined_id == ss_load_u64(bytes, HANDLE_IDENT - HANDLE_OS);
+}
+
 /* An object on the heap, and not on the stack itself or in code. */
 static bool may_be_object(const struct ss_capture *capture, uint64_t address, uint64_t sp)
 {
@@ -263,12 +301,51 @@ size_t ss_python_locks_find(const struct ss_runtime_process *process,
 		    is_known(&known, futex.address))
 			continue;
 		known.addresses[known.count++] = futex.address;
-		count += at->has_mutex ? find_parked(process, copied, futex.address,
-						     &ret[count]) :
-					 find_lock(process, copied, thread, futex.address,
-						   &ret[count]);
+		struct ss_python_lock *lock = &ret[count];
+		bool found =
+			at->has_mutex ?
+				find_parked(process, copied, futex.address, lock) :
+				find_lock(process, copied, thread, futex.address, lock);
+		if (!found &&
+		    (at->minor < 13 || !find_join(process, copied, futex.address, lock)))
+			continue;
+		ret[count++].waiter = thread;
 	}
 	return count;
+}
+
+/* Whether an object is a weak reference to another one: a type that C code defines. */
+static bool refers_weakly(const struct ss_memory *memory, uint64_t reference,
+			  uint64_t object)
+{
+	char name[SS_PYTHON_TYPE_NAME_MAX];
+	uint64_t found;
+	uint64_t type;
+
+	return ss_memory_read_u64(memory, reference + WEAK_OBJECT, &found) &&
+	       found == object && ss_python_type_of(memory, reference, &type) &&
+	       ss_python_type_name(memory, type, name) &&
+	       (strcmp(name, "weakref") == 0 ||
+		strcmp(name, "weakref.ReferenceType") == 0);
+}
+
+void ss_python_joins_find(const struct ss_memory *memory,
+			  const struct ss_python_layout *layout, uint64_t state,
+			  const struct ss_capture_thread *thread,
+			  struct ss_python_lock *locks, size_t count)
+{
+	const struct places *at = find_places(layout);
+	uint64_t reference;
+
+	if (!at || !at->state_on_delete ||
+	    !ss_memory_read_u64(memory, state + at->state_on_delete, &reference) ||
+	    reference == 0)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		if (!locks[i].recursive &&
+		    refers_weakly(memory, reference, locks[i].address))
+			locks[i].joined = thread;
+	}
 }
 
 /* With statements ------------------------------------------------------------- */
@@ -364,6 +441,27 @@ static void look_up_names(struct search *search)
 		search->current = read_names(search, search->codes[i]);
 	}
 	search->code_count = 0;
+}
+
+/* Whether the thread waits for another one to end, in the function of threading.Thread that
+   would release the lock after that. */
+static bool is_joining(const struct search *search, uint64_t code)
+{
+	char text[4 * SS_PYTHON_NAME_MAX + 1];
+	struct ss_futex futex;
+	uint64_t name;
+	bool joins = false;
+
+	if (!ss_futex_parse(&search->thread->syscall, &futex))
+		return false;
+	for (size_t i = 0; i < search->count; i++)
+		joins |= search->locks[i].joined &&
+			 search->locks[i].semaphore == futex.address;
+	return joins &&
+	       ss_memory_read_u64(search->memory, code + search->layout->code_name,
+				  &name) &&
+	       ss_python_string(search->layout, search->memory, name, text) &&
+	       strcmp(text, "_wait_for_tstate_lock") == 0;
 }
 
 static bool waits_for(const struct search *search, const struct ss_python_lock *lock)
@@ -612,13 +710,16 @@ static bool add_by_blocks(struct search *search, uint64_t frame, uint64_t code)
 	return true;
 }
 
-static bool search_frame(struct search *search, uint64_t address, const uint8_t *bytes)
+static bool search_frame(struct search *search, uint64_t address, const uint8_t *bytes,
+			 bool innermost)
 {
 	const struct ss_python_layout *layout = search->layout;
 	uint64_t code = ss_python_frame_code(layout, bytes);
 
 	if (!ss_python_has_type(search->memory, code, "code"))
 		return false;
+	if (innermost && is_joining(search, code))
+		return true;
 	if (search->code_count < CODES_MAX)
 		search->codes[search->code_count++] = code;
 	else
@@ -643,6 +744,7 @@ static void search_frames(struct search *search, uint64_t state)
 	enum { OWNER_SHIM = 3 };
 	const struct ss_python_layout *layout = search->layout;
 	uint8_t bytes[SS_PYTHON_HEADER_MAX];
+	bool innermost = true;
 	uint64_t frame;
 
 	if (!find_frame(search, state, &frame))
@@ -653,8 +755,9 @@ static void search_frames(struct search *search, uint64_t state)
 			return;
 		bool shim = layout->frames == SS_PYTHON_SHIM &&
 			    bytes[layout->frame_entry] >= OWNER_SHIM;
-		if (!shim && !search_frame(search, frame, bytes))
+		if (!shim && !search_frame(search, frame, bytes, innermost))
 			return;
+		innermost &= shim;
 		frame = ss_load_u64(bytes, layout->frame_previous);
 	}
 }

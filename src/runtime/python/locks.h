@@ -5,6 +5,9 @@
  * this lock. The frame has the lock's __exit__ on its stack then, and its code says that the current
  * instruction is between the two.
  *
+ * threading.Thread.join() waits for a Lock that a thread releases as it ends, from 3.13 on for an
+ * event that is no object.
+ *
  * It reads memory of the time since the capture: what it finds of a thread counts if the thread
  * has not run since.
  */
@@ -25,6 +28,11 @@ struct ss_python_lock {
 	uint64_t owner_id;
 	/* Lock: the thread in whose with statement it provably is; or NULL */
 	const struct ss_capture_thread *owner;
+	const struct ss_capture_thread *waiter; /* one of those that wait for it */
+	/* To 3.12: the thread whose end releases this Lock; or NULL */
+	const struct ss_capture_thread *joined;
+	/* From 3.13 on: it is no lock, but the end of the thread with that id; or 0 */
+	uint64_t joined_id;
 	bool several; /* threads are, or not all were searched: none of them counts */
 };
 
@@ -34,6 +42,12 @@ size_t ss_python_locks_find(const struct ss_runtime_process *process,
 			    const struct ss_python_layout *layout,
 			    const struct ss_memory *copied, struct ss_python_lock *ret,
 			    size_t max);
+
+/* Sets joined of the locks that the end of a thread releases. */
+void ss_python_joins_find(const struct ss_memory *memory,
+			  const struct ss_python_layout *layout, uint64_t state,
+			  const struct ss_capture_thread *thread,
+			  struct ss_python_lock *locks, size_t count);
 
 /* Of the threads of a process, in bytes of tables: a fraction of a second. Hostile tables are
    large, and all of a thread's functions may have one. */

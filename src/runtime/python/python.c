@@ -1030,6 +1030,12 @@ static size_t find_program_locks(const struct python *python,
 	for (size_t i = 0; search && i < python->states.count; i++) {
 		const struct state *state = &python->states.items[i];
 		if (state->thread)
+			ss_python_joins_find(memory, &python->layout, state->address,
+					     state->thread, locks, count);
+	}
+	for (size_t i = 0; search && i < python->states.count; i++) {
+		const struct state *state = &python->states.items[i];
+		if (state->thread)
 			ss_python_locks_search(memory, &python->layout, state->address,
 					       state->thread, locks, count, &work_left);
 	}
@@ -1049,6 +1055,13 @@ static size_t find_program_locks(const struct python *python,
 			.late = true,
 			.only_owned = !lock->recursive && !lock->certain,
 		};
+		if (!lock->joined && !lock->joined_id)
+			continue;
+		ret[i].type = SS_LOCK_THREAD;
+		ret[i].owner = lock->joined ? lock->joined :
+					      find_thread_of_id(python, lock->joined_id);
+		ret[i].waiter = lock->waiter;
+		ret[i].lasting = true;
 	}
 	return count;
 }

@@ -169,6 +169,9 @@ threads("reading", "readers and a writer in turns",
         "void run() { for (int i = 0; i < 3; i++) std::thread(read).detach(); std::thread(write).detach(); ready(); pause(); }")
 threads("timed", "a timed wait for a condition in a loop",
         "std::mutex m; std::condition_variable c; void run() { ready(); for (;;) { std::unique_lock l(m); c.wait_for(l, std::chrono::milliseconds(200)); } }")
+threads("yielding", "timed locks in opposite order that are released and tried again",
+        "std::timed_mutex a, b; void work(std::timed_mutex &x, std::timed_mutex &y) { for (;;) { std::unique_lock l(x); usleep(1000); if (y.try_lock_for(std::chrono::milliseconds(100))) { usleep(1000); y.unlock(); } } }"
+        "void run() { std::thread([] { work(a, b); }).detach(); std::thread([] { work(b, a); }).detach(); ready(); pause(); }")
 threads("served", "a semaphore that another thread posts twice a second",
         "std::counting_semaphore<> s(0); void run() { std::thread([] { for (;;) { usleep(500000); s.release(); } }).detach(); ready(); for (;;) s.acquire(); }")
 

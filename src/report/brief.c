@@ -1,0 +1,190 @@
+/*
+ * The answer in at most 2,048 bytes, for tickets and programs: what is wrong first, then the groups of
+ * threads that are not idle, in a stable order. The sentences are those of the format "text".
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/progress.h"
+#include "report/escape.h"
+#include "report/missing.h"
+#include "report/quantity.h"
+#include "report/text.h"
+#include "report/wait_text.h"
+
+enum {
+	SIZE_MAX_WRITTEN = 2048,
+	LINE_MAX_WRITTEN = 240,
+	NAMES_MAX = 4, /* threads of a group */
+};
+
+static const char rest_text[] = "... -f text has the rest\n";
+
+static const char *const class_words[] = {
+	[SS_GROUP_CRASH] = "crashed",	[SS_GROUP_DEADLOCK] = "in a deadlock",
+	[SS_GROUP_BLOCKED] = "blocked", [SS_GROUP_OWNER] = "waited for by others",
+	[SS_GROUP_RUNNING] = "running", [SS_GROUP_KERNEL] = "in the kernel",
+	[SS_GROUP_OTHER] = "waiting",	[SS_GROUP_IDLE] = "idle",
+};
+
+/* The threads of each class. */
+struct counts {
+	size_t of[SS_GROUP_IDLE + 1];
+};
+
+static struct counts count_classes(const struct ss_grouping *grouping)
+{
+	struct counts counts = {};
+
+	for (size_t i = 0; i < grouping->count; i++)
+		counts.of[grouping->groups[i].class] += grouping->groups[i].count;
+	return counts;
+}
+
+/* "2 threads blocked, 5 idle" */
+static void write_counts(const struct counts *counts, FILE *out)
+{
+	bool any = false;
+
+	for (size_t i = 0; i <= SS_GROUP_IDLE; i++) {
+		if (counts->of[i] == 0)
+			continue;
+		(void)fprintf(out, "%s%s %s", any ? ", " : "",
+			      any ? ss_quantity_count(counts->of[i]).text :
+				    ss_quantity_things(counts->of[i], "thread").text,
+			      class_words[i]);
+		any = true;
+	}
+	if (!any)
+		(void)fputs_unlocked("no threads", out);
+}
+
+/* "shop, pid 4711: deadlock: 2 threads in a deadlock, 5 idle" */
+static void write_first_line(const struct ss_snapshot *snapshot,
+			     const struct ss_progress *progress,
+			     const struct ss_grouping *grouping, FILE *out)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+	const struct counts counts = count_classes(grouping);
+	const bool cycle = ss_snapshot_deadlock_count(snapshot) ||
+			   ss_snapshot_cycle_count(snapshot);
+	const char *verdict = progress ? ss_verdict_name(ss_progress_verdict(progress)) :
+			      cycle    ? ss_verdict_name(SS_VERDICT_DEADLOCK) :
+					 NULL;
+
+	ss_escape_write(process->name, NULL, out);
+	(void)fprintf(out, ", pid %d: ", process->pid);
+	if (verdict)
+		(void)fprintf(out, "%s: ", verdict);
+	write_counts(&counts, out);
+	(void)fputc_unlocked('\n', out);
+}
+
+/* "2 threads blocked: 4711 (a), 4712 (b)", what the first one waits for, and where. */
+static void write_group(const struct ss_snapshot *snapshot, const struct ss_group *group,
+			const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_task *first = *group->members;
+	size_t shown = SS_MIN(group->count, (size_t)NAMES_MAX);
+
+	(void)fprintf(out, "%s %s: ", ss_quantity_things(group->count, "thread").text,
+		      class_words[group->class]);
+	for (size_t i = 0; i < shown; i++) {
+		(void)fputs_unlocked(i ? ", " : "", out);
+		ss_text_write_thread(group->members[i]->tid, group->members[i]->name,
+				     options, out);
+	}
+	if (shown < group->count)
+		(void)fprintf(out, " and %s more",
+			      ss_quantity_count(group->count - shown).text);
+	(void)fputc_unlocked('\n', out);
+	if (first->wait) {
+		(void)fputs_unlocked("  waits for ", out);
+		ss_wait_text_write(first->wait, false, out);
+		(void)fputc_unlocked('\n', out);
+	}
+	ss_text_write_where(snapshot, first, options, out);
+}
+
+static struct ss_error *write_all(const struct ss_snapshot *snapshot,
+				  const struct ss_progress *progress,
+				  const struct ss_format_options *options, FILE *out)
+{
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		ss_grouping_new(snapshot, SS_TASK_THREAD, true);
+	const bool lasting = !progress ||
+			     ss_progress_verdict(progress) == SS_VERDICT_DEADLOCK;
+
+	if (!grouping)
+		return ss_error_no_memory();
+	write_first_line(snapshot, progress, grouping, out);
+	ss_text_write_frozen(ss_snapshot_process(snapshot), false, out);
+	ss_text_write_problem(options->problem, false, out);
+	ss_text_write_deadlocks(snapshot, lasting, options, out);
+	ss_text_write_task_cycles(snapshot, options, out);
+	ss_missing_write(snapshot, options->max_stack, options->strict,
+			 "incomplete: ", out);
+	/* They come last: if the first group is idle, all are. */
+	for (size_t i = 0; i < grouping->count; i++) {
+		const struct ss_group *group = &grouping->groups[i];
+		if (group->class != SS_GROUP_DEADLOCK &&
+		    (group->class != SS_GROUP_IDLE ||
+		     grouping->groups[0].class == SS_GROUP_IDLE))
+			write_group(snapshot, group, options, out);
+	}
+	return ss_text_write_goroutines(snapshot, options, out);
+}
+
+/* Copies lines that are not empty while they and the last line fit. */
+static void write_lines(char *text, FILE *out)
+{
+	size_t room = SIZE_MAX_WRITTEN - sizeof(rest_text);
+	char *rest = NULL;
+
+	for (char *line = strtok_r(text, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		size_t size = ss_escape_cut(line, LINE_MAX_WRITTEN);
+		const char *end = line[size] ? "...\n" : "\n";
+		if (size + strlen(end) > room) {
+			(void)fputs_unlocked(rest_text, out);
+			return;
+		}
+		(void)fprintf(out, "%.*s%s", (int)size, line, end);
+		room -= size + strlen(end);
+	}
+}
+
+static struct ss_error *write_hang(const struct ss_snapshot *snapshot,
+				   const struct ss_progress *progress,
+				   const struct ss_format_options *options, FILE *out)
+{
+	struct ss_format_options plain = *options;
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	FILE *all = open_memstream(&text, &size);
+
+	if (!all)
+		return ss_error_no_memory();
+	plain.color = plain.verbose = plain.all = false;
+	struct ss_error *error = write_all(snapshot, progress, &plain, all);
+	if (fclose(all) != 0 && !error)
+		error = ss_error_no_memory();
+	if (!error)
+		write_lines(text, out);
+	return error;
+}
+
+static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
+				       const struct ss_format_options *options, FILE *out)
+{
+	return write_hang(snapshot, NULL, options, out);
+}
+
+const struct ss_format ss_format_brief = {
+	.name = "brief",
+	.description = "at most 2,048 bytes, for tickets: what is wrong, and where",
+	.separator = "\n",
+	.explains = true,
+	.write_snapshot = write_snapshot,
+	.write_hang = write_hang,
+};
