@@ -167,6 +167,18 @@ bool ss_frame_is_of_runtime(const struct ss_frame *frame,
 	       is_runtime_file(languages->kinds, frame->module->path, base);
 }
 
+bool ss_frame_is_of_go_library(const struct ss_frame *frame)
+{
+	static const char *const starts[] = { "sync.",	  "sync/",	  "internal/",
+					      "syscall.", "net.",	  "net/http.",
+					      "os.",	  "os/exec.",	  "time.",
+					      "io.",	  "bufio.",	  "context.",
+					      "runtime/", "database/sql." };
+
+	return frame->kind == SS_FRAME_NATIVE &&
+	       begins_with_any(frame->symbol, starts, SS_ARRAY_SIZE(starts));
+}
+
 bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_task *task,
 			   const struct ss_languages *languages)
 {

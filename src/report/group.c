@@ -80,14 +80,27 @@ struct sorting {
 	bool *interpreting; /* by task */
 };
 
+/* Goroutines that wait for the network or a timer wait for others than goroutines. */
+static enum ss_group_class class_of_task(const struct ss_task *task)
+{
+	static const char *const idle[] = { "IO wait", "sleep" };
+
+	if (task->blocked || task->lock_function)
+		return SS_GROUP_BLOCKED;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(idle) && task->wait_reason; i++) {
+		if (strcmp(task->wait_reason, idle[i]) == 0)
+			return SS_GROUP_IDLE;
+	}
+	return SS_GROUP_OTHER;
+}
+
 static enum ss_group_class class_of(const struct sorting *sorting,
 				    const struct ss_task *task)
 {
 	const enum ss_group_class class =
 		task->kind == SS_TASK_THREAD ?
 			ss_group_class_of(task->state, task->wait) :
-		task->blocked ? SS_GROUP_BLOCKED :
-				SS_GROUP_OTHER;
+			class_of_task(task);
 
 	return class >= SS_GROUP_OTHER && ss_task_is_of_runtime(sorting->snapshot, task,
 								&sorting->languages) ?

@@ -299,27 +299,61 @@ static struct native native_find(const struct ss_snapshot *snapshot,
 	return native;
 }
 
+static bool is_of_library(const struct native *native, const struct ss_frame *frame)
+{
+	return ss_frame_is_of_library(frame) ||
+	       (native->languages.go && ss_frame_is_of_go_library(frame));
+}
+
+/* Of functions of the language's library that lead to a wait, the one that the program has called is
+   shown. */
+static size_t count_inner(const struct ss_snapshot *snapshot, const struct ss_task *task,
+			  const struct native *native)
+{
+	bool library = false;
+	size_t count = 0;
+
+	for (; count < task->frame_count; count++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, task, count);
+		if (!is_native(snapshot, task, native, count) &&
+		    (frame->omitted || !is_of_library(native, frame)))
+			break;
+		library = !is_native(snapshot, task, native, count);
+	}
+	return count == task->frame_count ? 0 : count - library;
+}
+
+static size_t count_run(const struct ss_snapshot *snapshot, const struct ss_task *task,
+			const struct native *native, size_t index)
+{
+	size_t count = 0;
+
+	while (index + count < task->frame_count &&
+	       is_native(snapshot, task, native, index + count))
+		count++;
+	return count;
+}
+
 /* How many frames from index on are hidden. If the thread runs, the innermost one tells what it does,
    and a single one is as good as the line that would replace it. */
 static size_t count_native(const struct ss_snapshot *snapshot, const struct ss_task *task,
 			   const struct native *native, size_t index)
 {
 	const bool runs = task->kind == SS_TASK_THREAD && !task->wait;
-	size_t count = 0;
 
 	if (!native->hidden || (index == 0 && runs))
 		return 0;
-	while (index + count < task->frame_count &&
-	       is_native(snapshot, task, native, index + count))
-		count++;
-	return count == 1 && !native->languages.go ? 0 : count;
+	const size_t count = count_run(snapshot, task, native, index);
+	const size_t inner = index == 0 && task->kind != SS_TASK_ASYNCIO ?
+				     count_inner(snapshot, task, native) :
+				     0;
+	return inner > count ? inner : count == 1 && !native->languages.go ? 0 : count;
 }
 
-static void write_native(size_t count, size_t number, int width,
-			 const struct native *native,
+static void write_native(size_t count, size_t number, int width, bool of_runtime,
 			 const struct ss_format_options *options, FILE *out)
 {
-	const char *what = native->languages.go ? "runtime frame" : "native frame";
+	const char *what = of_runtime ? "runtime frame" : "native frame";
 
 	ss_style_print(SS_STYLE_FAINT, options->color, out, "  #%-*zu [%s]\n", width,
 		       number, ss_quantity_things(count, what).text);
@@ -342,7 +376,11 @@ void ss_text_write_frames(const struct ss_snapshot *snapshot,
 		const size_t hidden =
 			repeat.times ? 0 : count_native(snapshot, thread, &native, i);
 		if (hidden) {
-			write_native(hidden, i + omitted, width, &native, options, out);
+			write_native(
+				hidden, i + omitted, width,
+				native.languages.go ||
+					hidden > count_run(snapshot, thread, &native, i),
+				options, out);
 			i += hidden - 1;
 			continue;
 		}

@@ -724,7 +724,7 @@ struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 	if (!merged)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < merged->own_count; i++) {
-		if (merged->items[i].class == SS_GROUP_BLOCKED)
+		if ((*merged->items[i].tasks.items)->blocked)
 			count += merged->items[i].tasks.count;
 	}
 	if (count) {

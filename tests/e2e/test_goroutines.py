@@ -511,7 +511,7 @@ class Goroutines(EndToEnd):
         self.assertRegex(text, r"\n1,000 goroutines, chan receive, for about [^:\n]*: \d")
         self.assertRegex(text, r"\n  goroutine 1, syscall")
         few = self.run_tool("--goroutines=1", target.pid, status=(0, 1)).stdout.decode()
-        self.assertRegex(few, r"\n\d+ more goroutines in \d+ groups; --goroutines=all shows them")
+        self.assertRegex(few, r"\n[\d,]+ more goroutines in \d+ groups; --goroutines=all shows them")
         self.assertEqual(len(re.findall(r"^[\d,]+ goroutines?, .*: \d", few, re.M)), 1, few)
         every = self.run_tool("--goroutines=all", target.pid, status=(0, 1)).stdout.decode()
         self.assertNotIn("more goroutines", every)

@@ -293,7 +293,7 @@ static inline void fuzz_modules_read(struct ss_cursor *input, struct ss_capture 
 {
 	const uint8_t count = ss_cursor_byte(input);
 
-	for (size_t i = 0; i < SS_MIN(count, FUZZ_MODULES_MAX); i++) {
+	for (size_t i = 0; i < SS_MIN(count, (size_t)FUZZ_MODULES_MAX); i++) {
 		uint64_t start = fuzz_u64(input);
 		uint64_t end = fuzz_u64(input);
 		const char *path = fuzz_text(input, capture);
@@ -368,7 +368,7 @@ static inline void fuzz_threads_read(struct ss_cursor *input,
 {
 	const uint8_t count = ss_cursor_byte(input);
 
-	for (size_t i = 0; i < SS_MIN(count, FUZZ_THREADS_MAX); i++) {
+	for (size_t i = 0; i < SS_MIN(count, (size_t)FUZZ_THREADS_MAX); i++) {
 		struct ss_capture_thread *thread =
 			ss_vector_push(&process->capture->threads);
 		FUZZ_REQUIRE(thread);
@@ -400,7 +400,7 @@ static inline void fuzz_memory_of_input(struct ss_cursor *input,
 {
 	const uint8_t changes = ss_cursor_byte(input);
 
-	for (size_t i = 0; i < SS_MIN(changes, FUZZ_CHANGES_MAX); i++) {
+	for (size_t i = 0; i < SS_MIN(changes, (size_t)FUZZ_CHANGES_MAX); i++) {
 		struct fuzz_change *change = ss_vector_push(&process->changes);
 		FUZZ_REQUIRE(change);
 		change->reads = (uint16_t)ss_cursor_fixed(input, 2);
