@@ -437,11 +437,13 @@ static const struct ss_field regs_fields[] = {
 static const struct ss_schema regs = SS_SCHEMA(regs_fields, ss_regs, NULL);
 
 static const struct ss_field runtime_fields[] = {
-	SS_FIELD(1, UNSIGNED, ss_runtime_info, kind, SS_FRAME_JIT),
+	SS_FIELD(1, UNSIGNED, ss_runtime_info, kind, SS_FRAME_JIT,
+		 .names = &ss_names_frame_kind),
 	SS_FIELD(2, TEXT, ss_runtime_info, version, 0),
 	SS_FIELD(3, TEXT, ss_runtime_info, problem, 0),
 };
-static const struct ss_schema runtime = SS_SCHEMA(runtime_fields, ss_runtime_info, NULL);
+const struct ss_schema ss_runtime_info_schema =
+	SS_SCHEMA(runtime_fields, ss_runtime_info, NULL);
 
 static const struct ss_field deadlock_fields[] = {
 	SS_FIELD_OF(1, INDEXES, ss_deadlock, threads, count, NULL, SS_TABLE_THREADS, 0,
@@ -505,7 +507,7 @@ static const struct ss_field snapshot_fields[] = {
 	VECTOR(5, stacks, stack),
 	VECTOR(6, descriptors, ss_descriptor_schema),
 	VECTOR(7, tasks[SS_TASK_THREAD], ss_task_schema),
-	VECTOR(8, runtimes, runtime),
+	VECTOR(8, runtimes, ss_runtime_info_schema),
 	VECTOR(9, deadlocks, ss_deadlock_schema),
 	VECTOR(10, blockers, ss_blocker_schema),
 	VECTOR(11, application_locks, ss_application_lock_schema),

@@ -72,6 +72,7 @@ extern const struct ss_schema ss_deadlock_schema;
 extern const struct ss_schema ss_descriptor_schema;
 extern const struct ss_schema ss_frame_schema;
 extern const struct ss_schema ss_module_schema;
+extern const struct ss_schema ss_runtime_info_schema;
 extern const struct ss_schema ss_process_schema;
 extern const struct ss_schema ss_task_schema;
 extern const struct ss_schema ss_wait_schema;

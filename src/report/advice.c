@@ -430,8 +430,23 @@ static void write_root(struct advice *advice)
 		      peers ? "other ends of pipes and sockets" : "");
 }
 
+/* Languages whose functions are not shown, in one line for all threads. */
+static void write_runtimes(struct advice *advice)
+{
+	for (size_t i = 0; i < ss_snapshot_runtime_count(advice->snapshot); i++) {
+		const struct ss_runtime_info *info =
+			ss_snapshot_runtime(advice->snapshot, i);
+		if (!info->problem)
+			continue;
+		begin_part(advice);
+		(void)fprintf(advice->out, "functions of the program (%s)",
+			      info->problem);
+	}
+}
+
 static void write_all(struct advice *advice)
 {
+	write_runtimes(advice);
 	for (size_t i = 0; i < ss_snapshot_task_count(advice->snapshot, SS_TASK_THREAD);
 	     i++)
 		count_frames(advice,

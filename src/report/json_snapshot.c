@@ -262,6 +262,11 @@ struct ss_error *ss_json_write_snapshot(const struct ss_snapshot *snapshot,
 		ss_json_struct(&json, NULL, &ss_module_schema,
 			       ss_snapshot_module(snapshot, i), 0);
 	ss_json_close(&json, ']');
+	ss_json_open(&json, "runtimes", '[');
+	for (size_t i = 0; i < ss_snapshot_runtime_count(snapshot); i++)
+		ss_json_struct(&json, NULL, &ss_runtime_info_schema,
+			       ss_snapshot_runtime(snapshot, i), 0);
+	ss_json_close(&json, ']');
 	ss_json_open(&json, "threads", '[');
 	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
 		write_thread(&json, snapshot,

@@ -262,6 +262,17 @@ static size_t count_omitted(const struct ss_snapshot *snapshot,
 	return omitted;
 }
 
+/* Whether that is why no thread has functions of the runtime: "missing:" says it once. */
+static bool is_of_all(const struct ss_snapshot *snapshot, const char *reason)
+{
+	for (size_t i = 0; i < ss_snapshot_runtime_count(snapshot); i++) {
+		const char *problem = ss_snapshot_runtime(snapshot, i)->problem;
+		if (problem && strcmp(problem, reason) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Frames of the runtime that executes the program are shown as one line, unless there are no others. */
 struct native {
 	struct ss_languages languages;
@@ -388,7 +399,7 @@ void ss_text_write_frames(const struct ss_snapshot *snapshot,
 		}
 	}
 	write_end(snapshot, thread, options, out);
-	if (thread->native_reason) {
+	if (thread->native_reason && !is_of_all(snapshot, thread->native_reason)) {
 		ss_style_write(SS_STYLE_WARN, options->color, out);
 		(void)fputs_unlocked("  -- native frames only: ", out);
 		ss_escape_write(thread->native_reason, NULL, out);

@@ -226,8 +226,15 @@ struct ss_runtime {
 		     struct ss_gather_plan *ret);
 };
 
+/* Why nothing of a runtime is decoded, with its version, as another one may be known. NULL without
+   memory. */
+const char *ss_runtime_describe_problem(const struct ss_runtime_process *process,
+					const char *version, const char *why);
+
 extern const struct ss_runtime ss_runtime_python;  /* CPython */
 extern const struct ss_runtime ss_runtime_v8;	   /* V8, in node */
 extern const struct ss_runtime ss_runtime_hotspot; /* Java: HotSpot */
+/* Those of which nothing is decoded: it only names them */
+extern const struct ss_runtime ss_runtime_unsupported;
 
 #endif

@@ -29,10 +29,20 @@ bool ss_runtime_calls_merge(struct ss_runtime_call *calls, size_t first, size_t 
 	return true;
 }
 
+const char *ss_runtime_describe_problem(const struct ss_runtime_process *process,
+					const char *version, const char *why)
+{
+	char text[160];
+
+	(void)snprintf(text, sizeof(text), "%s: %s", version, why); /* they fit */
+	return ss_intern_string(process->strings, text);
+}
+
 static const struct ss_runtime *const table[] = {
 	&ss_runtime_python,
 	&ss_runtime_v8,
 	&ss_runtime_hotspot,
+	&ss_runtime_unsupported,
 };
 
 enum { RUNTIMES = SS_ARRAY_SIZE(table) };

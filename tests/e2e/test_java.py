@@ -15,6 +15,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -124,6 +125,31 @@ def jstack_names(jdk, pid):
                                  r'os_prio=.*? nid=(\w+)', text, re.M | re.S)}
 
 
+def set_version(pid, version):
+    """Changes the version that the tables of libjvm.so lead to."""
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as file:
+        base, path = next((int(line.split("-")[0], 16), line.split()[5]) for line in file
+                          if line.endswith("/libjvm.so\n"))
+    symbols = subprocess.run(["nm", "-D", path], check=True, stdout=subprocess.PIPE).stdout.decode()
+    address, = re.findall(r"^(\w+) \w gHotSpotVMStructs\b", symbols, re.M)
+    with open("/proc/%d/mem" % pid, "r+b", buffering=0) as memory:
+        def read(at, size):
+            memory.seek(at)
+            return memory.read(size)
+
+        def text(at):
+            return read(at, 64).split(b"\0")[0] if at else b""
+        at, = struct.unpack("<Q", read(base + int(address, 16), 8))
+        while True:
+            kind, field, _, _, _, place = struct.unpack("<QQQQQQ", read(at, 48))
+            if text(field) == b"_vm_major_version":
+                memory.seek(place)
+                memory.write(struct.pack("<i", version))
+                return
+            assert kind, "there is such a field"
+            at += 48
+
+
 def run_counts(pid):
     """tid: how often it has been put on a CPU"""
     counts = {}
@@ -227,6 +253,20 @@ class Standing(Java):
                     wanted = jstack_names(jdk, target.pid)
                     threads = self.snap(target.pid, "-n", "0", status=(0, 1)).threads
                     self.check_names(threads, wanted)
+
+    def test_unknown_version(self):
+        """The version in the memory of a JVM is changed to one that there is not."""
+        for jdk in self.jdks:
+            with self.subTest(jdk=jdk):
+                target = self.start_java(jdk, "names")
+                set_version(target.pid, 99)
+                snapshot = self.snap(target.pid, "-n", "0", status=(0, 1))
+                reason = snapshot.data["runtimes"][0]["problem"]
+                self.assertRegex(reason, r"^HotSpot 99\..*: this version is not known$")
+                self.assertIn(reason, {t["native_reason"] for t in snapshot.threads})
+                text = self.run_tool(target.pid, status=(0, 1)).stdout.decode()
+                self.assertEqual(text.count(reason), 1, text)
+                self.assertIn("\nmissing: functions of the program (" + reason, text)
 
     def check_names(self, threads, wanted):
         compared = set()

@@ -919,6 +919,13 @@ class Python(unittest.TestCase):
                              "CPython 3.15.0: this version is not known", taken)
             self.assertEqual(python_frames(thread), [], taken)
             self.assertIn("Py_RunMain", [frame["symbol"] for frame in thread["frames"]], taken)
+            self.assertEqual(taken["runtimes"],
+                             [{"kind": "python", "version": "CPython 3.15.0",
+                               "problem": "CPython 3.15.0: this version is not known"}])
+            done = subprocess.run([harness.STACKSNAP, str(process.pid)], capture_output=True,
+                                  text=True, timeout=harness.LIMIT_S, check=False)
+            self.assertEqual(done.stdout.count("this version is not known"), 1, done.stdout)
+            self.assertIn("\nmissing: functions of the program (CPython 3.15.0: ", done.stdout)
 
     def test_names(self):
         """Threads have the names that threading.enumerate() lists; one that is empty says nothing."""

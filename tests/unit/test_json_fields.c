@@ -29,6 +29,7 @@ static const struct section {
 	  " crash " },
 	{ "capture", &ss_crash_schema, 0, NULL },
 	{ "modules", &ss_module_schema, 0, "" },
+	{ "runtimes", &ss_runtime_info_schema, 0, "" },
 	{ "threads", &ss_task_schema,
 	  SS_SHOW_THREAD | SS_SHOW_CAPTURED | SS_SHOW_END | SS_SHOW_STACK,
 	  " incomplete waits_in frames " },

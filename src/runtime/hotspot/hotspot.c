@@ -296,7 +296,6 @@ static bool open_hotspot(const struct ss_runtime_process *process,
 					&hotspot->problem))
 		keep(process, module, &hotspot->layout);
 	info->version = describe_version(process, &hotspot->layout);
-	info->problem = hotspot->problem;
 	hotspot->codes = (struct ss_hotspot_codes){ .layout = &hotspot->layout,
 						    .memory = process->memory,
 						    .strings = process->strings };
@@ -310,8 +309,12 @@ static bool open_hotspot(const struct ss_runtime_process *process,
 	*ret = hotspot;
 	if (!info->version)
 		return false;
-	if (hotspot->problem)
-		return true;
+	if (hotspot->problem) {
+		hotspot->problem = ss_runtime_describe_problem(process, info->version,
+							       hotspot->problem);
+		info->problem = hotspot->problem;
+		return info->problem != NULL;
+	}
 	if (ss_memory_read_u64(process->memory,
 			       hotspot->layout.at[SS_HOTSPOT_CALL_STUB_AT], &call_stub))
 		hotspot->call_stub = call_stub;
@@ -865,12 +868,29 @@ static bool add_frame(struct walk *walk)
 	}
 }
 
+/* Whether a thread executes code that is in no file, which the virtual machine has made. */
+static bool executes_made_code(const struct hotspot *hotspot,
+			       const struct ss_runtime_thread *thread)
+{
+	for (size_t i = 0; i < thread->count; i++) {
+		const struct ss_area *area = ss_capture_find_area(
+			hotspot->process->capture, thread->frames[i].pc);
+		if (area && area->module < 0 && (area->prot & PROT_EXEC))
+			return true;
+	}
+	return false;
+}
+
 static bool walk_thread(void *state, struct ss_runtime_thread *thread)
 {
 	struct hotspot *hotspot = state;
 	struct walk walk = { .hotspot = hotspot, .thread = thread };
 	bool guess = false;
 
+	if (hotspot->problem && executes_made_code(hotspot, thread))
+		thread->problem = hotspot->problem;
+	if (hotspot->problem)
+		return true;
 	for (; walk.index < thread->count; walk.index++) {
 		guess |= thread->frames[walk.index].guess;
 		if (!ss_hotspot_is_code(&hotspot->codes, thread->frames[walk.index].pc))

@@ -370,7 +370,7 @@ bool ss_hotspot_layout_read(const struct ss_memory *memory,
 	read_types(&reader);
 	read_version(&reader, ret);
 	if (!is_known(ret->major)) {
-		*ret_problem = ret->major ? "its version is not supported" :
+		*ret_problem = ret->major ? "this version is not known" :
 					    "its version is not known";
 		return false;
 	}

@@ -210,16 +210,6 @@ static const char *describe_version(const struct ss_runtime_process *process,
 	return ss_intern_string(process->strings, text);
 }
 
-/* Why nothing is decoded, with the version, since another one may be known. NULL without memory. */
-static const char *describe_problem(const struct ss_runtime_process *process,
-				    const char *version, const char *why)
-{
-	char text[96];
-
-	(void)snprintf(text, sizeof(text), "%s: %s", version, why); /* they fit */
-	return ss_intern_string(process->strings, text);
-}
-
 /* Thread states ------------------------------------------------------------ */
 
 /* Reads a thread state; false unless it belongs to the interpreter. */
@@ -385,13 +375,15 @@ static bool open_python(const struct ss_runtime_process *process,
 	if (version == 0 ||
 	    !ss_python_layout_find(version, process->capture->arch->name, process->memory,
 				   python->runtime, &python->layout, &why)) {
-		python->problem = describe_problem(process, info->version, why);
+		python->problem =
+			ss_runtime_describe_problem(process, info->version, why);
 		if (!python->problem)
 			return false;
 	}
 	info->problem = python->problem;
-	/* In a stripped program, any of its code may be the loop. */
-	if (python->problem && python->loop.end == 0)
+	/* In a stripped program, any of its code may be the loop; in a version that is not known, the loop
+	   may be of several functions. */
+	if (python->problem && (python->loop.end == 0 || python->own_module >= 0))
 		python->loop = (struct range){
 			.start = found.module->pub.base,
 			.end = found.module->pub.base + found.module->pub.size,

@@ -135,6 +135,12 @@ static bool open_v8(const struct ss_runtime_process *process,
 			(void)ss_v8_layout_read(process->memory, symbols, &v8->layout,
 						&v8->problem);
 	}
+	if (v8->problem) {
+		v8->problem = ss_runtime_describe_problem(
+			process, info->version ? info->version : "V8", v8->problem);
+		if (!v8->problem)
+			return false;
+	}
 	info->problem = v8->problem;
 	return true;
 }
