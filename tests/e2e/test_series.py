@@ -129,7 +129,7 @@ class Series(EndToEnd):
         self.wait_for_snapshots(tool)
         return tool
 
-    def wait_for_snapshots(self, tool, count=80):
+    def wait_for_snapshots(self, tool, count=200):
         """Each snapshot needs a thread that captures, and a wait until the next one."""
         before = switches(tool.pid)
         wait_until(lambda: tool.poll() is not None or switches(tool.pid) > before + count,
@@ -583,7 +583,7 @@ class Series(EndToEnd):
         the owner of a lock for which a thread has waited all the time."""
         target = self.start_command([sys.executable, "-c", MOVES])
         snapshots = self.watch(target, [("move", 3), ("leave", "own"), ("move", 5)],
-                               count=60)
+                               count=300)
         found = {}
         owners = {}
         for snapshot in snapshots:
