@@ -224,10 +224,11 @@ static void write_thread_refs(struct ss_json *json, const char *key,
 static void derive_wait(struct ss_json *json, const void *structure)
 {
 	const struct ss_wait *wait = structure;
+	_cleanup_free_ char *text = ss_wait_text_new(wait);
 	_cleanup_free_ char *reason = ss_wait_text_new_owner_unknown(wait);
 	_cleanup_free_ char *beyond = ss_wait_text_new_chain(wait);
 
-	ss_json_wait_text(json, "text", wait);
+	ss_json_text(json, "text", text);
 	ss_json_text(json, "owner_reason", reason);
 	write_descriptor_text(json, "object", wait->descriptor);
 	if (wait->kind == SS_WAIT_FUTEX)

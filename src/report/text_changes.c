@@ -22,7 +22,7 @@ static void write_runtime_function(const struct ss_snapshot *snapshot,
 
 	for (; at < own && (!frame || frame->kind == SS_FRAME_NATIVE); at++)
 		frame = ss_snapshot_frame(snapshot, task, at);
-	if (at <= shown || frame->kind == SS_FRAME_NATIVE)
+	if (at <= shown || !frame || frame->kind == SS_FRAME_NATIVE)
 		return;
 	(void)fputs_unlocked(", below ", out);
 	write_frame(frame, options, out);
