@@ -61,8 +61,8 @@ static void test_names_and_help_come_from_the_table(void **state)
 	(void)fputc('\n', out);
 	ss_format_write_help(SS_FORMAT_HANG, out);
 	assert_int_equal(fclose(out), 0);
-	assert_memory_equal(text, "text, json, rows\nFormats:\n  text       ",
-			    strlen("text, json, rows\nFormats:\n  text       "));
+	assert_memory_equal(text, "text, json, brief, rows\nFormats:\n  text       ",
+			    strlen("text, json, brief, rows\nFormats:\n  text       "));
 	assert_non_null(strstr(text, "\n  json       "));
 }
 
