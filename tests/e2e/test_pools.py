@@ -363,7 +363,7 @@ class Pools(EndToEnd):
                                  ("deadlock" if mode == "join" else "stuck", True), report)
                 if mode == "join":
                     stuck = {thread["name"] for thread in report["threads"] if thread["stuck"]}
-                    self.assertEqual(stuck, {"java", "java-ab", "java-ba"}, report)
+                    self.assertEqual(stuck, {"java", "main", "java-ab", "java-ba"}, report)
                 target.kill()
 
     def test_java_tasks(self):
