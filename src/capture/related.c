@@ -34,6 +34,8 @@ enum {
 	NAP_NS = 2 * 1000 * 1000,
 	STABLE_NS =
 		1000 * 1000 * 1000, /* of all checks; thousands of threads take long */
+	WHOLE_NS = 400 * 1000 *
+		   1000, /* CPU time to search all processes for other holders */
 };
 
 /* One process, captured between two reads of its scheduler counters. */
@@ -241,12 +243,15 @@ static void recheck_until_stable(struct related *related, struct ss_capture *cap
 /* A cycle through the two ends of a pipe or socket is one only if nobody else has these ends. */
 static void complete_holders(const struct related *related, struct ss_capture *capture)
 {
+	const uint64_t end_ns = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) + WHOLE_NS;
+
 	if (capture->facts)
-		ss_holders_complete(capture->facts, related->processes[0].target);
+		ss_holders_complete(capture->facts, related->processes[0].target, end_ns);
 	for (size_t i = 1; i < related->peers.count; i++) {
 		const struct process *process = &related->processes[i];
 		if (process->capture && process->capture->facts)
-			ss_holders_complete(process->capture->facts, process->target);
+			ss_holders_complete(process->capture->facts, process->target,
+					    end_ns);
 	}
 }
 

@@ -261,7 +261,7 @@ static bool has_any(const struct ss_task_list *tasks)
 	return zombie && excluded;
 }
 
-/* NULL: that is what was asked for. */
+/* Returns NULL if the caller accepts a capture without threads. */
 static struct ss_error *explain_nothing(const struct ss_target *target,
 					const struct ss_task_list *tasks,
 					const struct ss_capture_options *options)

@@ -61,7 +61,8 @@ uint64_t ss_argument_number(const char *name, const char *text, uint64_t min,
 uint64_t ss_argument_duration(const char *name, const char *text);
 void ss_argument_add(const char **slot, const char *text);
 
-/* The error of a file that cannot be opened: it may be meant as a pid, of which what is said. */
+/* The error of a file that cannot be opened. If its name is a number, the remedy is "stacksnap", the
+   command what ("record "; or "") and the number. */
 struct ss_error *ss_argument_open_error(int errnum, const char *path, const char *what);
 
 /* A POSIX extended regular expression. False: text is none; why says so. */

@@ -104,10 +104,9 @@ void ss_processes_find(struct ss_facts *facts, const struct ss_target *target)
 }
 
 enum {
-	SCAN_NS = 5 * 1000 * 1000,    /* CPU time to search processes, */
-	MORE_NS = 1000 * 1000,	      /* if each end has a holder already, */
-	FLOCK_NS = 20 * 1000 * 1000,  /* and to search for an open file */
-	WHOLE_NS = 400 * 1000 * 1000, /* if a deadlock depends on it */
+	SCAN_NS = 5 * 1000 * 1000,   /* CPU time to search processes, */
+	MORE_NS = 1000 * 1000,	     /* if each end has a holder already, */
+	FLOCK_NS = 20 * 1000 * 1000, /* and to search for an open file */
 	FDINFO_MAX = 64 * 1024,
 	STAT_MAX = 8 * 1024,
 	LINKS_AT_ONCE = 64, /* links read between checks of the time */
@@ -601,7 +600,9 @@ static bool is_wanted(const struct ss_fd_fact *fact, enum pass pass)
 	       (fact->holder_count == 0 || pass == AGAIN);
 }
 
-static void find(struct ss_facts *facts, const struct ss_target *target, enum pass pass)
+/* end_ns: of the thread's CPU time; WHOLE alone has it */
+static void find(struct ss_facts *facts, const struct ss_target *target, enum pass pass,
+		 uint64_t end_ns)
 {
 	struct search s = { .facts = facts, .target = target };
 
@@ -620,8 +621,8 @@ static void find(struct ss_facts *facts, const struct ss_target *target, enum pa
 	}
 	if (s.items.count) {
 		uint64_t begin = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		s.end_ns = begin + (pass == WHOLE ? WHOLE_NS : SCAN_NS);
-		s.more_ns = begin + (pass == WHOLE ? WHOLE_NS : MORE_NS);
+		s.end_ns = pass == WHOLE ? end_ns : begin + SCAN_NS;
+		s.more_ns = pass == WHOLE ? end_ns : begin + MORE_NS;
 		search_process(&s, target->pid);
 		search_others(&s);
 		add_ours(&s);
@@ -644,17 +645,18 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target)
 			add_holder(&s, fact, fact->info.pid, -1);
 	}
 	ss_buffer_deinit(&s.text);
-	find(facts, target, FIRST);
+	find(facts, target, FIRST, 0);
 }
 
 void ss_holders_find_again(struct ss_facts *facts, const struct ss_target *target)
 {
-	find(facts, target, AGAIN);
+	find(facts, target, AGAIN, 0);
 }
 
-void ss_holders_complete(struct ss_facts *facts, const struct ss_target *target)
+void ss_holders_complete(struct ss_facts *facts, const struct ss_target *target,
+			 uint64_t end_ns)
 {
-	find(facts, target, WHOLE);
+	find(facts, target, WHOLE, end_ns);
 }
 
 enum {

@@ -34,8 +34,9 @@ void ss_holders_find(struct ss_facts *facts, const struct ss_target *target);
 void ss_holders_find_again(struct ss_facts *facts, const struct ss_target *target);
 
 /* Searches all processes for those of which one holder is known, and perhaps not all: a deadlock depends
-   on it. Takes up to 0.4 s of CPU time for many processes. */
-void ss_holders_complete(struct ss_facts *facts, const struct ss_target *target);
+   on it. It ends at end_ns of the thread's CPU time; what was not searched by then stays incomplete. */
+void ss_holders_complete(struct ss_facts *facts, const struct ss_target *target,
+			 uint64_t end_ns);
 
 /*
  * Who holds the file lock that a thread waits for.

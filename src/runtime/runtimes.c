@@ -637,6 +637,8 @@ void ss_runtimes_add_names(struct ss_runtimes *runtimes)
 			&runtimes->snapshot->tasks[SS_TASK_THREAD].items[i];
 		thread->name = thread->comm;
 		thread->runtime_id = 0;
+		thread->priority = 0;
+		thread->daemon = false;
 	}
 	runtimes->memory.ahead = runtimes->after.ahead = true;
 	for (size_t i = 0; i < RUNTIMES; i++) {

@@ -1,6 +1,6 @@
 /*
- * Interpreters and virtual machines of which only native frames are known: so that it is said, and
- * nobody looks for functions of the program among them.
+ * Interpreters and virtual machines whose functions are not supported. They are recognised only so
+ * that the output can say that the program's functions are missing.
  */
 #include <stdio.h>
 #include <string.h>
