@@ -652,6 +652,14 @@ enum ss_task_status {
 /* "runnable", "running", "syscall", "waiting", ... Never NULL. */
 SS_API const char *ss_task_status_name(enum ss_task_status status);
 
+/* Why nothing will end the wait of a task, unless the task is cancelled. */
+enum ss_endless {
+	SS_ENDLESS_NO = 0, /* something may */
+	SS_ENDLESS_OBJECT, /* only tasks of which this is true refer to what it waits for */
+	/* Its event loop waits for nothing, and no other thread can wake it. */
+	SS_ENDLESS_LOOP,
+};
+
 /* Something that executes functions one after the other and so has a stack. Members of which
    the comment names kinds are set for these only. */
 struct ss_task {
@@ -724,9 +732,14 @@ struct ss_task {
 	bool in_cycle;
 	size_t cycle_next; /* the index of the next one in the cycle */
 	/* Tasks that it waits for, itself or by asyncio.gather(), a TaskGroup, asyncio.wait() or
-	   asyncio.wait_for(): indexes for ss_snapshot_task() */
+	   asyncio.wait_for(), or the one that holds the lock: indexes for ss_snapshot_task() */
 	const size_t *awaited;
 	size_t awaited_count;
+	/* The type of the lock or queue through which it waits, such as "Lock"; NULL: none, or
+	   not known */
+	const char *object;
+	enum ss_endless endless;
+	bool loop_empty; /* its event loop has no timers, no signals and no descriptors */
 };
 
 /* How far the tasks of a kind are known. */

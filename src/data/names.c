@@ -57,6 +57,13 @@ static const char *const task_statuses[] = {
 };
 NAMES(task_status, task_statuses);
 
+static const char *const endless_reasons[] = {
+	[SS_ENDLESS_NO] = NULL,
+	[SS_ENDLESS_OBJECT] = "object",
+	[SS_ENDLESS_LOOP] = "loop",
+};
+NAMES(endless, endless_reasons);
+
 static const char *const wait_kinds[] = {
 	[SS_WAIT_OTHER] = "other",
 	[SS_WAIT_FUTEX] = "futex",

@@ -1,9 +1,9 @@
 #include "diagnose/progress.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "diagnose/deadlock.h"
 #include "diagnose/purpose.h"
 #include "data/snapshot.h"
 
@@ -494,21 +494,6 @@ static bool is_internal(const struct ss_task *thread)
 	       (thread->wait && !thread->wait->timed && thread->wait->within_process);
 }
 
-/* Whether the program handles a signal that someone would send to it to make it go on or
-   end. Python handles SIGINT in every program; the other exceptions report errors and
-   children, or are those of the C library. */
-static bool expects_signal(const struct ss_process *process)
-{
-	static const uint8_t others[] = { SIGINT,  SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
-					  SIGTRAP, SIGABRT, SIGSYS, SIGPIPE, SIGCHLD,
-					  SIGXFSZ, 32,	    33,	    34 };
-	uint64_t handled = process->handled_signals;
-
-	for (size_t i = 0; i < SS_ARRAY_SIZE(others); i++)
-		handled &= ~(UINT64_C(1) << (others[i] - 1));
-	return handled != 0;
-}
-
 /* Whether it is a thread that each program of its language has. Those of Go run its goroutines. */
 static bool is_service(const struct ss_progress *progress, const struct ss_task *thread)
 {
@@ -543,7 +528,7 @@ static bool is_closed(const struct ss_progress *progress)
 	if (services)
 		return waiting > 2;
 	return progress->last->tasks[SS_TASK_THREAD].count > 0 &&
-	       !expects_signal(&progress->last->process);
+	       !ss_process_expects_signal(&progress->last->process);
 }
 
 /* Whether no thread of the program runs, except for those that wake up and wait again. */
@@ -693,9 +678,12 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 	for (size_t i = 0; i < progress->last->tasks[SS_TASK_GOROUTINE].count; i++)
 		blocked |= progress->last->tasks[SS_TASK_GOROUTINE].items[i].blocked &&
 			   !computes;
-	/* A time limit or a cancellation may end a cycle of tasks: it is no proven deadlock. */
-	for (size_t i = 0; i < progress->last->tasks[SS_TASK_ASYNCIO].count; i++)
-		blocked |= progress->last->tasks[SS_TASK_ASYNCIO].items[i].in_cycle;
+	/* A cancellation may end a cycle of tasks: it is no proven deadlock. */
+	for (size_t i = 0; i < progress->last->tasks[SS_TASK_ASYNCIO].count; i++) {
+		const struct ss_task *task =
+			&progress->last->tasks[SS_TASK_ASYNCIO].items[i];
+		blocked |= task->in_cycle || task->endless;
+	}
 	if (deadlock)
 		return SS_VERDICT_DEADLOCK;
 	if (stuck)

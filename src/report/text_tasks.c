@@ -74,6 +74,28 @@ static void write_runtime(const struct ss_task *task, bool several, FILE *out)
 	ss_escape_write(slash ? slash + 1 : path, NULL, out);
 }
 
+/* ", held by task refund" */
+static void write_holder(const struct ss_snapshot *snapshot, const struct ss_group *group,
+			 FILE *out)
+{
+	const struct ss_task *task = *group->members;
+
+	for (size_t i = 0; i < group->count; i++) {
+		if (group->members[i]->awaited_count != 1 ||
+		    group->members[i]->awaited[0] != *task->awaited)
+			return;
+	}
+	const struct ss_task *holder =
+		ss_snapshot_task(snapshot, task->kind, *task->awaited);
+	(void)fputs_unlocked(", held by ", out);
+	if (holder == task && group->count == 1) {
+		(void)fputs_unlocked("itself", out);
+	} else {
+		(void)fputs_unlocked("task ", out);
+		write_name(holder, out);
+	}
+}
+
 /* "waiting for Future", "waiting for tasks Task-2, Task-3", "waiting for other tasks" */
 static void write_awaited(const struct ss_snapshot *snapshot,
 			  const struct ss_group *group,
@@ -83,10 +105,13 @@ static void write_awaited(const struct ss_snapshot *snapshot,
 	const size_t shown =
 		SS_MIN(task->awaited_count, ss_text_most(options, NAMES_MAX));
 
-	if (task->awaited_count == 0) {
+	if (task->awaited_count == 0 || task->object) {
 		(void)fputs_unlocked("waiting for ", out);
-		ss_escape_write(task->wait_reason ? task->wait_reason : "a future", NULL,
-				out);
+		ss_escape_write(task->object	  ? task->object :
+				task->wait_reason ? task->wait_reason :
+						    "a future",
+				NULL, out);
+		write_holder(snapshot, group, out);
 		return;
 	}
 	if (group->count > 1) {

@@ -148,6 +148,10 @@ struct ss_runtime_task {
 	size_t first_awaited;
 	size_t awaited_count;
 	bool awaits_all;      /* it continues after all of awaited */
+	/* See struct ss_task */
+	const char *object;
+	bool endless;
+	bool loop_empty; /* its event loop waits for calls from other threads only */
 	uint64_t loop_thread; /* id of the thread of its event loop; 0: not known */
 	const struct ss_capture_thread *thread; /* the same thread, or NULL */
 };

@@ -531,6 +531,11 @@ static bool add_task(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
 	slot->status = from->status;
 	slot->wait_reason = from->wait_reason;
 	slot->awaits_all = from->awaits_all;
+	slot->object = from->object;
+	slot->endless = from->endless ? SS_ENDLESS_OBJECT : SS_ENDLESS_NO;
+	slot->loop_empty = from->loop_empty && from->thread &&
+			   (runtimes->capture->process.mode == SS_MODE_CORE ||
+			    is_unmoved(runtimes, from->thread));
 	slot->tid = from->thread ? from->thread->tid : 0;
 	slot->frame_count = from->call_count;
 	runtimes->frames.count = 0;

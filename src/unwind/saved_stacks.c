@@ -98,7 +98,9 @@ struct saved_task {
 	int32_t tid;
 	uint32_t stack;
 	uint32_t awaited; /* so many uint32_t follow */
-	uint32_t unused;
+	uint32_t object;
+	uint32_t endless;
+	uint32_t loop_empty;
 };
 
 /* Writing ------------------------------------------------------------------ */
@@ -293,6 +295,9 @@ static void write_tasks(struct writer *writer)
 			.tid = task->tid,
 			.stack = writer->stacks[task->stack_id],
 			.awaited = (uint32_t)task->awaited_count,
+			.object = number_of(writer, task->object),
+			.endless = task->endless,
+			.loop_empty = task->loop_empty,
 		};
 		ss_buffer_add(&writer->body, &saved, sizeof(saved));
 		for (size_t k = 0; k < task->awaited_count; k++) {
@@ -617,11 +622,15 @@ static bool read_task(struct ss_saved_stacks *saved, struct ss_task *task)
 	if (!take(&saved->at, &from, sizeof(from)) || from.status > SS_STATUS_COPYSTACK ||
 	    from.stack >= saved->header.stacks || from.tid < 0 ||
 	    !find_string(saved, from.name, &task->name) ||
-	    !find_string(saved, from.wait_reason, &task->wait_reason) || !task->name)
+	    !find_string(saved, from.wait_reason, &task->wait_reason) || !task->name ||
+	    !find_string(saved, from.object, &task->object) ||
+	    from.endless > SS_ENDLESS_LOOP)
 		return false;
 	task->id = from.id;
 	task->status = (enum ss_task_status)from.status;
 	task->awaits_all = from.awaits_all;
+	task->endless = (enum ss_endless)from.endless;
+	task->loop_empty = from.loop_empty;
 	task->tid = from.tid;
 	task->stack_id = saved->stacks[from.stack];
 	task->frame_count = saved->snapshot->stacks.items[task->stack_id].count;

@@ -344,6 +344,39 @@ class Asyncio(unittest.TestCase):
                          if task["cycle_next"] is not None}
                 self.assertEqual(cycle, {"first": "second", "second": "third", "third": "first"})
 
+    def test_locks(self):
+        """Who holds the lock; which tasks wait for ever. Other programs are in tests/verdicts."""
+        for python in interpreters():
+            with self.subTest(python=python):
+                program = Program(self, python, "locks")
+                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
+                                   "it sleeps")
+                tasks = {task["name"]: task for task in snapshot(program.pid)["tasks"]}
+                names = [task["name"] for task in snapshot(program.pid)["tasks"]]
+                if "3.14" in python:
+                    self.skipTest("not known")
+                found = {name: (task["object"], [names[i] for i in task["awaited_tasks"]],
+                                task["endless"])
+                         for name, task in tasks.items() if task["object"]}
+                self.assertLessEqual({
+                    "pay": ("Lock", ["refund"], "object"),
+                    "refund": ("Lock", ["pay"], "object"),
+                    "twice": ("Lock", ["twice"], "object"),
+                    "sixth": ("Lock", ["fifth"], None),
+                    "queue_of_its_own": ("Queue", [], "object"),
+                    "there": ("Event", [], None)}.items(), found.items())
+                self.assertEqual(found["fifth"][1:], ([], None), found)
+                self.assertEqual({name: names[task["cycle_next"]] for name, task in tasks.items()
+                                  if task["cycle_next"] is not None},
+                                 {"pay": "refund", "refund": "pay", "twice": "twice"})
+                text, status = text_of(program.pid, "--for=200ms", "--tasks=all", command="hang")
+                self.assertEqual(status, 4, text)
+                self.assertIn("deadlock of tasks: pay waits for a Lock, held by refund, which waits "
+                              "for a Lock, held by pay\n", text)
+                self.assertIn("deadlock of tasks: twice waits for a Lock that it holds itself\n", text)
+                self.assertIn("\n4 tasks wait for ever, as only ", text)
+                self.assertRegex(text, r"waiting for Lock, held by task fifth, .*: sixth\n")
+
     def test_several_processes(self):
         """Their stacks are merged; a deadlock is found in each."""
         python = next(interpreters())
