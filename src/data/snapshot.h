@@ -72,6 +72,7 @@ enum { SS_LOCK_TYPE_LAST = SS_LOCK_PYTHON_RLOCK };
 
 /* A lock of a runtime, of which its memory names the owner. */
 struct ss_runtime_lock {
+	enum ss_frame_kind kind; /* of its runtime */
 	enum ss_lock_type type;
 	uint64_t address;
 	uint64_t start; /* its futexes are from here */

@@ -746,6 +746,27 @@ static bool is_refused(const struct ss_futex *futex,
 	       (futex->operation == FUTEX_WAIT || futex->operation == FUTEX_WAIT_BITSET);
 }
 
+/* Whether a Java thread waits for a notification in Thread.join(), and not in the program's own code. */
+static bool is_in_join(const struct ss_diagnosis *d)
+{
+	static const char *const functions[] = { "java.lang.Object.wait",
+						 "java.lang.Thread.join" };
+	size_t at = 0;
+
+	for (size_t i = 0; i < d->thread->frame_count; i++) {
+		const struct ss_frame *frame =
+			ss_snapshot_frame(d->snapshot, d->thread, i);
+		if (frame->kind != SS_FRAME_JAVA || !frame->symbol)
+			continue;
+		while (at < SS_ARRAY_SIZE(functions) &&
+		       strncmp(frame->symbol, functions[at], strlen(functions[at])) != 0)
+			at++;
+		if (at != 0)
+			return at < SS_ARRAY_SIZE(functions);
+	}
+	return false;
+}
+
 /* A lock of a runtime, which knows its owner. False: it is none. */
 static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *futex)
 {
@@ -754,7 +775,9 @@ static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *fut
 
 	for (size_t i = 0; i < snapshot->runtime_locks.count; i++) {
 		const struct ss_runtime_lock *lock = &snapshot->runtime_locks.items[i];
-		if (futex->address < lock->start || futex->address >= lock->end)
+		if (futex->address < lock->start || futex->address >= lock->end ||
+		    (lock->kind == SS_FRAME_JAVA && lock->type == SS_LOCK_THREAD &&
+		     !is_in_join(d)))
 			continue;
 		const struct ss_task *owner =
 			ss_snapshot_find_thread(snapshot, lock->owner);

@@ -418,7 +418,7 @@ bool ss_runtimes_skip(struct ss_runtimes *runtimes,
 }
 
 /* An owner that has not run since the capture owned the lock then, if it does now. */
-static bool add_lock(struct ss_runtimes *runtimes,
+static bool add_lock(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
 		     const struct ss_runtime_found_lock *found)
 {
 	const bool core = runtimes->capture->process.mode == SS_MODE_CORE;
@@ -435,7 +435,8 @@ static bool add_lock(struct ss_runtimes *runtimes,
 	struct ss_runtime_lock *lock = ss_vector_push(&runtimes->snapshot->runtime_locks);
 	if (!lock)
 		return false;
-	*lock = (struct ss_runtime_lock){ .type = found->type,
+	*lock = (struct ss_runtime_lock){ .kind = kind,
+					  .type = found->type,
 					  .address = found->address,
 					  .start = found->start,
 					  .end = found->end,
@@ -456,7 +457,7 @@ static bool add_locks_of(struct ss_runtimes *runtimes, size_t index)
 	size_t count =
 		table[index]->locks(runtimes->states[index], &copied.memory, locks);
 	for (size_t i = 0; i < count; i++) {
-		if (!add_lock(runtimes, &locks[i]))
+		if (!add_lock(runtimes, table[index]->kind, &locks[i]))
 			return false;
 	}
 	return true;

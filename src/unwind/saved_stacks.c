@@ -37,7 +37,7 @@ struct saved_lock {
 	uint32_t type;
 	int32_t owner;
 	uint32_t cyclic;
-	uint32_t unused;
+	uint32_t kind;
 };
 
 struct saved_stack {
@@ -216,7 +216,8 @@ static void write_runtimes(struct writer *writer)
 						  .end = lock->end,
 						  .type = lock->type,
 						  .owner = lock->owner,
-						  .cyclic = lock->cyclic };
+						  .cyclic = lock->cyclic,
+						  .kind = lock->kind };
 		ss_buffer_add(&writer->body, &saved, sizeof(saved));
 	}
 	writer->header.runtimes = (uint32_t)snapshot->runtimes.count;
@@ -583,9 +584,11 @@ static bool read_locks(struct ss_saved_stacks *saved)
 		if (!slot)
 			return fail_memory(saved);
 		if (!take(&saved->at, &lock, sizeof(lock)) ||
-		    lock.type > SS_LOCK_TYPE_LAST || lock.owner < 0 || lock.cyclic > 1)
+		    lock.type > SS_LOCK_TYPE_LAST || lock.owner < 0 || lock.cyclic > 1 ||
+		    lock.kind > SS_FRAME_JIT)
 			return false;
-		*slot = (struct ss_runtime_lock){ .type = (enum ss_lock_type)lock.type,
+		*slot = (struct ss_runtime_lock){ .kind = (enum ss_frame_kind)lock.kind,
+						  .type = (enum ss_lock_type)lock.type,
 						  .address = lock.address,
 						  .start = lock.start,
 						  .end = lock.end,
