@@ -364,6 +364,7 @@ enum ss_lock_type {
 	SS_LOCK_PYTHON_LOCK,  /* threading.Lock, which conditions and queues use, too */
 	SS_LOCK_JAVA_LOCK,    /* of java.util.concurrent: ReentrantLock and others */
 	SS_LOCK_PYTHON_RLOCK, /* threading.RLock */
+	SS_LOCK_JAVA_CLASS,   /* a Java class that is being initialised */
 };
 
 /* "mutex", "robust-mutex", "rust-rwlock", ..., "none". Never NULL. */

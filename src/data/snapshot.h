@@ -68,7 +68,7 @@ struct ss_lock_place {
 };
 
 /* The last of enum ss_lock_type: what is read from outside may not be larger. */
-enum { SS_LOCK_TYPE_LAST = SS_LOCK_PYTHON_RLOCK };
+enum { SS_LOCK_TYPE_LAST = SS_LOCK_JAVA_CLASS };
 
 /* A lock of a runtime, of which its memory names the owner. */
 struct ss_runtime_lock {

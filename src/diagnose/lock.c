@@ -264,6 +264,7 @@ static const struct lock_class classes[SS_CLASS_COUNT] = {
 				 .read = read_ownerless },
 	[SS_CLASS_RUST_PARKER] = { SS_WAIT_FUTEX, .type = SS_LOCK_RUST_PARKER },
 	[SS_CLASS_JAVA_MONITOR] = { SS_WAIT_MUTEX, .type = SS_LOCK_JAVA_MONITOR },
+	[SS_CLASS_JAVA_CLASS] = { SS_WAIT_ONCE, .type = SS_LOCK_JAVA_CLASS },
 };
 /* clang-format on */
 
@@ -704,6 +705,53 @@ static void interrupted_lock_fill(struct ss_diagnosis *d)
 	}
 }
 
+/* Whether a thread initialises a class of Java. One that waits for a class is in the function for that,
+   too. */
+static bool initialises_class(const struct ss_snapshot *snapshot,
+			      const struct ss_task *thread)
+{
+	static const char initialiser[] = ".<clinit>";
+	const bool waits = thread->frame_count &&
+			   ss_wait_function_find(snapshot, thread).lock_class ==
+				   SS_CLASS_JAVA_CLASS;
+	size_t functions = 0;
+
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		const size_t size = frame->symbol ? strlen(frame->symbol) : 0;
+		if (frame->kind == SS_FRAME_JAVA && size > strlen(initialiser) &&
+		    strcmp(frame->symbol + size - strlen(initialiser), initialiser) == 0)
+			return true;
+		functions += ss_wait_function_initialises(frame);
+	}
+	return functions > (waits ? 1 : 0);
+}
+
+/* The class for which a thread waits is not known, but another thread initialises it: the owner is
+   known if only one does so with any class. */
+static void class_fill(struct ss_diagnosis *d)
+{
+	const struct ss_task *owner = NULL;
+
+	for (size_t i = 0; i < d->snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread =
+			&d->snapshot->tasks[SS_TASK_THREAD].items[i];
+		if (thread == d->thread || !initialises_class(d->snapshot, thread))
+			continue;
+		if (owner) {
+			d->wait->owner_unknown = SS_OWNER_RUNTIME;
+			return;
+		}
+		owner = thread;
+	}
+	if (!owner) {
+		d->wait->owner_unknown = SS_OWNER_RUNTIME;
+		return;
+	}
+	d->wait->owner_tid = owner->tid;
+	d->wait->owner_name = owner->name;
+}
+
 /* PyThread_acquire_lock_timed() calls sem_clockwait(), which calls a few of its own. */
 enum { PYTHON_FRAMES = 8 };
 
@@ -842,6 +890,10 @@ static void fill(struct ss_diagnosis *d, const struct ss_futex *futex,
 	/* Threads that enter a monitor wait for a notification, not on the monitor. */
 	if (function->lock_class == SS_CLASS_JAVA_MONITOR) {
 		wait->owner_unknown = SS_OWNER_RUNTIME;
+		return;
+	}
+	if (function->lock_class == SS_CLASS_JAVA_CLASS) {
+		class_fill(d);
 		return;
 	}
 	wait->address = futex->address;
