@@ -656,7 +656,9 @@ SS_API const char *ss_task_status_name(enum ss_task_status status);
 /* Why nothing will end the wait of a task, unless the task is cancelled. */
 enum ss_endless {
 	SS_ENDLESS_NO = 0, /* something may */
-	SS_ENDLESS_OBJECT, /* only tasks of which this is true refer to what it waits for */
+	/* Only tasks of which this is true refer to what it waits for. GOROUTINE: its channel is
+	   nil */
+	SS_ENDLESS_OBJECT,
 	/* Its event loop waits for nothing, and no other thread can wake it. */
 	SS_ENDLESS_LOOP,
 };
@@ -739,8 +741,8 @@ struct ss_task {
 	/* The type of the lock or queue through which it waits, such as "Lock"; NULL: none, or
 	   not known */
 	const char *object;
-	enum ss_endless endless;
 	bool loop_empty; /* its event loop has no timers, no signals and no descriptors */
+	enum ss_endless endless; /* GOROUTINE, too */
 };
 
 /* How far the tasks of a kind are known. */

@@ -334,6 +334,16 @@ static const char *find_function(const struct ss_stack *stack,
 	return stack->frames[at - 1].symbol;
 }
 
+/* Nobody can send to a channel that is nil, or receive from it. The main goroutine may do so on purpose,
+   until the program is ended. */
+static bool waits_for_nil(const struct ss_task *goroutine)
+{
+	enum { MAIN_GOROUTINE = 1 };
+
+	return goroutine->id != MAIN_GOROUTINE && goroutine->wait_reason &&
+	       strstr(goroutine->wait_reason, "(nil chan)") != NULL;
+}
+
 bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
 			     const struct ss_wait_table *table)
 {
@@ -354,6 +364,8 @@ bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
 			functions[id] = find_function(&snapshot->stacks.items[id], table);
 		searched[id] = true;
 		goroutine->lock_function = functions[id];
+		if (waits_for_nil(goroutine))
+			goroutine->endless = SS_ENDLESS_OBJECT;
 	}
 	return true;
 }

@@ -676,8 +676,9 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 	}
 	const bool computes = goroutine_computes(progress);
 	for (size_t i = 0; i < progress->last->tasks[SS_TASK_GOROUTINE].count; i++)
-		blocked |= progress->last->tasks[SS_TASK_GOROUTINE].items[i].blocked &&
-			   !computes;
+		blocked |= (progress->last->tasks[SS_TASK_GOROUTINE].items[i].blocked &&
+			    !computes) ||
+			   progress->last->tasks[SS_TASK_GOROUTINE].items[i].endless;
 	/* A cancellation may end a cycle of tasks: it is no proven deadlock. */
 	for (size_t i = 0; i < progress->last->tasks[SS_TASK_ASYNCIO].count; i++) {
 		const struct ss_task *task =
