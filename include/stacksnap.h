@@ -743,6 +743,9 @@ struct ss_task {
 	const char *object;
 	bool loop_empty; /* its event loop has no timers, no signals and no descriptors */
 	enum ss_endless endless; /* GOROUTINE, too */
+
+	/* GOROUTINE: the id of the one that probably holds the lock; 0: not known */
+	uint64_t holder;
 };
 
 /* How far the tasks of a kind are known. */

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "diagnose/deadlock.h"
+#include "diagnose/goroutines.h"
 #include "diagnose/lock.h"
 #include "diagnose/purpose.h"
 #include "data/call.h"

@@ -445,9 +445,8 @@ static void write_link(const struct ss_task *task, const struct ss_task *next, F
 	if (task->object) {
 		(void)fputs_unlocked("a ", out);
 		ss_escape_write(task->object, NULL, out);
-		(void)fputs_unlocked(task == next ? " that it holds itself" :
-						    ", held by ",
-				     out);
+		(void)fputs_unlocked(
+			task == next ? " that it holds itself" : ", held by ", out);
 	}
 	if (task != next || !task->object)
 		ss_escape_write(next->name, NULL, out);

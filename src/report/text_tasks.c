@@ -144,6 +144,9 @@ static void write_state(const struct ss_snapshot *snapshot, const struct ss_grou
 		(void)fputs_unlocked(", waits for an application lock: ", out);
 		ss_escape_write(first->lock_function, NULL, out);
 	}
+	if (first->holder)
+		(void)fprintf(out, ", probably held by goroutine %" PRIu64,
+			      first->holder);
 	if (first->changed)
 		(void)fputs_unlocked(", ran while it was read", out);
 	if (first->tid && !first->on_thread)

@@ -29,9 +29,9 @@ enum {
 /* An object for which tasks wait. */
 struct object {
 	uint64_t address;
-	uint64_t count;	   /* references to it; 0: not known */
+	uint64_t count;	    /* references to it; 0: not known */
 	uint64_t accounted; /* of these, by tasks that may wait for ever */
-	long holder;	   /* the index of the task that is in its "async with", or NO_HOLDER */
+	long holder; /* the index of the task that is in its "async with", or NO_HOLDER */
 	bool locked; /* it is a Lock, which is locked */
 };
 
@@ -60,8 +60,8 @@ static bool type_is(const struct ss_memory *memory, uint64_t object, const char 
 	return ss_python_has_type(memory, object, name);
 }
 
-uint64_t ss_python_find_object(const struct ss_memory *memory,
-			       const struct ss_python_links *links, uint64_t future)
+uint64_t ss_python_awaited_object(const struct ss_memory *memory,
+				  const struct ss_python_links *links, uint64_t future)
 {
 	uint64_t outermost = 0;
 	uint64_t innermost = 0;
@@ -289,8 +289,8 @@ static bool list_objects(struct search *search)
 static const struct ss_python_waiter *find_waiter(const struct search *search,
 						  uint64_t address)
 {
-	const size_t at = ss_lower_bound(search->count, i,
-					 search->waiters[i].address < address);
+	const size_t at =
+		ss_lower_bound(search->count, i, search->waiters[i].address < address);
 
 	return at < search->count && search->waiters[at].address == address ?
 		       &search->waiters[at] :

@@ -40,8 +40,8 @@ struct ss_python_waiter {
 };
 
 /* The object through which a task waits that awaits no task. */
-uint64_t ss_python_find_object(const struct ss_memory *memory,
-			       const struct ss_python_links *links, uint64_t future);
+uint64_t ss_python_awaited_object(const struct ss_memory *memory,
+				  const struct ss_python_links *links, uint64_t future);
 
 /* Whether a task waits for it on purpose, until the program ends: an event or a future. */
 bool ss_python_is_usual(const struct ss_memory *memory, uint64_t object);

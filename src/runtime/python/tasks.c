@@ -539,8 +539,8 @@ static bool decode(struct reader *reader, uint64_t task, struct decoded *ret,
 		find_awaited_tasks(reader, &innermost, ret);
 	if (ret->waiter && ret->status == SS_STATUS_WAITING &&
 	    ret->awaited.list.count == 0)
-		ret->object = ss_python_find_object(reader->memory, &ret->links,
-						    ret->waiter);
+		ret->object = ss_python_awaited_object(reader->memory, &ret->links,
+						       ret->waiter);
 	return !reader->no_memory && !is_at_limit(reader);
 }
 
@@ -1093,9 +1093,9 @@ static void find_owners(struct reader *reader, const struct candidates *candidat
 			.timed = decoded->awaited.list.count && !decoded->awaits_all,
 		};
 	}
-	reader->no_memory |= waiters && !ss_python_owners_find(reader->source->layout,
-							       reader->memory, waiters,
-							       count);
+	reader->no_memory |= waiters &&
+			     !ss_python_owners_find(reader->source->layout,
+						    reader->memory, waiters, count);
 	for (size_t i = 0; !reader->no_memory && i < count; i++) {
 		if (waiters[i].object)
 			reader->no_memory |= !set_owner(reader, &waiters[i], &task[i]);
