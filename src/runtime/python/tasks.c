@@ -677,6 +677,7 @@ struct candidate {
 	bool is_decoded; /* or the rest of what it has is not valid */
 	bool valid;	 /* and it has names */
 	bool same;	 /* in the second reading */
+	bool endless;	 /* as struct ss_python_waiter has it */
 };
 
 struct candidates {
@@ -915,16 +916,21 @@ static void compare_candidates(struct reader *reader, struct candidates *candida
 	struct ss_runtime_tasks *ret = reader->ret;
 	size_t kept = first;
 	size_t at = first;
+	bool woken = false;
 
 	for (size_t i = 0; i < candidates->list.count && !reader->no_memory; i++) {
 		struct candidate *candidate = &candidates->list.items[i];
 		candidate->same = is_same(candidate, reader);
+		woken |= candidate->endless && !candidate->same;
 		if (candidate->valid && candidate->same)
 			ret->items.items[kept++] = ret->items.items[at];
 		ret->unread += candidate->same && !candidate->valid;
 		at += candidate->valid;
 	}
 	ret->items.count = kept;
+	/* What others refer to counts only if all of them wait. */
+	for (size_t i = first; woken && i < kept; i++)
+		ret->items.items[i].endless = false;
 	for (size_t i = 0; i < candidates->list.count && !reader->no_memory; i++) {
 		if (!candidates->list.items[i].same)
 			retry(reader, candidates->list.items[i].address);
@@ -1068,7 +1074,7 @@ static bool set_owner(struct reader *reader, const struct ss_python_waiter *wait
 
 /* Finds who holds what the tasks wait for, of those that are valid: first is the index of the first one
    in the result. Their memory is that of the first reading. */
-static void find_owners(struct reader *reader, const struct candidates *candidates,
+static void find_owners(struct reader *reader, struct candidates *candidates,
 			size_t first)
 {
 	struct ss_runtime_task *task = reader->ret->items.items + first;
@@ -1096,9 +1102,14 @@ static void find_owners(struct reader *reader, const struct candidates *candidat
 	reader->no_memory |= waiters &&
 			     !ss_python_owners_find(reader->source->layout,
 						    reader->memory, waiters, count);
-	for (size_t i = 0; !reader->no_memory && i < count; i++) {
+	for (size_t i = 0, k = 0; !reader->no_memory && i < count; k++) {
+		struct candidate *candidate = &candidates->list.items[k];
+		if (!candidate->valid)
+			continue;
+		candidate->endless = waiters[i].endless;
 		if (waiters[i].object)
 			reader->no_memory |= !set_owner(reader, &waiters[i], &task[i]);
+		i++;
 	}
 }
 
