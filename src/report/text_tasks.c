@@ -74,6 +74,13 @@ static void write_runtime(const struct ss_task *task, bool several, FILE *out)
 	ss_escape_write(slash ? slash + 1 : path, NULL, out);
 }
 
+static const char *reason_of(const struct ss_task *task, const char *unknown)
+{
+	return task->object	 ? task->object :
+	       task->wait_reason ? task->wait_reason :
+				   unknown;
+}
+
 /* ", held by task refund" */
 static void write_holder(const struct ss_snapshot *snapshot, const struct ss_group *group,
 			 FILE *out)
@@ -107,10 +114,7 @@ static void write_awaited(const struct ss_snapshot *snapshot,
 
 	if (task->awaited_count == 0 || task->object) {
 		(void)fputs_unlocked("waiting for ", out);
-		ss_escape_write(task->object	  ? task->object :
-				task->wait_reason ? task->wait_reason :
-						    "a future",
-				NULL, out);
+		ss_escape_write(reason_of(task, "a future"), NULL, out);
 		write_holder(snapshot, group, out);
 		return;
 	}
@@ -161,10 +165,9 @@ static void write_state(const struct ss_snapshot *snapshot, const struct ss_grou
 /* ", was runnable", ", was waiting for Future": what it did in another snapshot, if that differs. */
 static void write_was(const struct ss_task *was, const struct ss_task *is, FILE *out)
 {
-	const char *reason = was->wait_reason ? was->wait_reason : "";
+	const char *reason = reason_of(was, "");
 
-	if (was->status == is->status &&
-	    strcmp(reason, is->wait_reason ? is->wait_reason : "") == 0)
+	if (was->status == is->status && strcmp(reason, reason_of(is, "")) == 0)
 		return;
 	(void)fprintf(out, ", was %s", ss_task_status_name(was->status));
 	if (*reason) {

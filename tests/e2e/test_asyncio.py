@@ -120,7 +120,7 @@ class Asyncio(unittest.TestCase):
                 self.compare(taken, json.loads(program.process.stdout.readline()), python)
                 text, status = text_of(program.pid)
                 self.assertEqual(status, 0, text)
-                self.assertRegex(text, r"\n2 tasks, waiting for Future, event loop of thread "
+                self.assertRegex(text, r"\n2 tasks, waiting for Queue, event loop of thread "
                                  rf"{program.pid}: Task-2, Task-3\n  #0  .*\bget at .*queues\.py:\d+ "
                                  r"\[python\]\n  #1  queues at .*asyncio_target\.py:\d+")
                 self.assertRegex(text, r"\n1 task, waiting for task Task-\d+, event loop")
@@ -223,7 +223,7 @@ class Asyncio(unittest.TestCase):
                                          for task in expected}, text)
                 text, _ = text_of("--tasks=all", *series)
                 self.assertRegex(text, r"\n\d tasks of asyncio; \d groups\n")
-                self.assertRegex(text, r"\nin all snapshots: 2 tasks, waiting for Future, event loop "
+                self.assertRegex(text, r"\nin all snapshots: 2 tasks, waiting for Queue, event loop "
                                  rf"of thread {program.pid}: Task-2, Task-3\n  #0  .*\bget at ")
                 text, _ = text_of(*series)
                 self.assertNotIn("of asyncio", text)
@@ -253,10 +253,10 @@ class Asyncio(unittest.TestCase):
                 self.assertRegex(text, r"\n5 tasks of asyncio: 2 unchanged, 2 moved, 1 new, 1 gone\n")
                 for name, change in changes.items():
                     self.assertRegex(text, rf"\n{change}: 1 task, .*: {name}\n")
-                self.assertRegex(text, r"\nmoved: 1 task, waiting for Future, .*: moves\n"
+                self.assertRegex(text, r"\nmoved: 1 task, waiting for Event, .*: moves\n"
                                  r"    was in .*\bhere at .*\n    is in .*\bthere at .*\n"
                                  r"    both below moves at ")
-                self.assertRegex(text, r"\nmoved: 1 task, running, on thread \d+, was waiting for Future: blocks\n")
+                self.assertRegex(text, r"\nmoved: 1 task, running, on thread \d+, was waiting for Event: blocks\n")
                 text, _ = text_of("--after=10ms", "--tasks=0", program.pid, command="diff")
                 self.assertNotIn("of asyncio", text)
 
@@ -294,7 +294,7 @@ class Asyncio(unittest.TestCase):
                 text, status = text_of(before, after, command="diff")
                 self.assertEqual(status, 0, text)
                 self.assertRegex(text, r"\n5 tasks of asyncio: 2 unchanged, 2 moved, 1 new, 1 gone\n")
-                self.assertRegex(text, r"\ngone: 1 task, waiting for Future, .*: ends\n")
+                self.assertRegex(text, r"\ngone: 1 task, waiting for Event, .*: ends\n")
                 folded, _ = text_of(before, "-f", "folded", command="report")
                 for name in ("moves", "ends", "blocks"):
                     self.assertRegex(folded, rf"(?m);task_\(waiting_for_Future\);{name};here;(Event\.)?wait 1$")

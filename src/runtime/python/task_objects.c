@@ -151,23 +151,23 @@ static uint64_t lock_of(const struct search *search, uint64_t manager)
 }
 
 /* A bound method on the stack of a coroutine. While a block of "with" is executed, that is what will
-   be called at its end. */
-static void add_method(struct search *search, size_t task, size_t link, uint64_t function,
-		       uint64_t self)
+   be called at its end. entering: the object of the innermost one, if it has not been entered. */
+static void add_method(struct search *search, size_t task, uint64_t *entering,
+		       uint64_t function, uint64_t self)
 {
 	struct ss_python_waiter *waiter = &search->waiters[task];
-	const struct ss_python_links *links = waiter->links;
-	const struct ss_python_link *next =
-		link + 1 < links->list.count ? &links->list.items[link + 1] : NULL;
 	const bool asynchronous = has_name(search, function, "__aexit__");
 
 	if (!asynchronous && !has_name(search, function, "__exit__"))
 		return;
 	if (!waiter->timed && may_limit_time(search, self))
 		waiter->timed = true;
+	if (asynchronous && self == *entering) {
+		*entering = 0;
+		return;
+	}
 	struct object *object = find_object(search, lock_of(search, self));
-	if (!asynchronous || !object || !object->locked ||
-	    (next && next->enters && next->self == self))
+	if (!asynchronous || !object || !object->locked)
 		return;
 	object->holder = object->holder == NO_HOLDER || object->holder == (long)task ?
 				 (long)task :
@@ -175,7 +175,8 @@ static void add_method(struct search *search, size_t task, size_t link, uint64_t
 }
 
 /* What a word on the stack of a coroutine refers to. */
-static void add_word(struct search *search, size_t task, size_t link, uint64_t word)
+static void add_word(struct search *search, size_t task, uint64_t *entering,
+		     uint64_t word)
 {
 	struct object *object = find_object(search, word);
 	uint8_t bytes[OBJECT_SIZE];
@@ -197,7 +198,7 @@ static void add_word(struct search *search, size_t task, size_t link, uint64_t w
 		object = alone ? find_object(search, second) : NULL;
 		if (object)
 			add_reference(search, task, object);
-		add_method(search, task, link, first, second);
+		add_method(search, task, entering, first, second);
 		return;
 	}
 	object = alone ? find_object(search, first) : NULL;
@@ -216,10 +217,13 @@ static void add_frames(struct search *search, size_t task)
 		const struct ss_python_link *link = &links->list.items[i];
 		uint64_t words[WORDS_MAX];
 		const size_t count = SS_MIN(link->word_count, (uint32_t)WORDS_MAX);
+		const struct ss_python_link *next = i + 1 < links->list.count ? link + 1 :
+										NULL;
+		uint64_t entering = next && next->enters ? next->self : 0;
 		if (!ss_memory_read(search->memory, link->words, words, count * WORD))
 			continue;
-		for (size_t k = 0; k < count; k++)
-			add_word(search, task, i, words[k]);
+		for (size_t k = count; k > 0; k--)
+			add_word(search, task, &entering, words[k - 1]);
 	}
 }
 
