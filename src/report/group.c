@@ -126,10 +126,18 @@ static void set_class(struct sorting *sorting, size_t index, enum ss_group_class
 		sorting->classes[index] = class;
 }
 
+/* In the language of the program, that other threads join a thread does not make it more important than
+   the others. */
+static bool is_usual_join(const struct sorting *sorting, const struct ss_wait *wait)
+{
+	return wait->kind == SS_WAIT_JOIN && sorting->languages.kinds;
+}
+
 static void mark_owner(struct sorting *sorting, const struct ss_wait *wait)
 {
 	const struct ss_task *owner =
-		wait && wait->owner_tid && !wait->owner_pid ?
+		wait && wait->owner_tid && !wait->owner_pid &&
+				!is_usual_join(sorting, wait) ?
 			ss_snapshot_find_thread(sorting->snapshot, wait->owner_tid) :
 			NULL;
 

@@ -510,7 +510,7 @@ static bool is_hidden(const struct text *text, size_t index)
 	/* If all of a program of another language, or of all processes, is idle, that is what the user
 	   wants to see. */
 	return text->language || text->snapshots->kind == SS_SNAPSHOTS_PROCESSES ?
-		       text->merged->items[0].class < SS_GROUP_IDLE :
+		       text->merged->items[0].class < SS_GROUP_OTHER :
 		       index > 0;
 }
 
