@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "diagnose/deadlock.h"
-#include "diagnose/goroutines.h"
 #include "diagnose/lock.h"
 #include "diagnose/purpose.h"
 #include "data/call.h"

@@ -1,11 +1,10 @@
-#include "diagnose/goroutines.h"
+#include "diagnose/lock.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "data/pipeline.h"
-#include "diagnose/wait_function.h"
 
 enum {
 	DEPTH = 16,	 /* frames that are searched for a function that waits */

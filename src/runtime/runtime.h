@@ -132,6 +132,7 @@ struct ss_runtime_found_lock {
 	/* The waiter waits without a limit in a cycle, which was read twice; so it did in the
 	   capture. It need not have slept all the time. */
 	bool cyclic;
+	bool waited; /* the waiter waited here in the capture, too, even if it has run since */
 };
 
 enum { SS_RUNTIME_LOCKS_MAX = 1024 };

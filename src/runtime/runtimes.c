@@ -427,7 +427,7 @@ static bool add_lock(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
 		      (core || !found->late || found->cyclic || found->lasting ||
 		       (may_ask && is_unmoved(runtimes, found->owner)));
 
-	if (found->waiter && found->late && !core && !found->cyclic &&
+	if (found->waiter && found->late && !core && !found->cyclic && !found->waited &&
 	    !(may_ask && is_unmoved(runtimes, found->waiter)))
 		return true;
 	if (found->only_owned && !proven)

@@ -1270,8 +1270,16 @@ static size_t find_locks(void *state, const struct ss_memory *copied,
 	if (hotspot->problem)
 		return 0;
 	for (size_t i = 0; i < capture->threads.count && count < SS_RUNTIME_LOCKS_MAX;
-	     i++)
-		count += find_lock(hotspot, &capture->threads.items[i], &ret[count]);
+	     i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		if (!find_lock(hotspot, thread, &ret[count]))
+			continue;
+		/* It looks at times whether it can enter. */
+		ret[count].waited =
+			ret[count].type == SS_LOCK_JAVA_MONITOR &&
+			refers_to(hotspot, copied, thread, ret[count].address);
+		count++;
+	}
 	mark_cycles(hotspot, copied, ret, count);
 	return count;
 }

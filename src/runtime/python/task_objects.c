@@ -1,4 +1,4 @@
-#include "runtime/python/task_objects.h"
+#include "runtime/python/tasks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,6 @@
 #include "base/cleanup.h"
 #include "base/load.h"
 #include "base/search.h"
-#include "runtime/python/code.h"
 
 enum {
 	WORD = 8,

@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "runtime/python/object.h"
 #include "runtime/python/task_lists.h"
-#include "runtime/python/task_objects.h"
 
 enum {
 	TASKS_MAX = 1 << 17,
