@@ -87,7 +87,7 @@ def record(server, path):
 
 
 def view(path, name):
-    """Seconds without disk access, and peak memory in KiB."""
+    """Seconds without disk access, and peak memory in KiB; or None: the result is too large."""
     best, memory = float("inf"), 0
     for _ in range(RUNS):
         process = subprocess.Popen(
@@ -98,6 +98,8 @@ def view(path, name):
         process.returncode = 0
         found = re.search(r"read and symbolized in ([\d.]+) ms, written in ([\d.]+) ms",
                           messages)
+        if "the result is larger than" in messages:
+            return None
         assert found, messages
         seconds = sum(float(part) for part in found.groups()) / 1000
         best, memory = min(best, seconds), max(memory, usage.ru_maxrss)
@@ -109,7 +111,11 @@ def case(server, title, directory):
     print("%d s of MariaDB at 99 Hz, %s" % (RECORD_S, title))
     record(server, path)
     for name in FORMATS:
-        seconds, memory = view(path, name)
+        measured = view(path, name)
+        if measured is None:
+            print("  %-11s the result is too large, as the tool says" % name)
+            continue
+        seconds, memory = measured
         print("  %-11s %7.3f s  %6.1f MiB   %s" % (
             name, seconds, memory / 1024,
             "below a second: " + ("MET" if seconds < GOAL_S else "NOT MET")))

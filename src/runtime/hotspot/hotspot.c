@@ -1235,57 +1235,94 @@ static size_t find_locks(void *state, const struct ss_memory *copied,
 	return count;
 }
 
-/* Reads the Thread object of a thread twice. First from memory that is kept, as each reading is a
-   message to the parent; if the garbage collector has moved it meanwhile, once more. */
-static bool read_thread_object(struct hotspot *hotspot, const struct java_thread *java,
+struct named_thread {
+	const struct ss_capture_thread *thread;
+	uint64_t address; /* of its JavaThread */
+	bool known;
+	struct ss_hotspot_thread_object object;
+};
+
+/* Reads the Thread object from memory. */
+static bool read_thread_object(struct hotspot *hotspot, const struct ss_memory *memory,
+			       const struct named_thread *named,
 			       struct ss_hotspot_thread_object *ret)
 {
-	const struct ss_runtime_process *process = hotspot->process;
-	const struct {
-		const struct ss_memory *first;
-		const struct ss_memory *second;
-	} tries[] = { { process->memory, process->after },
-		      { process->fresh, process->fresh } };
 	struct ss_hotspot_objects *objects = &hotspot->objects;
-	struct ss_hotspot_thread_object again;
-	bool same = false;
 
-	for (size_t i = 0; i < SS_ARRAY_SIZE(tries) && !same; i++) {
-		objects->fresh = objects->zgc.fresh = tries[i].first;
-		same = ss_hotspot_thread_object_read(objects, java->address, ret);
-		objects->fresh = objects->zgc.fresh = tries[i].second;
-		same = same &&
-		       ss_hotspot_thread_object_read(objects, java->address, &again) &&
-		       memcmp(ret, &again, sizeof(again)) == 0;
+	objects->fresh = objects->zgc.fresh = memory;
+	const bool ok = ss_hotspot_thread_object_read(objects, named->address, ret);
+	objects->fresh = objects->zgc.fresh = hotspot->process->fresh;
+	return ok;
+}
+
+/* Whether a second reading, from memory, finds the same. */
+static bool is_unchanged(struct hotspot *hotspot, const struct ss_memory *memory,
+			 const struct named_thread *named)
+{
+	struct ss_hotspot_thread_object again;
+
+	return read_thread_object(hotspot, memory, named, &again) &&
+	       memcmp(&named->object, &again, sizeof(again)) == 0;
+}
+
+/* Reads the Thread objects twice: first all from memory that is kept, as each reading is a
+   message to the parent, then all again. Those that the garbage collector has moved meanwhile
+   are read once more. */
+static void read_thread_objects(struct hotspot *hotspot, struct named_thread *named,
+				size_t count)
+{
+	const struct ss_runtime_process *process = hotspot->process;
+
+	for (size_t i = 0; i < count; i++)
+		named[i].known = read_thread_object(hotspot, process->memory, &named[i],
+						    &named[i].object);
+	for (size_t i = 0; i < count; i++) {
+		if (!named[i].known || !is_unchanged(hotspot, process->after, &named[i]))
+			named[i].known = read_thread_object(hotspot, process->fresh,
+							    &named[i],
+							    &named[i].object) &&
+					 is_unchanged(hotspot, process->fresh, &named[i]);
 	}
-	objects->fresh = objects->zgc.fresh = process->fresh;
-	return same;
 }
 
 static bool find_names(void *state, struct ss_runtime_names *ret)
 {
 	struct hotspot *hotspot = state;
 	const struct ss_capture *capture = hotspot->process->capture;
-	struct ss_hotspot_thread_object object;
+	size_t count = 0;
 
 	if (hotspot->problem || !find_threads(hotspot))
 		return true;
+	struct named_thread *named = calloc(capture->threads.count, sizeof(*named));
+	if (!named)
+		return false;
 	for (size_t i = 0; i < capture->threads.count; i++) {
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
 		const struct java_thread *java = find_thread(hotspot, thread);
-		if (!java || !read_thread_object(hotspot, java, &object))
+		if (java)
+			named[count++] =
+				(struct named_thread){ .thread = thread,
+						       .address = java->address };
+	}
+	read_thread_objects(hotspot, named, count);
+	for (size_t i = 0; i < count; i++) {
+		if (!named[i].known)
 			continue;
 		struct ss_runtime_name *slot = ss_vector_push(&ret->items);
-		if (!slot)
+		if (!slot) {
+			free(named);
 			return false;
+		}
 		*slot = (struct ss_runtime_name){
-			.thread = thread,
-			.name = ss_intern_string(hotspot->process->strings, object.name),
-			.id = object.id,
-			.priority = (uint8_t)object.priority,
-			.daemon = object.daemon,
+			.thread = named[i].thread,
+			.name = ss_intern_string(hotspot->process->strings,
+						 named[i].object.name),
+			.id = named[i].object.id,
+			.priority = (uint8_t)named[i].object.priority,
+			.daemon = named[i].object.daemon,
 		};
 	}
+	free(named);
 	return true;
 }
 

@@ -754,19 +754,15 @@ static int compare_ids(const void *a, const void *b)
 	return SS_COMPARE(x->id, y->id);
 }
 
-/* Reads the names once. */
+/* Reads the names of the dictionary active once. */
 static bool read_names(const struct ss_runtime_process *process,
 		       const struct ss_python_layout *layout,
-		       const struct ss_memory *memory, uint64_t interpreter,
+		       const struct ss_memory *memory, uint64_t active,
 		       struct ss_python_names *ret)
 {
 	char text[4 * SS_RUNTIME_NAME_MAX + 1];
 	struct ss_python_items items = {};
 	struct ss_python_name name;
-	uint64_t active;
-
-	if (!find_active(layout, memory, interpreter, &active))
-		return true;
 	bool ok = ss_python_dict_items(layout, memory, active, THREADS_MAX, &items);
 	for (size_t i = 0; ok && i < items.list.count; i++) {
 		if (!read_thread(layout, memory, &items.list.items[i], &name, text))
@@ -790,9 +786,15 @@ bool ss_python_names_read(const struct ss_runtime_process *process,
 {
 	struct ss_python_names again = {};
 	size_t kept = 0;
-	bool ok = read_names(process, layout, process->memory, interpreter, ret) &&
+	uint64_t active;
+
+	/* Once: the dictionary is searched for among all modules and their names, which are on
+	   many pages. */
+	if (!find_active(layout, process->memory, interpreter, &active))
+		return true;
+	bool ok = read_names(process, layout, process->memory, active, ret) &&
 		  (ret->list.count == 0 ||
-		   read_names(process, layout, process->after, interpreter, &again));
+		   read_names(process, layout, process->after, active, &again));
 
 	for (size_t i = 0; ok && i < ret->list.count; i++) {
 		const struct ss_python_name *name = &ret->list.items[i];
