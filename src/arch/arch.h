@@ -30,20 +30,27 @@ enum ss_syscall_id {
 	SS_SYS_UNKNOWN, /* no call, or one that is not interpreted */
 	SS_SYS_ACCEPT,
 	SS_SYS_ACCEPT4,
+	SS_SYS_ACCESS,
+	SS_SYS_CHDIR,
 	SS_SYS_CLOCK_NANOSLEEP,
 	SS_SYS_CLONE,
 	SS_SYS_CLONE3,
 	SS_SYS_CLOSE,
 	SS_SYS_CONNECT,
 	SS_SYS_COPY_FILE_RANGE,
+	SS_SYS_CREAT,
 	SS_SYS_EPOLL_PWAIT,
 	SS_SYS_EPOLL_PWAIT2,
 	SS_SYS_EPOLL_WAIT,
+	SS_SYS_EXECVE,
+	SS_SYS_FACCESSAT,
+	SS_SYS_FACCESSAT2,
 	SS_SYS_FALLOCATE,
 	SS_SYS_FCNTL,
 	SS_SYS_FDATASYNC,
 	SS_SYS_FLOCK,
 	SS_SYS_FORK,
+	SS_SYS_FSTAT,
 	SS_SYS_FSYNC,
 	SS_SYS_FTRUNCATE,
 	SS_SYS_FUTEX,
@@ -55,14 +62,19 @@ enum ss_syscall_id {
 	SS_SYS_IO_PGETEVENTS,
 	SS_SYS_IO_URING_ENTER,
 	SS_SYS_IOCTL,
+	SS_SYS_LSTAT,
+	SS_SYS_MKDIR,
+	SS_SYS_MKDIRAT,
 	SS_SYS_MQ_TIMEDRECEIVE,
 	SS_SYS_MQ_TIMEDSEND,
 	SS_SYS_MSGRCV,
 	SS_SYS_MSGSND,
 	SS_SYS_MSYNC,
 	SS_SYS_NANOSLEEP,
+	SS_SYS_NEWFSTATAT,
 	SS_SYS_OPEN,
 	SS_SYS_OPENAT,
+	SS_SYS_OPENAT2,
 	SS_SYS_PAUSE,
 	SS_SYS_POLL,
 	SS_SYS_PPOLL,
@@ -74,10 +86,15 @@ enum ss_syscall_id {
 	SS_SYS_PWRITEV,
 	SS_SYS_PWRITEV2,
 	SS_SYS_READ,
+	SS_SYS_READLINK,
+	SS_SYS_READLINKAT,
 	SS_SYS_READV,
 	SS_SYS_RECVFROM,
 	SS_SYS_RECVMMSG,
 	SS_SYS_RECVMSG,
+	SS_SYS_RENAME,
+	SS_SYS_RENAMEAT,
+	SS_SYS_RENAMEAT2,
 	SS_SYS_RESTART_SYSCALL,
 	SS_SYS_RT_SIGRETURN,
 	SS_SYS_RT_SIGSUSPEND,
@@ -90,10 +107,16 @@ enum ss_syscall_id {
 	SS_SYS_SENDMSG,
 	SS_SYS_SENDTO,
 	SS_SYS_SPLICE,
+	SS_SYS_STAT,
+	SS_SYS_STATFS,
+	SS_SYS_STATX,
 	SS_SYS_SYNC,
 	SS_SYS_SYNC_FILE_RANGE,
 	SS_SYS_SYNCFS,
 	SS_SYS_TEE,
+	SS_SYS_TRUNCATE,
+	SS_SYS_UNLINK,
+	SS_SYS_UNLINKAT,
 	SS_SYS_VFORK,
 	SS_SYS_VMSPLICE,
 	SS_SYS_WAIT4,
@@ -260,6 +283,8 @@ struct ss_arch {
 				  calls push it */
 	uint8_t syscall_args[SS_SYSCALL_ARGS];
 
+	uint16_t
+		pthread_tid; /* offset of the thread's id in glibc's struct pthread; 0: not known */
 	uint64_t pac_mask; /* pointer authentication code in a signed address */
 	uint16_t red_zone; /* bytes below sp that a leaf function may use */
 	bool fp_gives_sp;  /* the caller's sp is right above the frame record that fp
@@ -280,6 +305,16 @@ struct ss_arch {
 	   call, or not one of a constant address. */
 	bool (*call_target)(const uint8_t *before, size_t size, uint64_t pc,
 			    uint64_t *ret);
+
+	/* The slot, with the address of a function of another module, through which the call
+	   right before pc calls. False: it is not such a call. May be NULL. */
+	bool (*called_slot)(const uint8_t *before, size_t size, uint64_t pc,
+			    uint64_t *ret);
+
+	/* The slot through which the code of a procedure linkage table jumps. False: it is
+	   something else. May be NULL. */
+	bool (*jump_slot)(const uint8_t *code, size_t size, uint64_t address,
+			  uint64_t *ret);
 
 	/* The number of the system call that code enters with its last instruction: the C
 	   libraries load it right before. -1: not known. */

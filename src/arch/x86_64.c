@@ -33,6 +33,9 @@ static const uint8_t syscalls[] = {
 	[1] = SS_SYS_WRITE,
 	[2] = SS_SYS_OPEN,
 	[3] = SS_SYS_CLOSE,
+	[4] = SS_SYS_STAT,
+	[5] = SS_SYS_FSTAT,
+	[6] = SS_SYS_LSTAT,
 	[7] = SS_SYS_POLL,
 	[15] = SS_SYS_RT_SIGRETURN,
 	[16] = SS_SYS_IOCTL,
@@ -40,6 +43,7 @@ static const uint8_t syscalls[] = {
 	[18] = SS_SYS_PWRITE64,
 	[19] = SS_SYS_READV,
 	[20] = SS_SYS_WRITEV,
+	[21] = SS_SYS_ACCESS,
 	[23] = SS_SYS_SELECT,
 	[26] = SS_SYS_MSYNC,
 	[34] = SS_SYS_PAUSE,
@@ -54,6 +58,7 @@ static const uint8_t syscalls[] = {
 	[56] = SS_SYS_CLONE,
 	[57] = SS_SYS_FORK,
 	[58] = SS_SYS_VFORK,
+	[59] = SS_SYS_EXECVE,
 	[61] = SS_SYS_WAIT4,
 	[65] = SS_SYS_SEMOP,
 	[69] = SS_SYS_MSGSND,
@@ -62,9 +67,17 @@ static const uint8_t syscalls[] = {
 	[73] = SS_SYS_FLOCK,
 	[74] = SS_SYS_FSYNC,
 	[75] = SS_SYS_FDATASYNC,
+	[76] = SS_SYS_TRUNCATE,
 	[77] = SS_SYS_FTRUNCATE,
+	[80] = SS_SYS_CHDIR,
+	[82] = SS_SYS_RENAME,
+	[83] = SS_SYS_MKDIR,
+	[85] = SS_SYS_CREAT,
+	[87] = SS_SYS_UNLINK,
+	[89] = SS_SYS_READLINK,
 	[128] = SS_SYS_RT_SIGTIMEDWAIT,
 	[130] = SS_SYS_RT_SIGSUSPEND,
+	[137] = SS_SYS_STATFS,
 	[162] = SS_SYS_SYNC,
 	[202] = SS_SYS_FUTEX,
 	[208] = SS_SYS_IO_GETEVENTS,
@@ -77,6 +90,12 @@ static const uint8_t syscalls[] = {
 	[243] = SS_SYS_MQ_TIMEDRECEIVE,
 	[247] = SS_SYS_WAITID,
 	[257] = SS_SYS_OPENAT,
+	[258] = SS_SYS_MKDIRAT,
+	[262] = SS_SYS_NEWFSTATAT,
+	[263] = SS_SYS_UNLINKAT,
+	[264] = SS_SYS_RENAMEAT,
+	[267] = SS_SYS_READLINKAT,
+	[269] = SS_SYS_FACCESSAT,
 	[270] = SS_SYS_PSELECT6,
 	[271] = SS_SYS_PPOLL,
 	[275] = SS_SYS_SPLICE,
@@ -91,13 +110,17 @@ static const uint8_t syscalls[] = {
 	[299] = SS_SYS_RECVMMSG,
 	[306] = SS_SYS_SYNCFS,
 	[307] = SS_SYS_SENDMMSG,
+	[316] = SS_SYS_RENAMEAT2,
 	[318] = SS_SYS_GETRANDOM,
 	[326] = SS_SYS_COPY_FILE_RANGE,
 	[327] = SS_SYS_PREADV2,
 	[328] = SS_SYS_PWRITEV2,
+	[332] = SS_SYS_STATX,
 	[333] = SS_SYS_IO_PGETEVENTS,
 	[426] = SS_SYS_IO_URING_ENTER,
 	[435] = SS_SYS_CLONE3,
+	[437] = SS_SYS_OPENAT2,
+	[439] = SS_SYS_FACCESSAT2,
 	[441] = SS_SYS_EPOLL_PWAIT2,
 	[449] = SS_SYS_FUTEX_WAITV,
 	[455] = SS_SYS_FUTEX_WAIT,
@@ -215,11 +238,40 @@ static bool call_target(const uint8_t *before, size_t size, uint64_t pc, uint64_
 	return true;
 }
 
+/* "call *disp32(%rip)" */
+static bool called_slot(const uint8_t *before, size_t size, uint64_t pc, uint64_t *ret)
+{
+	int32_t relative;
+
+	if (size < 6 || before[size - 6] != 0xff || before[size - 5] != 0x15)
+		return false;
+	memcpy(&relative, before + size - sizeof(relative), sizeof(relative));
+	*ret = pc + (uint64_t)(int64_t)relative;
+	return true;
+}
+
 static bool skip(const uint8_t **at, const uint8_t *end, const char *bytes, size_t size)
 {
 	if ((size_t)(end - *at) < size || memcmp(*at, bytes, size) != 0)
 		return false;
 	*at += size;
+	return true;
+}
+
+/* "jmp *disp32(%rip)", in .plt.sec after endbr64, and perhaps with the prefix bnd */
+static bool jump_slot(const uint8_t *code, size_t size, uint64_t address, uint64_t *ret)
+{
+	const uint8_t *at = code;
+	const uint8_t *end = code + size;
+	int32_t relative;
+
+	(void)skip(&at, end, "\xf3\x0f\x1e\xfa", 4);
+	(void)skip(&at, end, "\xf2", 1);
+	if (!skip(&at, end, "\xff\x25", 2) || (size_t)(end - at) < sizeof(relative))
+		return false;
+	memcpy(&relative, at, sizeof(relative));
+	*ret = address + (uint64_t)(at - code) + sizeof(relative) +
+	       (uint64_t)(int64_t)relative;
 	return true;
 }
 
@@ -577,6 +629,7 @@ const struct ss_arch ss_arch_x86_64 = {
 		.result = 11,
 		.thread_pointer = 22,
 	},
+	.pthread_tid = 720, /* since glibc 2.4 */
 	.fp_gives_sp = true,
 	.sigframe = { .stack = UC_STACK,
 		      .regs = { [R8] = SAVED(0),
@@ -601,6 +654,8 @@ const struct ss_arch ss_arch_x86_64 = {
 	.is_sigreturn = is_sigreturn,
 	.is_call = is_call,
 	.call_target = call_target,
+	.called_slot = called_slot,
+	.jump_slot = jump_slot,
 	.entered_syscall = entered_syscall,
 	.next_argument = next_argument,
 	.frame_size = frame_size,

@@ -41,7 +41,7 @@ struct ss_thread_facts {
 	bool still_in_call; /* it was still in that call when its objects were read */
 	struct ss_memory_fact memory[SS_SYSCALL_ARGS]; /* that the arguments point to */
 	struct ss_memory_fact lock; /* around the futex on which it is blocked */
-	bool lock_shared;	    /* it is in shared memory */
+	bool lock_shared;	    /* it is in shared memory, or may be */
 	unsigned freeze_round;	    /* see struct ss_lock_copy */
 	/* another process that maps the memory of the lock and has a thread whose id is
 	   in the lock word; 0: none */
@@ -49,12 +49,22 @@ struct ss_thread_facts {
 	/* a thread of the parent process whose id is in the lock word, of memory that is not
 	   shared: fork() copied a lock that the thread held; 0: none */
 	pid_t forked_owner;
+	/* the id of the thread whose struct pthread the lock of a stdio stream names, in its
+	   own pid namespace; 0: none */
+	pid_t stream_owner;
 	/* did not run between two later checks of all related processes; its wait and
 	   lock word are unchanged */
 	bool unchanged;
-	struct ss_process_fact tracer; /* none if pid is 0 */
-	struct ss_process_fact
-		holder;	   /* of the file lock for which it waits; unknown if pid is 0 */
+	bool still; /* of another process: it has not run during the observation */
+	struct ss_process_fact tracer;	      /* none if pid is 0 */
+	struct ss_process_fact last_operator; /* of the semaphore for which it waits */
+	bool opens_fifo;	    /* it waits for a process that opens the other end */
+	enum ss_access fifo_access; /* for reading: SHARED */
+	/* The FUSE file system whose server it waits for; "": not known which. NULL: none */
+	const char *mount;
+	/* Of the file lock for which it waits; the server of mount; of a thread that sleeps: a
+	   process that has locked a database of SQLite. Unknown if pid is 0 */
+	struct ss_process_fact holder;
 	bool holder_known; /* the lock was found; if pid is 0, its owner is not visible */
 };
 
@@ -65,7 +75,8 @@ struct ss_socket_fact {
 	struct ss_net_inet inet;
 	const char *path;      /* UNIX: name of this end, or NULL */
 	const char *peer_path; /* name of the other end, or NULL */
-	uint64_t peer_inode;   /* of the other end, on this machine; 0: none, or not known */
+	uint64_t
+		peer_inode; /* of the other end, on this machine; 0: none, or not known */
 };
 
 enum { SS_HOLDERS_MAX = 4 };
@@ -106,6 +117,7 @@ struct ss_facts {
 	pid_t pid;	       /* of the process itself */
 	pid_t parent;	       /* of a process with a forked_owner */
 	bool of_another;       /* another process, found by ss_capture_add_related() */
+	bool observed;	       /* the last capture of an observation */
 	uint64_t time_ns;      /* CLOCK_REALTIME of the capture */
 	uint64_t monotonic_ns; /* CLOCK_MONOTONIC at the same time; 0: not known */
 };

@@ -128,6 +128,7 @@ static const char *const lock_types[] = {
 	[SS_LOCK_PYTHON_GIL] = "python-gil",
 	[SS_LOCK_PYTHON_LOCK] = "python-lock",
 	[SS_LOCK_PYTHON_RLOCK] = "python-rlock",
+	[SS_LOCK_STREAM] = "stream",
 	[SS_LOCK_JAVA_CLASS] = "java-class",
 };
 NAMES(lock_type, lock_types);

@@ -35,6 +35,11 @@ struct ss_languages ss_task_languages(const struct ss_snapshot *snapshot,
 struct ss_languages ss_snapshot_languages(const struct ss_snapshot *snapshot);
 bool ss_frame_is_of_runtime(const struct ss_frame *frame,
 			    const struct ss_languages *languages);
+/* Whose native code it is: the program's are its executable, libraries outside of the directories
+   of the system, and generated code. */
+enum ss_code { SS_CODE_PROGRAM, SS_CODE_LIBRARY, SS_CODE_C_LIBRARY };
+enum ss_code ss_frame_code(const struct ss_process *process,
+			   const struct ss_frame *frame);
 /* Whether it is a function of a package of Go's library with which goroutines wait: sync, net, os and so
    on, by its name. */
 bool ss_frame_is_of_go_library(const struct ss_frame *frame);
@@ -78,6 +83,9 @@ struct ss_runtime_lock {
 	uint64_t start; /* its futexes are from here */
 	uint64_t end;	/* to here */
 	pid_t owner;	/* tid; 0: none, or not known */
+	/* A lock of the application: the thread that waits for it, and the process that holds it; else 0 */
+	pid_t waiter;
+	pid_t process;
 	/* The wait is one of a cycle that was there when the memory was read, after the
 	   capture: the waiting thread may have looked since whether it can go on */
 	bool cyclic;
@@ -92,6 +100,9 @@ struct ss_lock_reference {
 	/* Here its function passed the lock's address to another one; call_offset is an
 	   offset in the module, like lookup_offset of struct ss_frame. */
 	bool in_code;
+	/* The frame has the address of the futex itself, */
+	bool exact;
+	uint8_t calls; /* and has so often called a function with it, at most 2 */
 	int32_t module_index;
 	uint64_t call_offset;
 	const char *call_file; /* NULL: unknown */

@@ -214,23 +214,6 @@ enum {
 
 SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
 
-/* Whether idle threads typically wait like this, without a time limit. */
-static bool progress_is_idle_kind(enum ss_wait_kind kind)
-{
-	switch (kind) {
-	case SS_WAIT_MUTEX:
-	case SS_WAIT_RWLOCK:
-	case SS_WAIT_ONCE:
-	case SS_WAIT_FILE_LOCK:
-	case SS_WAIT_PTRACE:
-	case SS_WAIT_STOPPED:
-	case SS_WAIT_PAGE_FAULT:
-		return false;
-	default:
-		return true;
-	}
-}
-
 static const char *intern(struct ss_progress *progress, const char *text)
 {
 	return text ? ss_intern_string(progress->strings, text) : NULL;
@@ -477,10 +460,12 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_task *t
 	const struct ss_thread_progress *own =
 		&progress->threads[index_of(progress, thread)];
 	const struct ss_task *root = find_root(progress, thread);
-	bool waits = thread->wait && !progress_is_idle_kind(thread->wait->kind);
+	bool waits = thread->wait && !ss_wait_is_idle(thread->wait);
 	bool stopped = thread->state == 'D' || thread->state == 'T' ||
 		       thread->state == 't';
 
+	if (thread->wait && thread->wait->stuck_elsewhere && stands_still(thread, own))
+		return true;
 	if (waits && (has_leader(progress, thread) ||
 		      has_moving_owner(progress->last, root->wait) ||
 		      other_process_runs(progress, root)))
@@ -571,9 +556,11 @@ static bool is_at_rest(const struct ss_progress *progress)
 static bool is_of_libc(const struct ss_progress *progress,
 		       const struct ss_deadlock *deadlock)
 {
-	return progress->last->tasks[SS_TASK_THREAD]
-		       .items[deadlock->threads[0]]
-		       .wait->lock == SS_LOCK_LIBC;
+	const enum ss_lock_type lock = progress->last->tasks[SS_TASK_THREAD]
+					       .items[deadlock->threads[0]]
+					       .wait->lock;
+
+	return lock == SS_LOCK_LIBC || lock == SS_LOCK_STREAM;
 }
 
 /* A thread that is not in the deadlock has run. */

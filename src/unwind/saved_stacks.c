@@ -37,6 +37,8 @@ struct saved_lock {
 	uint32_t type;
 	int32_t owner;
 	uint32_t cyclic;
+	int32_t waiter;
+	int32_t process;
 	uint32_t kind;
 };
 
@@ -86,7 +88,8 @@ struct saved_reference {
 	uint32_t call_file;
 	uint32_t call_line;
 	uint32_t in_code;
-	uint32_t unused;
+	uint16_t exact;
+	uint16_t calls;
 };
 
 struct saved_task {
@@ -217,6 +220,8 @@ static void write_runtimes(struct writer *writer)
 						  .type = lock->type,
 						  .owner = lock->owner,
 						  .cyclic = lock->cyclic,
+						  .waiter = lock->waiter,
+						  .process = lock->process,
 						  .kind = lock->kind };
 		ss_buffer_add(&writer->body, &saved, sizeof(saved));
 	}
@@ -247,6 +252,8 @@ static void write_reference(struct writer *writer,
 		.call_file = number_of(writer, reference->call_file),
 		.call_line = reference->call_line,
 		.in_code = reference->in_code,
+		.exact = reference->exact,
+		.calls = reference->calls,
 	};
 
 	ss_buffer_add(&writer->body, &saved, sizeof(saved));
@@ -585,7 +592,7 @@ static bool read_locks(struct ss_saved_stacks *saved)
 			return fail_memory(saved);
 		if (!take(&saved->at, &lock, sizeof(lock)) ||
 		    lock.type > SS_LOCK_TYPE_LAST || lock.owner < 0 || lock.cyclic > 1 ||
-		    lock.kind > SS_FRAME_JIT)
+		    lock.waiter < 0 || lock.process < 0 || lock.kind > SS_FRAME_JIT)
 			return false;
 		*slot = (struct ss_runtime_lock){ .kind = (enum ss_frame_kind)lock.kind,
 						  .type = (enum ss_lock_type)lock.type,
@@ -593,7 +600,9 @@ static bool read_locks(struct ss_saved_stacks *saved)
 						  .start = lock.start,
 						  .end = lock.end,
 						  .owner = lock.owner,
-						  .cyclic = lock.cyclic == 1 };
+						  .cyclic = lock.cyclic == 1,
+						  .waiter = lock.waiter,
+						  .process = lock.process };
 	}
 	return true;
 }
@@ -768,6 +777,8 @@ bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_task *thread
 					     snapshot->tasks[SS_TASK_THREAD].items),
 			.frame = reference->frame,
 			.in_code = reference->in_code,
+			.exact = reference->exact,
+			.calls = (uint8_t)reference->calls,
 			.module_index = reference->module,
 			.call_offset = reference->call_offset,
 			.call_line = reference->call_line,

@@ -234,6 +234,30 @@ threads("yielding", "timed locks in opposite order that are released and tried a
         "void run() { std::thread([] { work(a, b); }).detach(); std::thread([] { work(b, a); }).detach(); ready(); pause(); }")
 threads("served", "a semaphore that another thread posts twice a second",
         "std::counting_semaphore<> s(0); void run() { std::thread([] { for (;;) { usleep(500000); s.release(); } }).detach(); ready(); for (;;) s.acquire(); }")
+threads("gate", "std::atomic::wait for what a client may ask for",
+        "std::atomic<int> open{0}; void run() { std::thread([] { for (;;) open.wait(0); }).detach(); ready(); getchar(); }")
+threads("answers", "futures that are set three times a second",
+        "void run() { ready(); for (;;) { std::promise<int> p; std::thread t([&] { usleep(300000); p.set_value(1); }); p.get_future().get(); t.join(); } }")
+threads("asked", "a future that a signal handler sets",
+        "std::promise<int> p; void run() { signal(SIGUSR1, [](int) { p.set_value(1); }); ready(); p.get_future().get(); }")
+threads("gathering", "a latch whose last thread waits for input",
+        "std::latch l(2); void run() { std::thread([] { getchar(); l.count_down(); }).detach(); ready(); l.count_down(); l.wait(); }")
+threads("slow_start", "call_once whose routine computes",
+        "std::once_flag f; std::atomic<int> n; void load() { meet(); for (;;) n++; } void use() { std::call_once(f, load); }"
+        "void run() { std::thread(use).detach(); meet(); std::thread(use).detach(); ready(); pause(); }")
+native.SOURCES["across"] = """
+void run() { auto open = new (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<int>(0);
+	pid_t child = fork(); if (!child) for (;;) open->wait(0);
+	printf("fact child %d\\n", child); ready(); getchar(); open->store(1); }
+"""
+
+
+def across(lab):
+    native.start(lab, "across")
+    return int(lab.facts["child"])
+
+
+healthy("C++: std::atomic::wait in memory that processes share", across)
 
 
 def goroutines(word, title, source):
@@ -321,6 +345,27 @@ def apache(mpm):
     return start
 
 
+for title, text, seen in (
+    ("sh: commands from a FIFO", "mkfifo f; while read c < f; do :; done", None),
+    ("sh: a service below a supervisor that reads commands from a FIFO", "mkfifo f; sh -c 'while read c < f; do :; done'; true", None),
+    ("a FIFO whose other end is open", "mkfifo f; sleep 100000 > f & exec cat f", "cat"),
+    ("a shell whose two jobs sleep", "sleep 100000 & sleep 100000 & wait", None),
+    ("a shell with a job that waits for the lock of another one, which sleeps", "flock l sleep 100000 & sleep 0.1; flock l true & wait", None),
+    ("a tool below a shell that takes a lock in turns", "sh -c 'while :; do flock l sleep 0.2; done' & while :; do flock l sleep 0.3; done", None),
+    ("make above locks in turns", "printf 'all: a b\na b:\n\t@while :; do flock l sleep 0.2; done\n' > Makefile; exec make -j2", None),
+    ("a pipeline whose reader sleeps", "yes | sleep 100000", "yes"),
+):
+    healthy(title, lambda lab, text=text, seen=seen: start_shell(lab, text, seen))
+script("python: a pipe to itself, filled by a signal handler", PRELUDE + """
+r, w = os.pipe(); signal.signal(signal.SIGUSR1, lambda *_: os.write(w, b"x")); print("ready", flush=True); os.read(r, 1)
+""")
+script("python: a UNIX socket that is accepted late", PRELUDE + """
+l = socket.socket(socket.AF_UNIX); l.bind("@DIR@/s"); l.listen(0)
+if not os.fork():
+    while True: time.sleep(0.3); l.accept()
+print("ready", flush=True)
+while True: s = socket.socket(socket.AF_UNIX); s.connect("@DIR@/s"); s.close()
+""")
 for mpm in ("worker", "prefork", "event"):
     healthy("apache2 " + mpm, apache(mpm))
 healthy("MariaDB: idle connections", lambda lab: databases.MariaDb(lab).process)
