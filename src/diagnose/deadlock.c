@@ -801,20 +801,6 @@ static bool mark(struct ss_snapshot *snapshot, const struct edges *edges)
 	return true;
 }
 
-/* Python handles SIGINT in every program; the other exceptions report errors and children, or are those
-   of the C library. */
-bool ss_process_expects_signal(const struct ss_process *process)
-{
-	static const uint8_t others[] = { SIGINT,  SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
-					  SIGTRAP, SIGABRT, SIGSYS, SIGPIPE, SIGCHLD,
-					  SIGXFSZ, 32,	    33,	    34 };
-	uint64_t handled = process->handled_signals;
-
-	for (size_t i = 0; i < SS_ARRAY_SIZE(others); i++)
-		handled &= ~(UINT64_C(1) << (others[i] - 1));
-	return handled != 0;
-}
-
 static bool handles_children(const struct ss_process *process)
 {
 	return process->handled_signals >> (SIGCHLD - 1) & 1;

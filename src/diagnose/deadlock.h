@@ -47,7 +47,4 @@ bool ss_process_cycle_find(struct ss_snapshot *snapshot);
    memory. */
 bool ss_task_cycles_find(struct ss_snapshot *snapshot);
 
-/* Whether the program handles a signal that someone would send to it to make it go on or end. */
-bool ss_process_expects_signal(const struct ss_process *process);
-
 #endif
