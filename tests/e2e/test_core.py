@@ -190,7 +190,7 @@ class Core(CoreDump):
         empty = os.path.join(self.directory, "empty")
         open(empty, "w").close()
         for path, words in ((empty, "it is empty"), ("/bin/true", "it is a program"),
-                            (__file__, "it is no ELF file"), (self.directory, "is a directory"),
+                            (__file__, "it is not an ELF file"), (self.directory, "is a directory"),
                             (empty + "x", "No such file")):
             with self.subTest(path=path):
                 result = self.run_tool("core", path, status=(2,))

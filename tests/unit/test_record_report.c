@@ -101,7 +101,7 @@ static void test_no_programs(void **state)
 		struct ss_recorder_summary summary = { .sampled_cpus = true,
 						       .copy_errno = cases[i].errnum };
 		check(&summary, false, cases[i].remedy, NULL);
-		check(&summary, false, "threads were stopped for their functions", NULL);
+		check(&summary, false, "threads were stopped to read their functions", NULL);
 		check(&summary, true, cases[i].remedy, "stopped for their functions");
 		check(&summary, true, "samples have no functions", NULL);
 		check(&summary, true, strerror(cases[i].errnum), NULL);
@@ -149,7 +149,7 @@ static void test_losses(void **state)
 	summary.undropped = ENOSPC;
 	check(&summary, false, "unwinding died; 3 ticks lost", NULL);
 	check(&summary, false,
-	      "some children were not recorded: too few files may be open", NULL);
+	      "some children were not recorded: too many open files", NULL);
 	check(&summary, false, "cannot be dropped, so the file grows", NULL);
 }
 
