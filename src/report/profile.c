@@ -24,6 +24,10 @@ bool ss_label_is_of_library(const char *symbol)
 		"__wait",    "__syscall", "sem_",    "__new_sem",
 	};
 
+	/* "void std::..." */
+	for (size_t word = strcspn(symbol, " <("); symbol[word] == ' ';
+	     word = strcspn(symbol, " <("))
+		symbol += word + 1;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(starts); i++) {
 		if (strncmp(symbol, starts[i], strlen(starts[i])) == 0)
 			return true;
