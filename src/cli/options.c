@@ -582,7 +582,7 @@ static const struct argp_option interpret_table[] = {
 	  "Also exit with status 1 if the stack of an idle thread has a guessed frame",
 	  1 },
 	{ "max-total", KEY_MAX_TOTAL, "MIB", 0,
-	  "Limit how much of all stacks together is copied (default: 256)", 4 },
+	  "Limit how much is copied of all stacks together (default: 256)", 4 },
 	{ "interpret-timeout", KEY_INTERPRET_TIMEOUT, "S", 0,
 	  "Limit the time for unwinding, symbolization and output (default: 60; more "
 	  "for a large core file)",

@@ -194,7 +194,7 @@ static void test_not_read(void **state)
 	assert_text(&input, 20, false,
 		    "\nasyncio tasks are not compared: they were not read in the "
 		    "second snapshot\n");
-	assert_text(&input, 20, true, "\"tasks\":[],\"tasks_problem\":\"tasks of ");
+	assert_text(&input, 20, true, "\"tasks\":[],\"tasks_problem\":\"asyncio tasks ");
 	assert_text(&input, 0, true, "\"tasks\":[],\"tasks_problem\":null");
 	after->coverage[SS_TASK_ASYNCIO].known = true;
 	after->coverage[SS_TASK_ASYNCIO].problem = "asyncio tasks are not shown: no";

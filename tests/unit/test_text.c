@@ -72,8 +72,8 @@ static void test_second_line_says_what_was_paused(void **state)
 	process->running_stopped_ns = 0;
 	assert_second_line(snapshot, "3 threads; paused 0.41 ms (all threads), atomic");
 	process->mode = SS_MODE_LIVE;
-	assert_second_line(snapshot, "3 threads; paused 0.41 ms (all threads), unwound "
-				     "meanwhile, atomic");
+	assert_second_line(snapshot, "3 threads; paused 0.41 ms (all threads), including "
+				     "unwinding, atomic");
 	process->mode = SS_MODE_AUTO;
 	process->threads_stopped = 0;
 	assert_second_line(snapshot, "3 threads; no thread was paused, atomic");

@@ -126,7 +126,8 @@ static struct ss_error *check_directory(int fd, const char *path, size_t length)
 		ss_error_new(SS_ERROR_DENIED,
 			     "'%.*s' belongs to another user, or others may write to it",
 			     (int)SS_MAX(length, (size_t)1), path),
-		"reports must be in a directory of root, with parents of root");
+		"reports must be in a directory that belongs to root, as all its parents "
+		"must");
 }
 
 static struct ss_error *open_component(int *fd, const char *path, const char *name,
