@@ -376,7 +376,7 @@ class Process(Handler):
             """The process is released if another handler does not read, or does not end."""
             for command in ("exec sleep 99", "cat > /dev/null; exec sleep 99"):
                 self.handle("--forward=exec >/dev/null 2>&1; " + command, status=2)
-                self.assertIn(b"did nothing for 30 s", self.errors)
+                self.assertIn(b"made no progress for 30 s", self.errors)
 
     def test_not_a_dump(self):
         self.core = STACKSNAP

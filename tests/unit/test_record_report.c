@@ -102,7 +102,7 @@ static void test_no_programs(void **state)
 						       .copy_errno = cases[i].errnum };
 		check(&summary, false, cases[i].remedy, NULL);
 		check(&summary, false, "threads were stopped to read their functions", NULL);
-		check(&summary, true, cases[i].remedy, "stopped for their functions");
+		check(&summary, true, cases[i].remedy, "stopped to read their functions");
 		check(&summary, true, "samples have no Python or JavaScript functions", NULL);
 		check(&summary, true, strerror(cases[i].errnum), NULL);
 	}
