@@ -410,7 +410,7 @@ static bool resolve_cgroup(struct ss_target_options *options, const char *text)
 		error = ss_error_with_remedy(
 			ss_error_new(SS_ERROR_NO_PROCESS,
 				     "no process is in the cgroup %s", text),
-			"/proc/PID/cgroup has the path of a process's cgroup");
+			"cat /proc/PID/cgroup shows the cgroup of a process");
 	if (!error && !add_targets(options, list))
 		error = ss_error_no_memory();
 	ss_failure_print(error);
