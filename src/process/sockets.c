@@ -714,9 +714,9 @@ static void read_unix_sockets(struct ss_facts *facts, const struct ss_target *ta
 		list && ss_unix_diag_prefers_list(facts) ? open_diag(target) : -1;
 	if (diag_fd >= 0)
 		ss_unix_diag_read(facts, diag_fd, list_fd);
-	if (list_fd < 0)
+	if (!list)
 		return;
-	/* Of what was not in the list, if it was too long. */
+	/* Of what was not in the list, if it was too long or not needed after all. */
 	read_protocols(facts, target, false);
 	ss_unix_diag_read(facts, diag_fd, -1);
 }
