@@ -295,7 +295,7 @@ static void write_heading(const struct ss_snapshot *snapshot,
 				 ss_snapshot_process(snapshot)->threads_left_out >
 			 1 &&
 		 !is_of_libc(snapshot, deadlock))
-		word = "Would be a self-deadlock unless another thread unlocks it";
+		word = "Self-deadlock, unless another thread unlocks it";
 	else if (!lasting)
 		word = "Contention";
 	ss_style_write(lasting && !deadlock->timed ? SS_STYLE_WARN : SS_STYLE_STRONG,
@@ -360,7 +360,8 @@ static void write_blocker(const struct ss_snapshot *snapshot,
 		ss_wait_text_write(thread->wait, false, out);
 		ss_wait_text_write_chain(thread->wait, "; ", out);
 	} else {
-		(void)fputs_unlocked(thread->state == 'R' ? ", which runs" : "", out);
+		(void)fputs_unlocked(thread->state == 'R' ? ", which is running" : "",
+				     out);
 	}
 	(void)fputc_unlocked('\n', out);
 	ss_text_write_where(snapshot, thread, options, out);
@@ -389,7 +390,7 @@ static void write_only_suspect(const struct ss_snapshot *snapshot,
 		(void)fputs_unlocked("\n    which waits for ", out);
 		ss_wait_text_write(thread->wait, options->color, out);
 	} else if (thread->state == 'R') {
-		(void)fputs_unlocked("\n    which runs", out);
+		(void)fputs_unlocked("\n    which is running", out);
 	}
 }
 
