@@ -57,7 +57,7 @@ class Links(ReportTest):
         """For each deadlock: its heading, and the names of its threads."""
         return [(heading, re.findall(r"^  \d+ \((.*?)\) waits for ", lines, re.M))
                 for heading, lines in re.findall(
-                    r"^((?:DEADLOCK|Contention|Would be).*):\n((?:  .+\n)*)", text, re.M)]
+                    r"^((?:DEADLOCK|Contention|Self-deadlock).*):\n((?:  .+\n)*)", text, re.M)]
 
 
 class Processes(Links):
