@@ -116,6 +116,47 @@ static bool is_runtime_file(unsigned kinds, const char *path, const char *base)
 		strstr(path, "/jvm/"));
 }
 
+/* Names of C++ templates begin with the type of their result: "void std::__invoke_impl<...>(...)". */
+static const char *skip_result(const char *symbol)
+{
+	const char *name = symbol;
+	int depth = 0;
+
+	for (const char *at = symbol; *at && (*at != '(' || depth); at++) {
+		depth += *at == '<' || *at == '(';
+		depth -= *at == '>' || *at == ')';
+		if (*at == ' ' && depth == 0)
+			name = at + 1;
+	}
+	return name;
+}
+
+bool ss_symbol_is_of_c_library(const char *symbol)
+{
+	static const char *const starts[] = {
+		"std::",     "<std::",	     "core::",	  "<core::",	 "alloc::",
+		"<alloc::",  "<&dyn core::", "__rust_",	  "__gthread",	 "__glibcxx",
+		"__cxa_",    "__GI_",	     "__pthread", "___pthread",	 "pthread_",
+		"__lll_",    "__futex",	     "futex_",	  "__timedwait", "__wait",
+		"__syscall", "sem_",	     "__new_sem",
+	};
+
+	return begins_with_any(symbol, starts, SS_ARRAY_SIZE(starts)) ||
+	       (symbol && begins_with_any(skip_result(symbol), starts, 1));
+}
+
+bool ss_frame_is_of_c_library(const struct ss_frame *frame)
+{
+	if (frame->kind != SS_FRAME_NATIVE || frame->signal_frame)
+		return false;
+	if (ss_symbol_is_of_c_library(frame->symbol))
+		return true;
+	if (!frame->module)
+		return false;
+	const char *slash = strrchr(frame->module->path, '/');
+	return is_c_library(slash ? slash + 1 : frame->module->path);
+}
+
 static unsigned kinds_of(const struct ss_snapshot *snapshot, const struct ss_task *task)
 {
 	unsigned kinds = 0;

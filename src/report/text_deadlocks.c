@@ -39,7 +39,7 @@ static size_t first_user_frame(const struct ss_snapshot *snapshot,
 	}
 	for (size_t i = first; i < thread->frame_count && thread->wait; i++) {
 		const char *symbol = ss_snapshot_frame(snapshot, thread, i)->symbol;
-		if (!symbol || !ss_label_is_of_library(symbol))
+		if (!symbol || !ss_symbol_is_of_c_library(symbol))
 			return i;
 	}
 	return first;
@@ -132,22 +132,60 @@ static void write_calls(const struct ss_snapshot *snapshot, const struct ss_task
 	}
 }
 
+/* Whether the words for the wait say what the thread has called. */
+static bool tells_call(const struct ss_wait *wait)
+{
+	return wait->kind == SS_WAIT_MUTEX || wait->kind == SS_WAIT_RWLOCK ||
+	       wait->kind == SS_WAIT_JOIN;
+}
+
+/* Writes the function of the C++ or Rust library that a compiled program has called, unless it is told
+   already. */
+static bool write_library_call(const struct ss_snapshot *snapshot,
+			       const struct ss_task *thread, size_t program,
+			       const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_frame *frame =
+		program ? ss_snapshot_frame(snapshot, thread, program - 1) : NULL;
+
+	if (!frame || !thread->wait || tells_call(thread->wait) || !frame->symbol ||
+	    !strstr(frame->symbol, "::"))
+		return false;
+	write_function("    in ", frame, NULL, 0, options, out);
+	return true;
+}
+
+/* Writes what a compiled program has called, and functions of the program. */
+static void write_compiled(const struct ss_snapshot *snapshot,
+			   const struct ss_task *thread,
+			   const struct ss_format_options *options, FILE *out)
+{
+	const size_t program = first_user_frame(snapshot, thread);
+	const char *words = write_library_call(snapshot, thread, program, options, out) ?
+				    "    called from " :
+				    "    in ";
+	size_t shown = 0;
+
+	for (size_t i = program; i < thread->frame_count && shown < USER_FRAMES; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (i > program && ss_frame_is_of_c_library(frame))
+			continue;
+		write_function(words, frame, frame->file, frame->line, options, out);
+		words = "    called from ";
+		shown++;
+	}
+}
+
 void ss_text_write_where(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 			 const struct ss_format_options *options, FILE *out)
 {
 	size_t program = 0;
-	size_t first = ss_text_find_call(snapshot, thread, &program);
+	const size_t first = ss_text_find_call(snapshot, thread, &program);
 
-	if (first < thread->frame_count) {
+	if (first < thread->frame_count)
 		write_calls(snapshot, thread, first, program, options, out);
-		return;
-	}
-	first = first_user_frame(snapshot, thread);
-	for (size_t i = first; i < thread->frame_count && i < first + USER_FRAMES; i++) {
-		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
-		write_function(i == first ? "    in " : "    called from ", frame,
-			       frame->file, frame->line, options, out);
-	}
+	else
+		write_compiled(snapshot, thread, options, out);
 }
 
 /* Writes the lock that the thread owns and its predecessor in the cycle waits for, and the
