@@ -189,14 +189,20 @@ struct ss_languages ss_snapshot_languages(const struct ss_snapshot *snapshot)
 	return languages;
 }
 
+bool ss_symbol_is_of_go_runtime(const char *symbol)
+{
+	static const char *const starts[] = { "runtime.", "runtime/",
+					      "internal/runtime/" };
+
+	return begins_with_any(symbol, starts, SS_ARRAY_SIZE(starts));
+}
+
 bool ss_frame_is_of_runtime(const struct ss_frame *frame,
 			    const struct ss_languages *languages)
 {
-	static const char *const go[] = { "runtime." };
-
 	if (frame->kind != SS_FRAME_NATIVE || frame->signal_frame)
 		return frame->kind == SS_FRAME_JIT;
-	if (languages->go && begins_with_any(frame->symbol, go, SS_ARRAY_SIZE(go)))
+	if (languages->go && ss_symbol_is_of_go_runtime(frame->symbol))
 		return true;
 	if (!languages->kinds && !languages->go)
 		return false;
@@ -210,11 +216,11 @@ bool ss_frame_is_of_runtime(const struct ss_frame *frame,
 
 bool ss_frame_is_of_go_library(const struct ss_frame *frame)
 {
-	static const char *const starts[] = { "sync.",	  "sync/",	  "internal/",
-					      "syscall.", "net.",	  "net/http.",
-					      "os.",	  "os/exec.",	  "time.",
-					      "io.",	  "bufio.",	  "context.",
-					      "runtime/", "database/sql." };
+	static const char *const starts[] = { "sync.",	      "sync/",	  "internal/",
+					      "syscall.",     "net.",	  "net/http.",
+					      "os.",	      "os/exec.", "time.",
+					      "io.",	      "bufio.",	  "context.",
+					      "database/sql." };
 
 	return frame->kind == SS_FRAME_NATIVE &&
 	       begins_with_any(frame->symbol, starts, SS_ARRAY_SIZE(starts));

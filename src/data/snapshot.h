@@ -35,6 +35,7 @@ struct ss_languages ss_task_languages(const struct ss_snapshot *snapshot,
 struct ss_languages ss_snapshot_languages(const struct ss_snapshot *snapshot);
 bool ss_frame_is_of_runtime(const struct ss_frame *frame,
 			    const struct ss_languages *languages);
+bool ss_symbol_is_of_go_runtime(const char *symbol);
 /* Whether it is a function of a package of Go's library with which goroutines wait: sync, net, os and so
    on, by its name. */
 bool ss_frame_is_of_go_library(const struct ss_frame *frame);
