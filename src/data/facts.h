@@ -65,7 +65,8 @@ struct ss_socket_fact {
 	struct ss_net_inet inet;
 	const char *path;      /* UNIX: name of this end, or NULL */
 	const char *peer_path; /* name of the other end, or NULL */
-	uint64_t peer_inode;   /* of the other end, on this machine; 0: none, or not known */
+	uint64_t
+		peer_inode; /* of the other end, on this machine; 0: none, or not known */
 };
 
 enum { SS_HOLDERS_MAX = 4 };

@@ -145,6 +145,11 @@ bool ss_symbol_is_of_c_library(const char *symbol)
 	       (symbol && begins_with_any(skip_result(symbol), starts, 1));
 }
 
+bool ss_symbol_has_namespace(const char *symbol)
+{
+	return symbol && strstr(symbol, "::");
+}
+
 bool ss_frame_is_of_c_library(const struct ss_frame *frame)
 {
 	if (frame->kind != SS_FRAME_NATIVE || frame->signal_frame)

@@ -44,6 +44,7 @@ bool ss_frame_is_of_go_library(const struct ss_frame *frame);
 bool ss_frame_is_of_c_library(const struct ss_frame *frame);
 /* The same by the name alone. */
 bool ss_symbol_is_of_c_library(const char *symbol);
+bool ss_symbol_has_namespace(const char *symbol); /* of C++, Rust */
 /* Whether a task has no frame of the program, and is one that each program of its language has: a
    collector of garbage, a thread that compiles. languages: those of the snapshot. */
 bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_task *task,

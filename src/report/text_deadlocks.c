@@ -148,8 +148,8 @@ static bool write_library_call(const struct ss_snapshot *snapshot,
 	const struct ss_frame *frame =
 		program ? ss_snapshot_frame(snapshot, thread, program - 1) : NULL;
 
-	if (!frame || !thread->wait || tells_call(thread->wait) || !frame->symbol ||
-	    !strstr(frame->symbol, "::"))
+	if (!frame || !thread->wait || tells_call(thread->wait) ||
+	    !ss_symbol_has_namespace(frame->symbol))
 		return false;
 	write_function("    in ", frame, NULL, 0, options, out);
 	return true;
