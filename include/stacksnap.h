@@ -301,6 +301,9 @@ struct ss_frame {
 	/* Frames of a recursion that are left out before this one; see
 	   SS_RECURSION_CALLERS_MAX */
 	uint32_t omitted;
+	/* Without a symbol: the function of its module that the next frame called, which may
+	   have jumped to this one. NULL: not known */
+	const char *called;
 };
 
 /* What kind of thing a thread waits for. */
@@ -364,6 +367,7 @@ enum ss_lock_type {
 	SS_LOCK_PYTHON_LOCK,  /* threading.Lock, which conditions and queues use, too */
 	SS_LOCK_JAVA_LOCK,    /* of java.util.concurrent: ReentrantLock and others */
 	SS_LOCK_PYTHON_RLOCK, /* threading.RLock */
+	SS_LOCK_STREAM,	      /* of a stdio stream, FILE */
 };
 
 /* "mutex", "robust-mutex", "rust-rwlock", ..., "none". Never NULL. */

@@ -260,6 +260,8 @@ struct ss_arch {
 				  calls push it */
 	uint8_t syscall_args[SS_SYSCALL_ARGS];
 
+	uint16_t
+		pthread_tid; /* offset of the thread's id in glibc's struct pthread; 0: not known */
 	uint64_t pac_mask; /* pointer authentication code in a signed address */
 	uint16_t red_zone; /* bytes below sp that a leaf function may use */
 	bool fp_gives_sp;  /* the caller's sp is right above the frame record that fp
@@ -280,6 +282,16 @@ struct ss_arch {
 	   call, or not one of a constant address. */
 	bool (*call_target)(const uint8_t *before, size_t size, uint64_t pc,
 			    uint64_t *ret);
+
+	/* The slot, with the address of a function of another module, through which the call
+	   right before pc calls. False: it is not such a call. May be NULL. */
+	bool (*called_slot)(const uint8_t *before, size_t size, uint64_t pc,
+			    uint64_t *ret);
+
+	/* The slot through which the code of a procedure linkage table jumps. False: it is
+	   something else. May be NULL. */
+	bool (*jump_slot)(const uint8_t *code, size_t size, uint64_t address,
+			  uint64_t *ret);
 
 	/* The number of the system call that code enters with its last instruction: the C
 	   libraries load it right before. -1: not known. */

@@ -215,11 +215,40 @@ static bool call_target(const uint8_t *before, size_t size, uint64_t pc, uint64_
 	return true;
 }
 
+/* "call *disp32(%rip)" */
+static bool called_slot(const uint8_t *before, size_t size, uint64_t pc, uint64_t *ret)
+{
+	int32_t relative;
+
+	if (size < 6 || before[size - 6] != 0xff || before[size - 5] != 0x15)
+		return false;
+	memcpy(&relative, before + size - sizeof(relative), sizeof(relative));
+	*ret = pc + (uint64_t)(int64_t)relative;
+	return true;
+}
+
 static bool skip(const uint8_t **at, const uint8_t *end, const char *bytes, size_t size)
 {
 	if ((size_t)(end - *at) < size || memcmp(*at, bytes, size) != 0)
 		return false;
 	*at += size;
+	return true;
+}
+
+/* "jmp *disp32(%rip)", in .plt.sec after endbr64, and perhaps with the prefix bnd */
+static bool jump_slot(const uint8_t *code, size_t size, uint64_t address, uint64_t *ret)
+{
+	const uint8_t *at = code;
+	const uint8_t *end = code + size;
+	int32_t relative;
+
+	(void)skip(&at, end, "\xf3\x0f\x1e\xfa", 4);
+	(void)skip(&at, end, "\xf2", 1);
+	if (!skip(&at, end, "\xff\x25", 2) || (size_t)(end - at) < sizeof(relative))
+		return false;
+	memcpy(&relative, at, sizeof(relative));
+	*ret = address + (uint64_t)(at - code) + sizeof(relative) +
+	       (uint64_t)(int64_t)relative;
 	return true;
 }
 
@@ -577,6 +606,7 @@ const struct ss_arch ss_arch_x86_64 = {
 		.result = 11,
 		.thread_pointer = 22,
 	},
+	.pthread_tid = 720, /* since glibc 2.4 */
 	.fp_gives_sp = true,
 	.sigframe = { .stack = UC_STACK,
 		      .regs = { [R8] = SAVED(0),
@@ -601,6 +631,8 @@ const struct ss_arch ss_arch_x86_64 = {
 	.is_sigreturn = is_sigreturn,
 	.is_call = is_call,
 	.call_target = call_target,
+	.called_slot = called_slot,
+	.jump_slot = jump_slot,
 	.entered_syscall = entered_syscall,
 	.next_argument = next_argument,
 	.frame_size = frame_size,

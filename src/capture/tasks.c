@@ -291,14 +291,16 @@ void ss_task_check_fragile(struct ss_tracee *task, const struct ss_target *targe
 	task->fragile = is_fragile(task, target, true);
 }
 
-static bool may_watch(const struct ss_capture_options *options, pid_t tid)
+/* A thread that a signal has stopped stands still anyway: its registers are read at once. */
+static bool may_watch(const struct ss_capture_options *options,
+		      const struct ss_tracee *task)
 {
-	size_t low = ss_lower_bound(options->stop_count, i, options->stop[i] < tid);
+	size_t low = ss_lower_bound(options->stop_count, i, options->stop[i] < task->tid);
 
 	if (options->mode == SS_MODE_NO_STOP)
 		return true;
-	return options->mode == SS_MODE_AUTO &&
-	       !(low < options->stop_count && options->stop[low] == tid);
+	return options->mode == SS_MODE_AUTO && task->state != 'T' &&
+	       !(low < options->stop_count && options->stop[low] == task->tid);
 }
 
 /* What the previous capture of a series has of this thread; NULL: nothing. */
@@ -343,7 +345,7 @@ static bool take_over(struct ss_tracee *task, const struct ss_target *target,
 		      const struct ss_capture_options *options, struct ss_buffer *text)
 {
 	const struct ss_capture_thread *before = find_before(task, options);
-	bool watchable = may_watch(options, task->tid);
+	bool watchable = may_watch(options, task);
 
 	if (!before || (!watchable && !has_registers(before)) ||
 	    (options->mode != SS_MODE_AUTO && options->mode != SS_MODE_NO_STOP))
@@ -395,7 +397,7 @@ bool ss_task_has_same_stack(const struct ss_tracee *task)
 static void read_blocked(struct ss_tracee *task, const struct ss_target *target,
 			 const struct ss_capture_options *options, struct ss_buffer *text)
 {
-	bool watchable = may_watch(options, task->tid);
+	bool watchable = may_watch(options, task);
 
 	if (take_over(task, target, options, text))
 		return;

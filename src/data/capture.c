@@ -337,7 +337,7 @@ static bool add_lock(struct ss_facts *facts, const struct ss_capture *capture,
 	thread->lock = (struct ss_memory_fact){ .address = from->address,
 						.size = from->size,
 						.bytes = bytes };
-	thread->lock_shared = area && area->shared;
+	thread->lock_shared = !area || area->shared;
 	return true;
 }
 

@@ -41,7 +41,7 @@ struct ss_thread_facts {
 	bool still_in_call; /* it was still in that call when its objects were read */
 	struct ss_memory_fact memory[SS_SYSCALL_ARGS]; /* that the arguments point to */
 	struct ss_memory_fact lock; /* around the futex on which it is blocked */
-	bool lock_shared;	    /* it is in shared memory */
+	bool lock_shared;	    /* it is in shared memory, or may be */
 	unsigned freeze_round;	    /* see struct ss_lock_copy */
 	/* another process that maps the memory of the lock and has a thread whose id is
 	   in the lock word; 0: none */
@@ -49,6 +49,9 @@ struct ss_thread_facts {
 	/* a thread of the parent process whose id is in the lock word, of memory that is not
 	   shared: fork() copied a lock that the thread held; 0: none */
 	pid_t forked_owner;
+	/* the id of the thread whose struct pthread the lock of a stdio stream names, in its
+	   own pid namespace; 0: none */
+	pid_t stream_owner;
 	/* did not run between two later checks of all related processes; its wait and
 	   lock word are unchanged */
 	bool unchanged;

@@ -95,6 +95,30 @@ static bool is_c_library(const char *base)
 	return begins_with_any(base, starts, SS_ARRAY_SIZE(starts));
 }
 
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+enum ss_code ss_frame_code(const struct ss_process *process, const struct ss_frame *frame)
+{
+	static const char *const directories[] = {
+		"/lib/",       "/lib32/",     "/lib64/",	 "/usr/lib/",
+		"/usr/lib32/", "/usr/lib64/", "/usr/local/lib/",
+	};
+	const char *path = frame->module ? frame->module->path : NULL;
+
+	if (!path || (process->executable && strcmp(path, process->executable) == 0))
+		return SS_CODE_PROGRAM;
+	if (is_c_library(base_of(path)))
+		return SS_CODE_C_LIBRARY;
+	return begins_with_any(path, directories, SS_ARRAY_SIZE(directories)) ?
+		       SS_CODE_LIBRARY :
+		       SS_CODE_PROGRAM;
+}
+
 /* Files of a runtime, by the kind of its frames. */
 static bool is_runtime_file(unsigned kinds, const char *path, const char *base)
 {
@@ -145,21 +169,13 @@ bool ss_symbol_is_of_c_library(const char *symbol)
 	       (symbol && begins_with_any(skip_result(symbol), starts, 1));
 }
 
-bool ss_symbol_has_namespace(const char *symbol)
-{
-	return symbol && strstr(symbol, "::");
-}
-
 bool ss_frame_is_of_c_library(const struct ss_frame *frame)
 {
 	if (frame->kind != SS_FRAME_NATIVE || frame->signal_frame)
 		return false;
 	if (ss_symbol_is_of_c_library(frame->symbol))
 		return true;
-	if (!frame->module)
-		return false;
-	const char *slash = strrchr(frame->module->path, '/');
-	return is_c_library(slash ? slash + 1 : frame->module->path);
+	return frame->module && is_c_library(base_of(frame->module->path));
 }
 
 static unsigned kinds_of(const struct ss_snapshot *snapshot, const struct ss_task *task)
@@ -213,8 +229,7 @@ bool ss_frame_is_of_runtime(const struct ss_frame *frame,
 		return false;
 	if (!frame->module) /* a stub, if it is generated code */
 		return frame->area && strcmp(frame->area, "[jit]") == 0;
-	const char *slash = strrchr(frame->module->path, '/');
-	const char *base = slash ? slash + 1 : frame->module->path;
+	const char *base = base_of(frame->module->path);
 	return is_c_library(base) ||
 	       is_runtime_file(languages->kinds, frame->module->path, base);
 }

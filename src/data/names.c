@@ -121,6 +121,7 @@ static const char *const lock_types[] = {
 	[SS_LOCK_PYTHON_GIL] = "python-gil",
 	[SS_LOCK_PYTHON_LOCK] = "python-lock",
 	[SS_LOCK_PYTHON_RLOCK] = "python-rlock",
+	[SS_LOCK_STREAM] = "stream",
 };
 NAMES(lock_type, lock_types);
 

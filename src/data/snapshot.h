@@ -36,6 +36,11 @@ struct ss_languages ss_snapshot_languages(const struct ss_snapshot *snapshot);
 bool ss_frame_is_of_runtime(const struct ss_frame *frame,
 			    const struct ss_languages *languages);
 bool ss_symbol_is_of_go_runtime(const char *symbol);
+/* Whose native code it is: the program's are its executable, libraries outside of the directories
+   of the system, and generated code. */
+enum ss_code { SS_CODE_PROGRAM, SS_CODE_LIBRARY, SS_CODE_C_LIBRARY };
+enum ss_code ss_frame_code(const struct ss_process *process,
+			   const struct ss_frame *frame);
 /* Whether it is a function of a package of Go's library with which goroutines wait: sync, net, os and so
    on, by its name. */
 bool ss_frame_is_of_go_library(const struct ss_frame *frame);
@@ -44,7 +49,6 @@ bool ss_frame_is_of_go_library(const struct ss_frame *frame);
 bool ss_frame_is_of_c_library(const struct ss_frame *frame);
 /* The same by the name alone. */
 bool ss_symbol_is_of_c_library(const char *symbol);
-bool ss_symbol_has_namespace(const char *symbol); /* of C++, Rust */
 /* Whether a task has no frame of the program, and is one that each program of its language has: a
    collector of garbage, a thread that compiles. languages: those of the snapshot. */
 bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_task *task,
@@ -75,7 +79,7 @@ struct ss_lock_place {
 };
 
 /* The last of enum ss_lock_type: what is read from outside may not be larger. */
-enum { SS_LOCK_TYPE_LAST = SS_LOCK_PYTHON_RLOCK };
+enum { SS_LOCK_TYPE_LAST = SS_LOCK_STREAM };
 
 /* A lock of a runtime, of which its memory names the owner. */
 struct ss_runtime_lock {
@@ -98,6 +102,9 @@ struct ss_lock_reference {
 	/* Here its function passed the lock's address to another one; call_offset is an
 	   offset in the module, like lookup_offset of struct ss_frame. */
 	bool in_code;
+	/* The frame has the address of the futex itself, */
+	bool exact;
+	uint8_t calls; /* and has so often called a function with it, at most 2 */
 	int32_t module_index;
 	uint64_t call_offset;
 	const char *call_file; /* NULL: unknown */

@@ -343,6 +343,7 @@ static const struct ss_field frame_fields[] = {
 		 .names = &ss_names_frame_kind),
 	SS_FIELD(17, UNSIGNED, ss_frame, replaced, 1, .flags = SS_HIDDEN),
 	SS_FIELD(18, UNSIGNED, ss_frame, omitted, 0),
+	SS_FIELD(19, TEXT, ss_frame, called, 0),
 };
 static const struct ss_frame no_frame = { .module_index = -1 };
 const struct ss_schema ss_frame_schema =

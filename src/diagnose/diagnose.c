@@ -614,14 +614,15 @@ static void fill_tracer(struct ss_diagnosis *d)
 	d->wait->owner_process = d->facts->tracer.name;
 }
 
-/* Whether the call waits for threads of the process only. glibc joins with a call that is not
-   private. */
+/* Whether the call waits for threads of the process only. Calls that are not private do so,
+   too, if the memory is not shared: those of glibc's joins, of C++'s futures and atomics. */
 static bool is_within_process(const struct ss_diagnosis *d)
 {
 	struct ss_futex futex;
 
 	return ss_futex_parse(&d->facts->call, &futex) &&
-	       (futex.private || d->wait->kind == SS_WAIT_JOIN);
+	       (futex.private || d->wait->kind == SS_WAIT_JOIN ||
+		(d->facts->lock.size && !d->facts->lock_shared));
 }
 
 /* Fills in the wait of a thread. False: it does not wait, or its wait is unknown. */
@@ -694,8 +695,10 @@ static bool diagnose_all(struct ss_snapshot *snapshot, const struct ss_wait_tabl
 
 	for (size_t i = 0; ok && i < snapshot->others.count; i++)
 		ok = diagnose(snapshot->others.items[i], table);
-	if (ok)
+	if (ok) {
+		ss_initializers_find(snapshot);
 		ss_owner_frames_find(snapshot);
+	}
 	return ok && ss_goroutine_locks_find(snapshot, table) &&
 	       ss_deadlock_find(snapshot) && ss_application_locks_find(snapshot) &&
 	       ss_chains_find(snapshot) && ss_process_cycle_find(snapshot) &&

@@ -559,6 +559,8 @@ static const struct ss_task *find(struct ss_diagnosis *d, const struct ss_futex 
 	}
 	if (lock->owner_pointer) {
 		owner = find_pointer(d->snapshot, lock->owner_pointer, 1);
+		if (!owner && d->facts->stream_owner)
+			owner = find_inner(d->snapshot, d->facts->stream_owner);
 		return owner && is_alive(owner) ? owner : refuse(d, lock->unknown, 0);
 	}
 	if (lock->owner)
@@ -831,6 +833,8 @@ static void fill(struct ss_diagnosis *d, const struct ss_futex *futex,
 	/* Without a known function, the word of a PI mutex, which the kernel defines,
 	   names the owner. */
 	wait->lock = lock.owner || function->lock_class ? lock.type : SS_LOCK_NONE;
+	if (wait->lock == SS_LOCK_LIBC && lock.owner_pointer && wait->owner_tid)
+		wait->lock = SS_LOCK_STREAM;
 	if (lock.owner && function->lock_class == SS_CLASS_UNKNOWN)
 		wait->kind = SS_WAIT_MUTEX;
 	set_symbol(d, futex);

@@ -63,4 +63,7 @@ bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
    nothing if it is not. */
 bool ss_futex_fill(struct ss_diagnosis *d);
 
+/* Sets the owners of waits for an initialisation, after the threads were diagnosed. */
+void ss_initializers_find(struct ss_snapshot *snapshot);
+
 #endif

@@ -564,9 +564,11 @@ static bool is_at_rest(const struct ss_progress *progress)
 static bool is_of_libc(const struct ss_progress *progress,
 		       const struct ss_deadlock *deadlock)
 {
-	return progress->last->tasks[SS_TASK_THREAD]
-		       .items[deadlock->threads[0]]
-		       .wait->lock == SS_LOCK_LIBC;
+	const enum ss_lock_type lock = progress->last->tasks[SS_TASK_THREAD]
+					       .items[deadlock->threads[0]]
+					       .wait->lock;
+
+	return lock == SS_LOCK_LIBC || lock == SS_LOCK_STREAM;
 }
 
 /* A thread that is not in the deadlock has run. */

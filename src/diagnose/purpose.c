@@ -139,11 +139,14 @@ static bool is_stronger(const struct ss_wait_entry *outer,
 	return outer->purpose == SS_PURPOSE_LOCK && inner->purpose == SS_PURPOSE_EVENT;
 }
 
-/* Whether the table may have the function: those of Python are not qualified by a module. */
-static bool is_in_table(const struct ss_frame *frame)
+/* The function that the table may have, or NULL: those of Python are not qualified by a module. */
+static const char *function_of(const struct ss_frame *frame)
 {
-	return frame->symbol &&
-	       (frame->kind == SS_FRAME_NATIVE || frame->kind == SS_FRAME_JAVA);
+	if (frame->kind == SS_FRAME_NATIVE && !frame->symbol)
+		return frame->called;
+	return frame->kind == SS_FRAME_NATIVE || frame->kind == SS_FRAME_JAVA ?
+		       frame->symbol :
+		       NULL;
 }
 
 static struct finding find(const struct ss_snapshot *snapshot,
@@ -157,13 +160,13 @@ static struct finding find(const struct ss_snapshot *snapshot,
 		/* The thread does not wait for what the signal interrupted. */
 		if (frame->signal_frame)
 			break;
+		const char *function = function_of(frame);
 		const struct ss_wait_entry *entry =
-			is_in_table(frame) ? ss_wait_table_find(table, frame->symbol) :
-					     NULL;
+			function ? ss_wait_table_find(table, function) : NULL;
 		if (!entry || (found.entry && !is_stronger(entry, found.entry)))
 			continue;
 		found.entry = entry;
-		found.symbol = frame->symbol;
+		found.symbol = function;
 	}
 	return found;
 }
@@ -556,6 +559,22 @@ static bool waits_for_client(const struct ss_wait *wait)
 	}
 }
 
+/* Whether a thread does nothing in the function that it has in common with a waiter, but waits
+   itself, for the next job of a pool. */
+static bool only_waits(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+		       size_t common)
+{
+	const enum ss_wait_kind kind = thread->wait ? thread->wait->kind : SS_WAIT_OTHER;
+	const struct ss_module *waits = ss_snapshot_frame(snapshot, thread, 0)->module;
+
+	for (size_t i = 0; i + common < thread->frame_count; i++) {
+		if (ss_snapshot_frame(snapshot, thread, i)->module != waits)
+			return false;
+	}
+	return kind == SS_WAIT_CONDVAR || kind == SS_WAIT_SEMAPHORE ||
+	       kind == SS_WAIT_FUTEX;
+}
+
 /* Threads that have equally much in common with a waiter. */
 struct suspects {
 	size_t most; /* frames in common */
@@ -602,6 +621,8 @@ static bool find_suspects(struct ss_snapshot *snapshot,
 			nearest = now > common ? waiters[j] : nearest;
 			common = SS_MAX(common, now);
 		}
+		if (nearest && only_waits(snapshot, thread, common))
+			continue;
 		const char *function =
 			nearest ? ss_outer_frame(snapshot, nearest, common - 1)->symbol :
 				  NULL;

@@ -71,6 +71,9 @@ static bool read_headers(struct ss_image *image)
 		} else if (headers[i].p_type == PT_GNU_EH_FRAME) {
 			image->frame_header = headers[i].p_vaddr;
 			image->frame_header_size = headers[i].p_memsz;
+		} else if (headers[i].p_type == PT_DYNAMIC) {
+			image->dynamic_offset = headers[i].p_offset;
+			image->dynamic_size = headers[i].p_filesz;
 		}
 	}
 	return image->segment_count > 0;

@@ -56,6 +56,8 @@ struct ss_image {
 	uint64_t high;
 	uint64_t frame_header; /* ELF virtual address of .eh_frame_hdr; 0: none */
 	uint64_t frame_header_size;
+	uint64_t dynamic_offset;	/* of the dynamic section in the file */
+	uint64_t dynamic_size;		/* 0: none */
 	struct ss_image_group **groups; /* by file offset; NULL: nothing was read */
 	size_t chunk_count;		/* of the file */
 	struct ss_cfi_index *cfi_index; /* built on first use; or NULL */
@@ -88,6 +90,10 @@ size_t ss_image_read_at(struct ss_image *image, uint64_t offset, void *bytes,
 /* The load bias of a module with this image: what to subtract from an address in the
    process to get the ELF virtual address. */
 uint64_t ss_image_bias(const struct ss_image *image, const struct ss_module_impl *module);
+
+/* Finds the name of the symbol whose address the loader writes into the slot at an ELF virtual
+   address. False: there is none, or the name has no room. */
+bool ss_image_find_import(struct ss_image *image, uint64_t slot, char *name, size_t size);
 
 SS_DEFINE_CLEANUP(struct ss_image, ss_image, ss_image_free)
 

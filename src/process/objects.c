@@ -13,6 +13,7 @@
 #include "base/scan.h"
 #include "data/call.h"
 #include "data/capture.h"
+#include "data/futex.h"
 #include "process/holders.h"
 #include "process/sockets.h"
 #include "process/thread_files.h"
@@ -40,6 +41,9 @@ struct arguments {
 	/* The last code that was read: many threads wait at the same place. */
 	uint64_t restarted_pc;
 	enum ss_syscall_id restarted;
+	/* The last owner of a stream, for the same reason. */
+	uint64_t stream_thread;
+	pid_t stream_owner;
 };
 
 static const uint8_t *find_copy(const struct ss_capture_thread *thread, uint64_t address,
@@ -147,6 +151,43 @@ static void find_restarted(struct arguments *a, const struct ss_target *target,
 	facts->call.number = ss_arch_syscall_number(&ss_arch_host, id);
 }
 
+/*
+ * A locked stream names its owner by the address of its struct pthread, which begins with its own
+ * address (glibc's stdio-lock.h, tls.h). That of a thread that was not stopped is not known
+ * otherwise.
+ */
+static void find_stream_owner(struct arguments *a, struct ss_thread_facts *thread)
+{
+	enum { COUNT = 4, OWNER = 8, COUNT_MAX = 1000 };
+	const struct ss_memory_fact *lock = &thread->lock;
+	struct ss_futex futex;
+	uint64_t address;
+	uint64_t self;
+	uint32_t count;
+	uint32_t tid;
+
+	if (!ss_arch_host.pthread_tid || !ss_futex_parse(&thread->call, &futex))
+		return;
+	const uint64_t at = futex.address - lock->address;
+	if (at > lock->size || lock->size - at < OWNER + sizeof(address))
+		return;
+	memcpy(&count, lock->bytes + at + COUNT, sizeof(count));
+	memcpy(&address, lock->bytes + at + OWNER, sizeof(address));
+	if (count == 0 || count > COUNT_MAX || address == 0 || address % sizeof(address))
+		return;
+	if (address != a->stream_thread) {
+		a->stream_thread = address;
+		a->stream_owner = 0;
+		if (read_memory(a->memory, address, &self, sizeof(self)) ==
+			    sizeof(self) &&
+		    self == address &&
+		    read_memory(a->memory, address + ss_arch_host.pthread_tid, &tid,
+				sizeof(tid)) == sizeof(tid))
+			a->stream_owner = (pid_t)tid;
+	}
+	thread->stream_owner = a->stream_owner;
+}
+
 /* Sets the memory of each thread's facts, and the original call of a restarted one.
    facts->threads and capture->threads have the same order. */
 static void arguments_read(struct ss_facts *facts, const struct ss_capture *capture,
@@ -160,6 +201,7 @@ static void arguments_read(struct ss_facts *facts, const struct ss_capture *capt
 		const struct ss_capture_thread *from = &capture->threads.items[i];
 		if (thread->call.id == SS_SYS_RESTART_SYSCALL)
 			find_restarted(&a, target, from, thread);
+		find_stream_owner(&a, thread);
 		const struct ss_call *call = ss_call_find(thread->call.id);
 		for (size_t m = 0; call && m < SS_CALL_MEMORY; m++) {
 			const struct ss_call_memory *spec = &call->memory[m];

@@ -132,47 +132,78 @@ static void write_calls(const struct ss_snapshot *snapshot, const struct ss_task
 	}
 }
 
-/* Whether the words for the wait say what the thread has called. */
-static bool tells_call(const struct ss_wait *wait)
+static void write_frame(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			size_t index, const char *words,
+			const struct ss_format_options *options, FILE *out)
 {
-	return wait->kind == SS_WAIT_MUTEX || wait->kind == SS_WAIT_RWLOCK ||
-	       wait->kind == SS_WAIT_JOIN;
+	const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, index);
+
+	write_function(words, frame, frame->file, frame->line, options, out);
 }
 
-/* Writes the function of the C++ or Rust library that a compiled program has called, unless it is told
-   already. */
-static bool write_library_call(const struct ss_snapshot *snapshot,
-			       const struct ss_task *thread, size_t program,
-			       const struct ss_format_options *options, FILE *out)
+/* Whether it is a function of a library that was compiled into the program, such as a template;
+   or where each program begins. */
+static bool is_compiled_in(const struct ss_frame *frame)
 {
-	const struct ss_frame *frame =
-		program ? ss_snapshot_frame(snapshot, thread, program - 1) : NULL;
+	static const char headers[] = "/usr/include/";
 
-	if (!frame || !thread->wait || tells_call(thread->wait) ||
-	    !ss_symbol_has_namespace(frame->symbol))
-		return false;
-	write_function("    in ", frame, NULL, 0, options, out);
-	return true;
+	return (frame->file && strncmp(frame->file, headers, strlen(headers)) == 0) ||
+	       (frame->symbol && (ss_symbol_is_of_c_library(frame->symbol) ||
+				  strcmp(frame->symbol, "_start") == 0));
 }
 
-/* Writes what a compiled program has called, and functions of the program. */
-static void write_compiled(const struct ss_snapshot *snapshot,
-			   const struct ss_task *thread,
-			   const struct ss_format_options *options, FILE *out)
+/* The first native frame of the program from there on. Without one the number of frames. */
+static size_t find_native(const struct ss_snapshot *snapshot,
+			  const struct ss_task *thread, size_t from)
 {
-	const size_t program = first_user_frame(snapshot, thread);
-	const char *words = write_library_call(snapshot, thread, program, options, out) ?
-				    "    called from " :
-				    "    in ";
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+
+	for (; from < thread->frame_count; from++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, from);
+		if (!frame->signal_frame && !is_compiled_in(frame) &&
+		    ss_frame_code(process, frame) == SS_CODE_PROGRAM)
+			break;
+	}
+	return from;
+}
+
+/* Whether what the program called says more than what the thread waits for. */
+static bool is_telling(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+		       const struct ss_frame *called)
+{
+	const struct ss_wait *wait = thread->wait;
+	const enum ss_code code = ss_frame_code(ss_snapshot_process(snapshot), called);
+
+	/* A template of C++: a future, or a guard of a mutex. */
+	if (code == SS_CODE_PROGRAM)
+		return called->symbol && wait &&
+		       (wait->kind == SS_WAIT_JOIN || wait->kind == SS_WAIT_FUTEX);
+	return (called->symbol || called->called) && !called->signal_frame &&
+	       (code == SS_CODE_LIBRARY ||
+		(code == SS_CODE_C_LIBRARY && wait && wait->lock == SS_LOCK_LIBC));
+}
+
+/* Writes the library's function that the program has called, if that tells something, and the
+   innermost functions of the program. */
+static void write_native(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 size_t first, const struct ss_format_options *options, FILE *out)
+{
 	size_t shown = 0;
 
-	for (size_t i = program; i < thread->frame_count && shown < USER_FRAMES; i++) {
-		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
-		if (i > program && ss_frame_is_of_c_library(frame))
-			continue;
-		write_function(words, frame, frame->file, frame->line, options, out);
-		words = "    called from ";
+	if (first > 0 &&
+	    is_telling(snapshot, thread, ss_snapshot_frame(snapshot, thread, first - 1)))
+		write_frame(snapshot, thread, first - (++shown), "    in ", options, out);
+	for (size_t i = first; i < thread->frame_count && shown < USER_FRAMES;
+	     i = find_native(snapshot, thread, i + 1)) {
+		write_frame(snapshot, thread, i, shown ? "    called from " : "    in ",
+			    options, out);
 		shown++;
+		if (i + 2 >= thread->frame_count ||
+		    !ss_snapshot_frame(snapshot, thread, i + 1)->signal_frame)
+			continue;
+		write_frame(snapshot, thread, i + 2,
+			    "    in a signal handler that interrupted ", options, out);
+		return;
 	}
 }
 
@@ -180,12 +211,21 @@ void ss_text_write_where(const struct ss_snapshot *snapshot, const struct ss_tas
 			 const struct ss_format_options *options, FILE *out)
 {
 	size_t program = 0;
-	const size_t first = ss_text_find_call(snapshot, thread, &program);
+	size_t first = ss_text_find_call(snapshot, thread, &program);
 
-	if (first < thread->frame_count)
+	if (first < thread->frame_count) {
 		write_calls(snapshot, thread, first, program, options, out);
-	else
-		write_compiled(snapshot, thread, options, out);
+		return;
+	}
+	first = find_native(snapshot, thread, 0);
+	if (first < thread->frame_count) {
+		write_native(snapshot, thread, first, options, out);
+		return;
+	}
+	first = first_user_frame(snapshot, thread);
+	for (size_t i = first; i < thread->frame_count && i < first + USER_FRAMES; i++)
+		write_frame(snapshot, thread, i,
+			    i == first ? "    in " : "    called from ", options, out);
 }
 
 /* Writes the lock that the thread owns and its predecessor in the cycle waits for, and the
@@ -194,7 +234,9 @@ static void write_owned_lock(const struct ss_snapshot *snapshot,
 			     const struct ss_task *thread, const struct ss_wait *wait,
 			     const struct ss_format_options *options, FILE *out)
 {
-	if (!ss_wait_text_write_lock(wait, "    holds ", out))
+	const bool once = wait->kind == SS_WAIT_ONCE;
+
+	if (!ss_wait_text_write_lock(wait, once ? "    executes " : "    holds ", out))
 		return;
 	(void)fputc_unlocked('\n', out);
 	for (size_t i = 0; i < wait->owner_frame_count; i++) {
@@ -234,7 +276,7 @@ static bool is_of_libc(const struct ss_snapshot *snapshot,
 	const struct ss_task *thread =
 		ss_snapshot_task(snapshot, SS_TASK_THREAD, deadlock->threads[0]);
 
-	return thread->wait->lock == SS_LOCK_LIBC;
+	return thread->wait->lock == SS_LOCK_LIBC || thread->wait->lock == SS_LOCK_STREAM;
 }
 
 /* What a cycle is called. A normal mutex may be unlocked by a thread that does not hold it,
@@ -388,19 +430,23 @@ static void write_suspects(const struct ss_snapshot *snapshot,
 			   const struct ss_application_lock *lock,
 			   const struct ss_format_options *options, FILE *out)
 {
-	if (lock->suspects_total == 0)
-		return;
-	(void)fputs_unlocked("  probably held by ", out);
-	if (lock->suspects_total == 1) {
-		write_only_suspect(snapshot, lock, options, out);
-	} else {
-		(void)fprintf(out, "one of %zu other threads in ", lock->suspects_total);
-		ss_escape_write(lock->common_function, NULL, out);
-		write_list(snapshot, lock->suspects, lock->suspect_count,
-			   lock->suspects_total, options, out);
+	if (lock->suspects_total) {
+		(void)fputs_unlocked("  probably held by ", out);
+		if (lock->suspects_total == 1) {
+			write_only_suspect(snapshot, lock, options, out);
+		} else {
+			(void)fprintf(out, "one of %zu other threads in ",
+				      lock->suspects_total);
+			ss_escape_write(lock->common_function, NULL, out);
+			write_list(snapshot, lock->suspects, lock->suspect_count,
+				   lock->suspects_total, options, out);
+		}
+		(void)fputc_unlocked('\n', out);
+		write_clients(snapshot, lock, options, out);
 	}
-	(void)fputc_unlocked('\n', out);
-	write_clients(snapshot, lock, options, out);
+	if (lock->waiting > 1)
+		(void)fprintf(out, "  %seach may hold what another one waits for\n",
+			      lock->suspects_total ? "or " : "");
 }
 
 static void write_lock(const struct ss_snapshot *snapshot,

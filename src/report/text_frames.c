@@ -88,6 +88,14 @@ void ss_text_write_symbol(char *symbol, bool verbose, FILE *out)
 		(void)fprintf(out, "...(%zu more)", whole - size);
 }
 
+static void write_called(const struct ss_frame *frame, bool verbose, FILE *out)
+{
+	if (frame->symbol || !frame->called)
+		return;
+	(void)fputs_unlocked(", called as ", out);
+	ss_text_write_symbol(strdup(frame->called), verbose, out);
+}
+
 static void write_name(const struct ss_frame *frame, bool verbose, FILE *out)
 {
 	if (frame->signal_frame) {
@@ -96,6 +104,7 @@ static void write_name(const struct ss_frame *frame, bool verbose, FILE *out)
 	}
 	if (!frame->symbol) {
 		ss_escape_write_owned(ss_label_new_place(frame), NULL, out);
+		write_called(frame, verbose, out);
 		return;
 	}
 	ss_text_write_symbol(ss_label_new(frame, false), verbose, out);
@@ -144,8 +153,10 @@ void ss_text_write_function(const struct ss_frame *frame, const char *file, uint
 			    const struct ss_format_options *options, FILE *out)
 {
 	ss_text_write_symbol(ss_label_new(frame, options->raw), options->verbose, out);
-	if (!options->raw)
-		ss_text_write_source(file, line, options->verbose, out);
+	if (options->raw)
+		return;
+	write_called(frame, options->verbose, out);
+	ss_text_write_source(file, line, options->verbose, out);
 }
 
 static void write_module(const struct ss_frame *frame,

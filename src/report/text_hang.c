@@ -128,6 +128,7 @@ static void write_place(const void *data, size_t index)
 
 	if (progress->stuck || progress->blocked ||
 	    progress->movement == SS_MOVEMENT_BUSY ||
+	    progress->movement == SS_MOVEMENT_NONE ||
 	    ss_text_find_call(report->snapshot, thread, &program) < thread->frame_count)
 		ss_text_write_where(report->snapshot, thread, report->options,
 				    report->out);
@@ -153,7 +154,6 @@ static struct ss_bundle_key key_of(const struct hang_report *report, enum class 
    program, the function that the program called, and where it did. */
 struct event {
 	const char *function;
-	const char *words;
 	bool of_library;
 	const char *file; /* or NULL */
 	uint32_t line;
@@ -165,8 +165,7 @@ static struct event event_of(const struct ss_snapshot *snapshot,
 {
 	size_t program = 0;
 	size_t called = ss_text_find_call(snapshot, thread, &program);
-	struct event event = { .function = thread->wait->purpose_function,
-			       .words = thread->wait->purpose_words };
+	struct event event = { .function = thread->wait->purpose_function };
 
 	if (called < thread->frame_count) {
 		const struct ss_frame *caller =
@@ -189,7 +188,8 @@ static void count_event(struct event events[EVENTS_MAX],
 {
 	const struct ss_wait *wait = thread->wait;
 
-	if (!wait || wait->purpose != SS_PURPOSE_EVENT || !wait->purpose_words)
+	/* The description is part of the wait. */
+	if (!wait || wait->purpose != SS_PURPOSE_EVENT || wait->purpose_words)
 		return;
 	const struct event event = event_of(snapshot, thread);
 	for (size_t i = 0; i < EVENTS_MAX; i++) {
@@ -209,7 +209,8 @@ static void write_events(const struct hang_report *report)
 {
 	struct event events[EVENTS_MAX] = {};
 
-	for (size_t i = 0; i < ss_snapshot_task_count(report->snapshot, SS_TASK_THREAD);
+	for (size_t i = 0; report->languages.kinds &&
+			   i < ss_snapshot_task_count(report->snapshot, SS_TASK_THREAD);
 	     i++) {
 		if (class_of(report, i) == IDLE)
 			count_event(
@@ -222,9 +223,7 @@ static void write_events(const struct hang_report *report)
 		ss_text_write_call(events[i].function, events[i].of_library,
 				   events[i].file, events[i].line,
 				   report->options->verbose, report->out);
-		(void)fputs_unlocked(": ", report->out);
-		ss_escape_write(events[i].words, NULL, report->out);
-		(void)fputc_unlocked('\n', report->out);
+		(void)fputs_unlocked(": a lock, a condition or work\n", report->out);
 	}
 }
 

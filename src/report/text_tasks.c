@@ -470,15 +470,17 @@ static void write_left(const struct text *text, const struct left_out *left)
    is always shown: usually that of the main thread. In a comparison one that has not changed. */
 static bool is_hidden(const struct text *text, size_t index)
 {
+	enum { IDLE_GROUPS_SHOWN = 3 };
 	const struct ss_merged_group *item = &text->merged->items[index];
 
 	if (text->changes)
 		return item->presence.before == item->presence.after;
 	if (item->class != SS_GROUP_IDLE || text->kind != SS_TASK_THREAD)
 		return item->class == SS_GROUP_RUNTIME;
-	/* If all of a program of another language, or of all processes, is idle, that is what the user
-	   wants to see. */
-	return text->language || text->snapshots->kind == SS_SNAPSHOTS_PROCESSES ?
+	/* If all of a program of another language, or of all processes, is idle, or all of a few
+	   groups, that is what the user wants to see. */
+	return text->language || text->snapshots->kind == SS_SNAPSHOTS_PROCESSES ||
+			       text->merged->own_count <= IDLE_GROUPS_SHOWN ?
 		       text->merged->items[0].class < SS_GROUP_IDLE :
 		       index > 0;
 }

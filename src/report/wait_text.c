@@ -53,19 +53,20 @@ static const char *lock_noun(enum ss_lock_type type)
 		[SS_LOCK_SEMAPHORE] = "semaphore",
 		[SS_LOCK_BARRIER] = "barrier",
 		[SS_LOCK_THREAD] = "thread",
-		[SS_LOCK_ONCE] = "another thread's pthread_once",
-		[SS_LOCK_STATIC_INIT] = "another thread's initialization of",
+		[SS_LOCK_ONCE] = "pthread_once",
+		[SS_LOCK_STATIC_INIT] = "the initialization of",
 		[SS_LOCK_LIBC] = "lock inside the C library",
 		[SS_LOCK_RUST_MUTEX] = "Rust Mutex",
 		[SS_LOCK_RUST_RWLOCK] = "Rust RwLock",
 		[SS_LOCK_RUST_CONDVAR] = "Rust Condvar",
-		[SS_LOCK_RUST_ONCE] = "another thread's Rust Once",
+		[SS_LOCK_RUST_ONCE] = "Rust Once",
 		[SS_LOCK_RUST_PARKER] = "unpark() of this Rust thread",
 		[SS_LOCK_JAVA_MONITOR] = "Java monitor",
 		[SS_LOCK_JAVA_LOCK] = "Java lock",
 		[SS_LOCK_PYTHON_GIL] = "the GIL",
 		[SS_LOCK_PYTHON_LOCK] = "threading.Lock",
 		[SS_LOCK_PYTHON_RLOCK] = "threading.RLock",
+		[SS_LOCK_STREAM] = "lock of a stdio stream",
 	};
 
 	return (size_t)type < SS_ARRAY_SIZE(nouns) ? nouns[type] : "lock";
@@ -146,9 +147,10 @@ static void write_owner(const struct ss_text_writer *w, const struct ss_wait *wa
 	}
 	if (!known)
 		return;
-	ss_text_writer_add(w, wait->owner_access == SS_ACCESS_EXCLUSIVE ?
-				      ", held for writing by " :
-				      ", held by ");
+	ss_text_writer_add(w, wait->kind == SS_WAIT_ONCE ? ", executed by " :
+			      wait->owner_access == SS_ACCESS_EXCLUSIVE ?
+							   ", held for writing by " :
+							   ", held by ");
 	ss_style_write(SS_STYLE_WARN, w->color, w->out);
 	if (wait->self_owned)
 		ss_text_writer_add(w, wait->owner_tid ? "the thread itself" :
@@ -526,13 +528,30 @@ static void write_other(const struct ss_text_writer *w, const struct ss_wait *wa
 	}
 }
 
-/* "an application lock: MDL_context::acquire_lock, through " */
+/* What the thread waits for, according to a function on its stack. NULL: no more than the call. */
+static const char *purpose_text(const struct ss_wait *wait)
+{
+	switch (wait->purpose) {
+	case SS_PURPOSE_LOCK:
+		return wait->purpose_function;
+	case SS_PURPOSE_EVENT:
+	case SS_PURPOSE_IDLE:
+		return wait->purpose_words;
+	default:
+		return NULL;
+	}
+}
+
+/* "an application lock: MDL_context::acquire_lock, through ", "a std::future, through " */
 static void write_purpose(const struct ss_text_writer *w, const struct ss_wait *wait)
 {
-	if (wait->purpose != SS_PURPOSE_LOCK || !wait->purpose_function)
+	const char *text = purpose_text(wait);
+
+	if (!text)
 		return;
-	ss_text_writer_add(w, "an application lock: ");
-	ss_text_writer_add_string(w, wait->purpose_function);
+	if (wait->purpose == SS_PURPOSE_LOCK)
+		ss_text_writer_add(w, "an application lock: ");
+	ss_text_writer_add_string(w, text);
 	ss_text_writer_add(w, ", through ");
 }
 
@@ -675,7 +694,7 @@ char *ss_wait_text_new_merged(const struct ss_wait *wait)
 	if (wait->kind != SS_WAIT_SLEEP)
 		merged.left_ns = -1;
 	/* Each thread may wait for it on a condition variable of its own. */
-	if (wait->purpose == SS_PURPOSE_LOCK) {
+	if (purpose_text(wait)) {
 		merged.address = 0;
 		merged.symbol = NULL;
 	}

@@ -41,6 +41,8 @@ struct ss_address_info {
 	struct ss_location line;
 	size_t first_inline; /* in the caller's list of inlined calls */
 	size_t inline_count;
+	bool call_known;
+	const char *call; /* what the code before the address calls, or NULL */
 };
 
 /* Zeroed: an empty cache. */
@@ -93,9 +95,9 @@ static bool address_cache_add(struct ss_address_cache *cache,
 }
 
 /* NULL: the cache does not have it. Valid until the next addition. */
-static const struct ss_address_info *
-address_cache_find(const struct ss_address_cache *cache, const struct ss_module *module,
-		   uint32_t process, uint64_t address)
+static struct ss_address_info *address_cache_find(const struct ss_address_cache *cache,
+						  const struct ss_module *module,
+						  uint32_t process, uint64_t address)
 {
 	const struct query query = { cache, module, process, address };
 	uint32_t index = ss_hash_find(&cache->table, hash_of(module, process, address),
@@ -213,19 +215,24 @@ struct inlined {
 #define TEXT_USUAL ((size_t)4096)
 #define LONG_TEXTS_MAX ((size_t)64 << 20)
 
+/* Calls of other modules whose function is looked up: each searches tables of up to 3 MiB. */
+enum { CALLS_MAX = 1024 };
+
 /* One call of ss_snapshot_symbolize(). */
 struct work {
 	struct ss_snapshot *snapshot;
 	struct ss_session *session;
 	unsigned flags;
-	uint32_t process;	 /* of the current stack: index of its perf map */
-	struct ss_names **names; /* by module index; NULL: not read yet */
+	uint32_t process;	  /* of the current stack: index of its perf map */
+	struct ss_names **names;  /* by module index; NULL: not read yet */
+	struct ss_image **images; /* the same, for code that calls other modules */
 	struct ss_names_plan plan;
 	struct ss_perfmaps perf_maps;
 	struct ss_address_cache cache;
 	SS_VECTOR(struct inlined) inlines;
 	size_t demangle_budget;
 	size_t long_texts_left; /* bytes */
+	size_t calls_left;
 };
 
 static void work_deinit(struct work *work)
@@ -234,7 +241,10 @@ static void work_deinit(struct work *work)
 		if (work->names[i])
 			ss_names_set_plan(work->names[i], NULL);
 	}
+	for (size_t i = 0; work->images && i < work->snapshot->modules.count; i++)
+		ss_image_free(work->images[i]);
 	free(work->names);
+	free(work->images);
 	ss_perfmaps_deinit(&work->perf_maps);
 	address_cache_deinit(&work->cache);
 	ss_vector_free(&work->inlines);
@@ -464,8 +474,8 @@ static bool add_info(struct work *work, const struct ss_frame *frame)
 }
 
 /* NULL: not in the cache. */
-static const struct ss_address_info *find_info(const struct work *work,
-					       const struct ss_frame *frame)
+static struct ss_address_info *find_info(const struct work *work,
+					 const struct ss_frame *frame)
 {
 	return address_cache_find(&work->cache, frame->module,
 				  process_of(work, frame->module), lookup_key(frame));
@@ -513,6 +523,80 @@ static size_t write_frames(const struct work *work, const struct ss_frame *frame
 	return info->inline_count + 1;
 }
 
+/* The image of a frame's module, or NULL. */
+static struct ss_image *image_of(struct work *work, const struct ss_frame *frame)
+{
+	struct ss_image **image = &work->images[frame->module_index];
+
+	if (!*image && !ss_session_skips(work->session, frame->module_index)) {
+		ss_session_note(work->session, frame->module_index);
+		*image = ss_image_new(work->snapshot->modules.items[frame->module_index]);
+	}
+	return *image;
+}
+
+/* Through which slot the call before a return address leaves its module: itself, or in the
+   procedure linkage table. */
+static bool find_slot(struct ss_image *image, uint64_t pc, uint64_t *ret)
+{
+	enum { CALL_MAX = 8, STUB_MAX = 16 };
+	const struct ss_arch *arch = image->arch;
+	uint8_t call[CALL_MAX];
+	uint8_t stub[STUB_MAX];
+	uint64_t target;
+
+	if (!arch->called_slot || !arch->jump_slot || pc < sizeof(call) ||
+	    ss_image_read(image, pc - sizeof(call), call, sizeof(call)) != sizeof(call))
+		return false;
+	if (arch->called_slot(call, sizeof(call), pc, ret))
+		return true;
+	if (!arch->call_target(call, sizeof(call), pc, &target))
+		return false;
+	size_t size = ss_image_read(image, target, stub, sizeof(stub));
+	return arch->jump_slot(stub, size, target, ret);
+}
+
+/* The function of another module that a frame has called; *ret may be NULL. False without memory. */
+static bool find_call(struct work *work, const struct ss_frame *frame, const char **ret)
+{
+	enum { NAME_MAX_SIZE = 512 };
+	char name[NAME_MAX_SIZE];
+	uint64_t slot;
+
+	*ret = NULL;
+	if (work->calls_left == 0)
+		return true;
+	work->calls_left--;
+	struct ss_image *image = image_of(work, frame);
+	return !image || !find_slot(image, frame->offset, &slot) ||
+	       !ss_image_find_import(image, slot, name, sizeof(name)) ||
+	       keep_symbol(work, name, ret);
+}
+
+/*
+ * Frames without a name, as in stripped libraries, get that of the exported function that their
+ * caller called. False without memory.
+ */
+static bool name_calls(struct work *work, struct ss_stack *stack)
+{
+	for (size_t i = 0; i + 1 < stack->count; i++) {
+		struct ss_frame *frame = &stack->frames[i];
+		const struct ss_frame *caller = &stack->frames[i + 1];
+		if (frame->symbol || frame->kind != SS_FRAME_NATIVE || !frame->module ||
+		    caller->kind != SS_FRAME_NATIVE || !caller->module ||
+		    caller->module == frame->module || caller->signal_frame)
+			continue;
+		struct ss_address_info *info = find_info(work, caller);
+		if (!info)
+			continue;
+		if (!info->call_known && !find_call(work, caller, &info->call))
+			return false;
+		info->call_known = true;
+		frame->called = info->call;
+	}
+	return true;
+}
+
 static bool count_frames(struct work *work, const struct ss_stack *stack, size_t *ret)
 {
 	size_t count = stack->count;
@@ -553,7 +637,7 @@ static bool symbolize_stack(struct work *work, struct ss_stack *stack)
 	free(stack->frames);
 	stack->frames = frames;
 	stack->count = count;
-	return true;
+	return name_calls(work, stack);
 }
 
 /* Names the variable that contains a lock. False without memory. */
@@ -613,6 +697,7 @@ struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 		.flags = flags,
 		.demangle_budget = SS_DEMANGLE_BUDGET,
 		.long_texts_left = LONG_TEXTS_MAX,
+		.calls_left = CALLS_MAX,
 	};
 	bool whole = true;
 
@@ -624,7 +709,8 @@ struct ss_error *ss_snapshot_symbolize(struct ss_snapshot *snapshot,
 	work.plan = (struct ss_names_plan){ .list = list_addresses, .data = &work };
 	ss_names_cache_trim(session);
 	work.names = calloc(snapshot->modules.count + 1, sizeof(struct ss_names *));
-	if (!work.names || !ss_perfmaps_init(&work.perf_maps, snapshot))
+	work.images = calloc(snapshot->modules.count + 1, sizeof(struct ss_image *));
+	if (!work.names || !work.images || !ss_perfmaps_init(&work.perf_maps, snapshot))
 		return ss_error_no_memory();
 	for (size_t i = 0; i < snapshot->stacks.count && whole; i++) {
 		work.process = snapshot->perf_map_of ? snapshot->perf_map_of[i] : 0;

@@ -86,7 +86,8 @@ struct saved_reference {
 	uint32_t call_file;
 	uint32_t call_line;
 	uint32_t in_code;
-	uint32_t unused;
+	uint16_t exact;
+	uint16_t calls;
 };
 
 struct saved_task {
@@ -244,6 +245,8 @@ static void write_reference(struct writer *writer,
 		.call_file = number_of(writer, reference->call_file),
 		.call_line = reference->call_line,
 		.in_code = reference->in_code,
+		.exact = reference->exact,
+		.calls = reference->calls,
 	};
 
 	ss_buffer_add(&writer->body, &saved, sizeof(saved));
@@ -756,6 +759,8 @@ bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_task *thread
 					     snapshot->tasks[SS_TASK_THREAD].items),
 			.frame = reference->frame,
 			.in_code = reference->in_code,
+			.exact = reference->exact,
+			.calls = (uint8_t)reference->calls,
 			.module_index = reference->module,
 			.call_offset = reference->call_offset,
 			.call_line = reference->call_line,

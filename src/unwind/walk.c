@@ -161,6 +161,21 @@ static bool add_owners(struct ss_lock_references *refs, const struct ss_lock_cop
 	return true;
 }
 
+/*
+ * Whether a thread probably waits for another one that initialises something: only stacks tell
+ * which one does. pthread_once() waits while the word has the lowest bit, and counts forks
+ * above the next one (glibc's pthread_once.c); Rust's Once has similar values.
+ * __cxa_guard_acquire() of libstdc++ waits while a thread is at it and others wait.
+ */
+static bool may_initialize(const struct ss_futex *futex)
+{
+	enum { IN_PROGRESS = 1, STATES = 4, ONCE_MAX = 1 << 12, GUARD_WAITING = 0x10100 };
+
+	return futex->private ?
+		       futex->value % STATES == IN_PROGRESS && futex->value < ONCE_MAX :
+		       futex->value == GUARD_WAITING;
+}
+
 bool ss_lock_references_init(struct ss_lock_references *refs,
 			     const struct ss_capture *capture)
 {
@@ -174,8 +189,9 @@ bool ss_lock_references_init(struct ss_lock_references *refs,
 		if (!lock || !add_owners(refs, &thread->lock, &futex))
 			return false;
 		*lock = futex.address;
+		refs->initializing |= may_initialize(&futex);
 	}
-	if (refs->owners.count == 0)
+	if (refs->owners.count == 0 && !refs->initializing)
 		return true;
 	qsort(refs->locks.items, refs->locks.count, sizeof(*refs->locks.items),
 	      compare_addresses);
@@ -195,6 +211,8 @@ bool ss_lock_references_is_owner(const struct ss_lock_references *refs,
 {
 	uint32_t id = (uint32_t)(thread->inner_tid ? thread->inner_tid : thread->tid);
 
+	if (refs->initializing)
+		return true;
 	return refs->owners.count > 0 &&
 	       bsearch(&id, refs->owners.items, refs->owners.count, sizeof(id),
 		       compare_ids);
@@ -224,9 +242,11 @@ static uint64_t find_lock(const struct ss_lock_references *refs, uint64_t addres
 	return 0;
 }
 
-/* Finds the reference of a frame to a futex, or adds it. NULL: no room. */
+/* Finds the reference of a frame to a futex, or adds it. address: what the frame has. NULL: no
+   room. */
 static struct ss_lock_reference *add_reference(struct ss_snapshot *snapshot,
-					       uint64_t futex, size_t frame)
+					       uint64_t futex, uint64_t address,
+					       size_t frame)
 {
 	size_t count = snapshot->references.count;
 	uint32_t thread = (uint32_t)snapshot->tasks[SS_TASK_THREAD].count - 1;
@@ -235,15 +255,18 @@ static struct ss_lock_reference *add_reference(struct ss_snapshot *snapshot,
 		struct ss_lock_reference *known = &snapshot->references.items[i - 1];
 		if (known->thread != thread || known->frame != frame)
 			break;
-		if (known->futex == futex)
+		if (known->futex == futex) {
+			known->exact |= address == futex;
 			return known;
+		}
 	}
 	struct ss_lock_reference *slot =
 		count < REFERENCES_MAX ? ss_vector_push(&snapshot->references) : NULL;
 	if (slot)
 		*slot = (struct ss_lock_reference){ .futex = futex,
 						    .thread = thread,
-						    .frame = (uint32_t)frame };
+						    .frame = (uint32_t)frame,
+						    .exact = address == futex };
 	return slot;
 }
 
@@ -262,7 +285,8 @@ static void add_if_lock(const struct search *s, uint64_t address)
 	uint64_t futex = find_lock(s->refs, address);
 
 	if (futex)
-		(void)add_reference(s->snapshot, futex, s->index); /* or no room */
+		(void)add_reference(s->snapshot, futex, address,
+				    s->index); /* or no room */
 }
 
 static bool has(const struct ss_unwind_frame *frame, unsigned reg, uint64_t expected)
@@ -324,14 +348,20 @@ static void search_stack(const struct search *s, const struct ss_stack_copy *sta
 	}
 }
 
-/* Only the first call with a lock counts: later ones mostly release it on error paths. */
-static void add_call(const struct search *s, uint64_t futex, uint64_t call)
+/* The first call with a lock counts: later ones mostly release it. */
+static void add_call(const struct search *s, uint64_t futex, uint64_t address,
+		     uint64_t call)
 {
+	enum { CALLS_MAX = 2 };
 	const struct ss_loaded_module *loaded = ss_context_find_module(s->ctx, call);
 	struct ss_lock_reference *reference =
-		loaded ? add_reference(s->snapshot, futex, s->index) : NULL;
+		loaded ? add_reference(s->snapshot, futex, address, s->index) : NULL;
 
-	if (!reference || reference->in_code)
+	if (!reference)
+		return;
+	if (address == futex && reference->calls < CALLS_MAX)
+		reference->calls++;
+	if (reference->in_code)
 		return;
 	reference->in_code = true;
 	reference->module_index = (int32_t)(loaded - s->ctx->modules);
@@ -361,7 +391,7 @@ static void search_code(const struct search *s)
 		for (size_t i = 0; arch->next_argument(code, n, at, &i, &address);) {
 			uint64_t futex = find_lock(s->refs, address);
 			if (futex)
-				add_call(s, futex, at + i);
+				add_call(s, futex, address, at + i);
 		}
 		/* A call may be split between two parts. */
 		at += n < sizeof(code) ? n : n - SS_ARGUMENT_MAX;

@@ -19,8 +19,9 @@ struct ss_lock_references {
 	const struct ss_arch *arch;
 	SS_VECTOR(uint64_t) locks;  /* futexes that threads wait on; ascending */
 	SS_VECTOR(uint32_t) owners; /* thread ids that these may name; ascending */
-	bool enabled;		    /* the current thread is one of owners */
-	size_t code_read;	    /* bytes */
+	bool initializing; /* any thread may be the one that initialises something */
+	bool enabled;	   /* the current thread may be an owner */
+	size_t code_read;  /* bytes */
 };
 
 /* False without memory. */

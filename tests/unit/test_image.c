@@ -208,12 +208,68 @@ static void test_table(void **state)
 	assert_false(find_table(&file, &table));
 }
 
+/* Symbols, their names, and relocations of two slots, in the body. */
+static struct file make_imports(void)
+{
+	enum { DYNAMIC = 0, SYMBOLS = 0x100, STRINGS = 0x200, TABLE = 0x240 };
+	const uint64_t body = 0x5000 + offsetof(struct file, body);
+	const Elf64_Dyn dynamic[] = {
+		{ DT_SYMTAB, { body + SYMBOLS } },
+		{ DT_STRTAB, { body + STRINGS } },
+		{ DT_STRSZ, { 16 } },
+		{ DT_JMPREL, { body + TABLE } },
+		{ DT_PLTRELSZ, { 24 } },
+		{ DT_RELA, { body + TABLE + 24 } },
+		{ DT_RELASZ, { 48 } },
+		{ DT_NULL, { 0 } },
+	};
+	const Elf64_Sym symbols[] = {
+		{}, { .st_name = 1 }, { .st_name = 6 }, { .st_name = 99 }
+	};
+	const Elf64_Rela table[] = { { 0x9000, ELF64_R_INFO(1, R_X86_64_JUMP_SLOT), 0 },
+				     { 0x9008, ELF64_R_INFO(2, R_X86_64_GLOB_DAT), 0 },
+				     { 0x9010, ELF64_R_INFO(3, R_X86_64_GLOB_DAT), 0 } };
+	struct file file = make_file();
+
+	memset(file.body, 0, sizeof(file.body));
+	memcpy(file.body + DYNAMIC, dynamic, sizeof(dynamic));
+	memcpy(file.body + SYMBOLS, symbols, sizeof(symbols));
+	memcpy(file.body + STRINGS, "\0lock\0wait\0rest", 16);
+	memcpy(file.body + TABLE, table, sizeof(table));
+	file.programs[1] = (Elf64_Phdr){ .p_type = PT_DYNAMIC,
+					 .p_offset = offsetof(struct file, body),
+					 .p_filesz = sizeof(dynamic) };
+	return file;
+}
+
+static void test_imports(void **state)
+{
+	const struct file file = make_imports();
+	_cleanup_(ss_image_cleanup) struct ss_image *image = open_file(&file);
+	const struct file plain = make_file();
+	_cleanup_(ss_image_cleanup) struct ss_image *without = open_file(&plain);
+	char name[16];
+
+	(void)state;
+	assert_true(image && without);
+	assert_true(ss_image_find_import(image, 0x9000, name, sizeof(name)));
+	assert_string_equal(name, "lock");
+	assert_true(ss_image_find_import(image, 0x9008, name, sizeof(name)));
+	assert_string_equal(name, "wait");
+	assert_false(ss_image_find_import(image, 0x9008, name, 4));
+	/* its name is beyond the strings; there is no such slot; no dynamic section */
+	assert_false(ss_image_find_import(image, 0x9010, name, sizeof(name)));
+	assert_false(ss_image_find_import(image, 0x9018, name, sizeof(name)));
+	assert_false(ss_image_find_import(without, 0x9000, name, sizeof(name)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_read),	    cmocka_unit_test(test_part),
 		cmocka_unit_test(test_truncated),   cmocka_unit_test(test_absurd),
 		cmocka_unit_test(test_overlapping), cmocka_unit_test(test_table),
+		cmocka_unit_test(test_imports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

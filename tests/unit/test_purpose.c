@@ -216,6 +216,9 @@ static void test_suspects(void **state)
 	    "thread", "__start");
 	ADD(snapshot, 106, SS_WAIT_OTHER, "__write", "log", "__start");
 	ADD(snapshot, 107, SS_WAIT_CONDVAR, "__cond_wait", "grab", "other", "__start");
+	/* It waits for a job in the function itself. */
+	ADD(snapshot, 108, SS_WAIT_CONDVAR, "__cond_wait", "query", "session", "thread",
+	    "__start");
 	static const struct ss_descriptor connection = { .kind = SS_FD_SOCKET };
 	snapshot->waits[3].descriptor = &connection;
 	find(snapshot, "lock take a row\nlock grab\nidle next_job\n");

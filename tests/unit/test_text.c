@@ -162,17 +162,20 @@ static void test_idle_threads_are_one_line(void **state)
 	_cleanup_free_ char *one = render(snapshot, NULL);
 	assert_non_null(strstr(one, "\n1 thread, sleeping")); /* not worth it */
 	add_idle(snapshot, 102, 3, SS_END_ROOT);
+	_cleanup_free_ char *few = render(snapshot, NULL);
+	assert_null(strstr(few, "idle"));
 	add_idle(snapshot, 103, 1, SS_END_ROOT);
+	add_idle(snapshot, 106, 5, SS_END_ROOT);
 	_cleanup_free_ char *more = render(snapshot, NULL);
 	(void)snprintf(expected, sizeof(expected), "%s%s", main_thread,
-		       "\n3 idle threads in 2 groups; -a shows them\n");
+		       "\n4 idle threads in 3 groups; -a shows them\n");
 	assert_string_equal(more, expected);
 	add_idle(snapshot, 104, 4, SS_END_LIMIT);
 	sample_add_thread(snapshot, 105, "r", NULL, 0, SS_END_ROOT)->state = 'R';
 	_cleanup_free_ char *runs = render(snapshot, NULL);
 	assert_string_equal(runs, "1 thread, running, paused 0.30 ms: r 105\n"
 				  "\n"
-				  "5 idle threads in 4 groups, 1 with an incomplete "
+				  "6 idle threads in 5 groups, 1 with an incomplete "
 				  "stack; -a shows them\n");
 	_cleanup_free_ char *whole = render(snapshot, &all);
 	assert_null(strstr(whole, "idle"));

@@ -393,6 +393,29 @@ static void test_call_target(void **state)
 	assert_false(ss_arch_x86_64.call_target(direct + 2, 4, 0x1000, &target));
 }
 
+/* Calls of functions of other modules: themselves through a slot, or by way of a stub. */
+static void test_slots(void **state)
+{
+	static const uint8_t call[] = { 0x90, 0xff, 0x15, 0x10, 0, 0, 0 };
+	static const uint8_t stub[] = { 0xff, 0x25, 0x20, 0, 0, 0 };
+	static const uint8_t checked[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff,
+					   0x25, 0x20, 0,    0,	   0 };
+	const struct ss_arch *arch = &ss_arch_x86_64;
+	uint64_t slot = 0;
+
+	(void)state;
+	assert_true(arch->called_slot(call, sizeof(call), 0x1000, &slot));
+	assert_int_equal(slot, 0x1010);
+	assert_false(arch->called_slot(call + 2, 5, 0x1000, &slot));
+	assert_false(arch->called_slot(stub, sizeof(stub), 0x1000, &slot));
+	assert_true(arch->jump_slot(stub, sizeof(stub), 0x2000, &slot));
+	assert_int_equal(slot, 0x2026);
+	assert_true(arch->jump_slot(checked, sizeof(checked), 0x2000, &slot));
+	assert_int_equal(slot, 0x202b);
+	assert_false(arch->jump_slot(checked, sizeof(checked) - 1, 0x2000, &slot));
+	assert_false(arch->jump_slot(call, sizeof(call), 0x2000, &slot));
+}
+
 /* The kernel's header is the reference. */
 static void test_syscall_numbers(void **state)
 {
@@ -495,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_frame_size),
 		cmocka_unit_test(test_find_moves),
 		cmocka_unit_test(test_call_target),
+		cmocka_unit_test(test_slots),
 		cmocka_unit_test(test_registers),
 		cmocka_unit_test(test_samples),
 		cmocka_unit_test(test_undo_eintr),

@@ -174,6 +174,30 @@ threads("yielding", "timed locks in opposite order that are released and tried a
         "void run() { std::thread([] { work(a, b); }).detach(); std::thread([] { work(b, a); }).detach(); ready(); pause(); }")
 threads("served", "a semaphore that another thread posts twice a second",
         "std::counting_semaphore<> s(0); void run() { std::thread([] { for (;;) { usleep(500000); s.release(); } }).detach(); ready(); for (;;) s.acquire(); }")
+threads("gate", "std::atomic::wait for what a client may ask for",
+        "std::atomic<int> open{0}; void run() { std::thread([] { for (;;) open.wait(0); }).detach(); ready(); getchar(); }")
+threads("answers", "futures that are set three times a second",
+        "void run() { ready(); for (;;) { std::promise<int> p; std::thread t([&] { usleep(300000); p.set_value(1); }); p.get_future().get(); t.join(); } }")
+threads("asked", "a future that a signal handler sets",
+        "std::promise<int> p; void run() { signal(SIGUSR1, [](int) { p.set_value(1); }); ready(); p.get_future().get(); }")
+threads("gathering", "a latch whose last thread waits for input",
+        "std::latch l(2); void run() { std::thread([] { getchar(); l.count_down(); }).detach(); ready(); l.count_down(); l.wait(); }")
+threads("slow_start", "call_once whose routine computes",
+        "std::once_flag f; std::atomic<int> n; void load() { meet(); for (;;) n++; } void use() { std::call_once(f, load); }"
+        "void run() { std::thread(use).detach(); meet(); std::thread(use).detach(); ready(); pause(); }")
+native.SOURCES["across"] = """
+void run() { auto open = new (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<int>(0);
+	pid_t child = fork(); if (!child) for (;;) open->wait(0);
+	printf("fact child %d\\n", child); ready(); getchar(); open->store(1); }
+"""
+
+
+def across(lab):
+    native.start(lab, "across")
+    return int(lab.facts["child"])
+
+
+healthy("C++: std::atomic::wait in memory that processes share", across)
 
 
 def goroutines(word, title, source):

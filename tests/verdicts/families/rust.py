@@ -72,7 +72,7 @@ static M: Mutex<i32> = Mutex::new(0);
 #[inline(never)] fn flush() { let _x = M.lock(); }
 #[inline(never)] fn stop() { let _x = M.lock(); let t = named("worker", flush); ready(); t.join(); }
 pub fn run() { stop(); }
-""", ["ends::flush", "ends::stop", "join|to end", "[Mm]utex"], alarm=ALARM)
+""", ["ends::flush", "ends::stop", "join|end of| to end", "[Mm]utex"], alarm=ALARM)
 case("sleepy", "a thread that nobody unparks", "sleeper is parked in idle_until; main joins it", """
 #[inline(never)] fn idle_until() { loop { thread::park(); } }
 pub fn run() { let t = named("sleeper", idle_until); ready(); t.join(); }
@@ -92,4 +92,4 @@ case("shared_receiver", "a worker that holds the receiver's lock while its job a
 static R: Mutex<Option<mpsc::Receiver<i32>>> = Mutex::new(None);
 #[inline(never)] fn work() { let g = R.lock().unwrap(); g.as_ref().unwrap().recv(); }
 pub fn run() { let (s, r) = mpsc::channel(); *R.lock().unwrap() = Some(r); ready(); let (a, b) = (named("w1", work), named("w2", work)); a.join(); b.join(); drop(s); }
-""", ["shared_receiver::work", "recv|mpsc|channel", "[Mm]utex", "join|to end"], alarm=ALARM)
+""", ["shared_receiver::work", "recv|mpsc|channel", "[Mm]utex", "join|end of| to end"], alarm=ALARM)
