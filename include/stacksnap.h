@@ -611,7 +611,8 @@ struct ss_wait {
 	/* IO, OTHER */
 	uint32_t completions; /* IO: number it waits for; 0: no asynchronous call */
 	int command;	      /* of fcntl(2); -1: another call */
-	const char *path;     /* path that is being opened, or NULL */
+	const char
+		*path; /* path that is being opened, or that the call is about; or NULL */
 
 	/* Of any kind: the call waits until another program permits it, fanotify(7). Known from
 	   the kernel's functions, so to root only. */
@@ -626,8 +627,21 @@ struct ss_wait {
 	const char *purpose_function; /* name without parameters, or NULL */
 	const char *purpose_words;    /* its description in the table, or NULL */
 
-	/* Only threads of the process can end it: it waits on a private futex. */
+	/* Only threads of the process can end it: it waits on a private futex, or for a pipe that no other
+	   process has open. */
 	bool within_process;
+	/* Only other processes can end it, directly or through one another, and these wait for each other,
+	   or made no progress during an observation (struct ss_progress). */
+	bool stuck_elsewhere;
+	/* OTHER: it waits for another process to open the other end of a FIFO, which this one opens
+	   for reading (access is SHARED) or writing */
+	bool opens_fifo;
+	/* Of any kind: it waits for the server of a FUSE file system, mounted here; "": not known which.
+	   The server is owner_pid. NULL: it does not */
+	const char *mount;
+	/* IPC: the process that changed the semaphore last, which probably has it; 0: not known */
+	pid_t operator_pid;
+	const char *operator_process; /* or NULL */
 };
 
 /* Kinds of tasks. To add one: its name in data/snapshot.c, its words in report/names.c, and
@@ -786,6 +800,8 @@ struct ss_application_lock {
 	size_t client_suspect_count;
 	size_t client_suspects_total;
 	const char *client_function;
+	pid_t owner_pid; /* the process that holds it, as in struct ss_wait; 0: not known */
+	const char *owner_process;
 };
 
 /* Threads of several processes that wait for each other in a cycle, without a time limit.

@@ -90,6 +90,8 @@ static void read_line(struct ss_scan s, struct ss_fdinfo *ret)
 		(void)read_time(&s, &ret->interval_ns); /* or 0 */
 	else if (read_key(&s, "Pid"))
 		read_pid(&s, ret);
+	else if (read_key(&s, "fuse_connection"))
+		ret->has_connection = ss_scan_number(&s, 10, &ret->connection);
 	else if (ss_scan_text(&s, "inotify wd:"))
 		ret->watches += ret->watches < UINT_MAX;
 }
@@ -181,6 +183,59 @@ static bool skip_words(struct ss_scan *s, unsigned count)
 	}
 	ss_scan_spaces(s);
 	return s->at < s->end;
+}
+
+/* A word in which special characters are octal: "\\040". */
+static bool read_path(struct ss_scan *s, char path[PATH_MAX])
+{
+	size_t size = 0;
+
+	while (s->at < s->end && *s->at != ' ' && size < PATH_MAX - 1) {
+		unsigned code = 0;
+		struct ss_scan digits = { s->at + 1, s->at + 4 };
+		if (*s->at == '\\' && s->end - s->at >= 4 && read_octal(&digits, &code) &&
+		    digits.at == digits.end && code) {
+			path[size++] = (char)code;
+			s->at = digits.at;
+		} else {
+			path[size++] = *s->at++;
+		}
+	}
+	path[size] = '\0';
+	return size > 0 && s->at < s->end && *s->at == ' ';
+}
+
+/* id parent major:minor root path options tags... - type source options */
+static bool read_mount(struct ss_scan *s, struct ss_mount *ret)
+{
+	uint64_t major;
+	uint64_t minor;
+
+	ret->is_fuse = false;
+	if (!skip_words(s, 2) || !ss_scan_number(s, 10, &major) ||
+	    !ss_scan_char(s, ':') || !ss_scan_number(s, 10, &minor) ||
+	    !skip_words(s, 1) || !read_path(s, ret->path))
+		return false;
+	ret->device = major << 32 | minor;
+	for (ss_scan_spaces(s); s->at < s->end; (void)skip_words(s, 1)) {
+		if (!ss_scan_text(s, "- "))
+			continue;
+		ret->is_fuse = ss_scan_text(s, "fuse") &&
+			       !ss_scan_text(s, "ctl"); /* its settings */
+		return true;
+	}
+	return false;
+}
+
+bool ss_mounts_next(const char **cursor, const char *end, struct ss_mount *ret)
+{
+	struct ss_scan s;
+
+	while (next_line(cursor, end, &s)) {
+		if (read_mount(&s, ret))
+			return true;
+	}
+	return false;
 }
 
 /* sl: local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode */

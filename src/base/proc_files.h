@@ -4,6 +4,7 @@
 #ifndef SS_BASE_PROC_FILES_H
 #define SS_BASE_PROC_FILES_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +29,9 @@ struct ss_fdinfo {
 	bool has_pid;
 	pid_t pid; /* pidfd: the id in our pid namespace; -1: it has ended; 0: not visible */
 	unsigned watches; /* inotify */
+	bool has_connection;
+	uint64_t
+		connection; /* /dev/fuse: the number of its device, as the kernel has it */
 };
 
 /* Missing or invalid lines leave zeros. Returns false only without a flags line. */
@@ -43,6 +47,16 @@ struct ss_fdinfo_watch {
    Returns false at the end. */
 bool ss_fdinfo_next_watch(const char **cursor, const char *end,
 			  struct ss_fdinfo_watch *ret);
+
+/* Parser for /proc/PID/mountinfo, one line at a time. Format: proc_pid_mountinfo(5). */
+struct ss_mount {
+	uint64_t device; /* major << 32 | minor */
+	bool is_fuse;
+	char path[PATH_MAX]; /* below the root of the process; not escaped */
+};
+
+/* Parses the line at *cursor and advances *cursor. Skips invalid lines. Returns false at the end. */
+bool ss_mounts_next(const char **cursor, const char *end, struct ss_mount *ret);
 
 /*
  * Parsers for /proc/PID/net/{tcp,tcp6,udp,udp6,raw,raw6,unix}, one line at a time.

@@ -240,7 +240,26 @@ static void recheck_until_stable(struct related *related, struct ss_capture *cap
 	}
 }
 
-/* A cycle through the two ends of a pipe or socket is one only if nobody else has these ends. */
+/* A cycle through the two ends of a pipe or socket is one only if nobody else has these ends; and a thread
+   cannot go on that waits for a process that is stopped, or for itself. */
+static bool needs_all_holders(const struct related *related,
+			      const struct ss_capture *capture)
+{
+	bool needs = related->peers.has_cycle;
+
+	for (size_t i = 0; capture->facts && i < capture->facts->fds.count; i++) {
+		const struct ss_fd_fact *fd = &capture->facts->fds.items[i];
+		needs |= fd->kind == SS_FD_PIPE && fd->holder_count == 1 &&
+			 fd->holders[0].pid == capture->process.pid;
+	}
+	for (size_t i = 1; i < related->peers.count; i++) {
+		const struct ss_capture *other = related->processes[i].capture;
+		for (size_t t = 0; other && t < other->threads.count; t++)
+			needs |= other->threads.items[t].state == 'T';
+	}
+	return needs;
+}
+
 static void complete_holders(const struct related *related, struct ss_capture *capture)
 {
 	const uint64_t end_ns = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) + WHOLE_NS;
@@ -283,7 +302,7 @@ void ss_capture_add_related(struct ss_capture *capture, struct ss_target *target
 		ss_holders_find_again(capture->facts, target);
 	find_processes(&related, capture);
 	recheck_until_stable(&related, capture);
-	if (related.peers.has_cycle)
+	if (needs_all_holders(&related, capture))
 		complete_holders(&related, capture);
 	for (size_t i = 1; i < related.peers.count; i++) {
 		struct ss_capture **slot = related.processes[i].capture ?
@@ -291,5 +310,49 @@ void ss_capture_add_related(struct ss_capture *capture, struct ss_target *target
 						   NULL;
 		if (slot)
 			*slot = take_ptr(related.processes[i].capture);
+	}
+}
+
+/* Ids of threads are unique among all processes. */
+static const struct ss_run_count *find_count(const struct ss_run_counts *counts,
+					     pid_t tid)
+{
+	for (size_t i = 0; i < counts->count; i++) {
+		if (counts->items[i].tid == tid)
+			return &counts->items[i];
+	}
+	return NULL;
+}
+
+void ss_capture_take_counts(struct ss_capture *capture, struct ss_run_counts *ret)
+{
+	for (size_t i = 0; i < capture->others.count; i++) {
+		struct ss_capture *other = capture->others.items[i];
+		for (size_t t = 0; t < other->threads.count; t++) {
+			const struct ss_capture_thread *thread = &other->threads.items[t];
+			struct ss_run_count *slot = ss_vector_push(ret);
+			if (slot)
+				*slot = (struct ss_run_count){ thread->tid,
+							       thread->run_count };
+		}
+		ss_capture_free(other);
+	}
+	capture->others.count = 0;
+}
+
+void ss_capture_compare_counts(struct ss_capture *capture,
+			       const struct ss_run_counts *before)
+{
+	if (capture->facts)
+		capture->facts->observed = true;
+	for (size_t i = 0; i < capture->others.count; i++) {
+		struct ss_capture *other = capture->others.items[i];
+		for (size_t t = 0; other->facts && t < other->threads.count; t++) {
+			const struct ss_capture_thread *thread = &other->threads.items[t];
+			const struct ss_run_count *then = find_count(before, thread->tid);
+			/* They have the same order. */
+			other->facts->threads.items[t].still =
+				then && then->runs == thread->run_count && then->runs;
+		}
 	}
 }

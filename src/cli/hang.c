@@ -16,10 +16,15 @@
 #include "cli/targets.h"
 #include "diagnose/progress.h"
 #include "interpret/interpret.h"
+#include "process/process_list.h"
+#include "report/escape.h"
 #include "report/missing.h"
 #include "sandbox/sandbox.h"
 
 enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4, NOT_RUN = 127 };
+
+/* Exit status of a process that observes one of several: this, and the verdict. */
+enum { STATUS_VERDICT = 32, VERDICTS = SS_VERDICT_DEADLOCK + 1, IDLE_SHOWN = 16 };
 
 enum key { KEY_FOR = 0x200, KEY_WATCH, KEY_INTERVAL, KEY_EXEC };
 
@@ -282,18 +287,16 @@ static struct ss_error *watch(struct hang *hang, enum ss_verdict *ret)
 	}
 }
 
-static int run_one(struct hang *hang)
+static int run_one(struct hang *hang, enum ss_verdict *ret)
 {
-	enum ss_verdict verdict = SS_VERDICT_IDLE;
 	_cleanup_error_ struct ss_error *error =
 		ss_output_open(hang->options.common.output, hang->pid, &hang->output);
 
 	if (!error)
 		error = ss_debuginfod_open(&hang->options.symbols, &hang->debuginfod);
 	if (!error)
-		error = hang->watch ? watch(hang, &verdict) :
-				      analyze_once(hang, &verdict);
-	int status = status_of(verdict);
+		error = hang->watch ? watch(hang, ret) : analyze_once(hang, ret);
+	int status = status_of(*ret);
 	return ss_failure_status(error, status == SS_STATUS_WHOLE && hang->incomplete ?
 						SS_STATUS_PARTIAL :
 						status);
@@ -303,34 +306,103 @@ static int run_one(struct hang *hang)
 static int run_index(void *data, size_t index)
 {
 	struct hang *hang = data;
+	enum ss_verdict verdict = SS_VERDICT_IDLE;
 
 	hang->pid = hang->target.targets.items[index].pid;
 	if (!ss_output_is_per_target(hang->options.common.output))
 		hang->options.common.output = NULL;
-	return run_one(hang);
+	int status = run_one(hang, &verdict);
+	return status == status_of(verdict) ? STATUS_VERDICT + (int)verdict : status;
+}
+
+/* The verdict that a child has returned; false: none. */
+static bool has_verdict(int status, enum ss_verdict *ret)
+{
+	*ret = (enum ss_verdict)(status - STATUS_VERDICT);
+	return status >= STATUS_VERDICT && status < STATUS_VERDICT + VERDICTS;
+}
+
+/* The worst first; those that are idle are only listed. */
+static int rank(int status)
+{
+	enum ss_verdict verdict;
+
+	if (!has_verdict(status, &verdict))
+		return VERDICTS;
+	return verdict == SS_VERDICT_IDLE ? -1 : SS_VERDICT_DEADLOCK - (int)verdict;
 }
 
 /* The worst status: a deadlock, something stuck, something missing. */
 static int merge_statuses(const struct hang *hang, const int *statuses)
 {
-	bool stuck = false;
 	size_t failed = hang->target.unresolved;
 	size_t shown = 0;
+	enum ss_verdict worst = SS_VERDICT_IDLE;
+	enum ss_verdict verdict;
 
 	for (size_t i = 0; i < hang->target.targets.count; i++) {
-		if (statuses[i] == STATUS_DEADLOCK)
-			return STATUS_DEADLOCK;
-		stuck |= statuses[i] == STATUS_STUCK;
-		if (statuses[i] == SS_STATUS_WHOLE || statuses[i] == STATUS_STUCK)
-			shown++;
-		else
-			failed++;
+		bool known = has_verdict(statuses[i], &verdict);
+		if (known)
+			worst = SS_MAX(worst, verdict);
+		shown += known;
+		failed += !known;
 	}
-	if (stuck)
-		return STATUS_STUCK;
+	if (worst >= SS_VERDICT_BLOCKED)
+		return status_of(worst);
 	if (shown == 0)
 		return SS_STATUS_NOTHING;
 	return failed ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+}
+
+struct idle_processes {
+	const struct hang *hang;
+	const int *statuses;
+};
+
+static bool is_idle(void *data, const struct ss_listed_process *process)
+{
+	const struct idle_processes *idle = data;
+	enum ss_verdict verdict;
+
+	for (size_t i = 0; i < idle->hang->target.targets.count; i++) {
+		if (idle->hang->target.targets.items[i].pid == process->pid &&
+		    has_verdict(idle->statuses[i], &verdict) &&
+		    verdict == SS_VERDICT_IDLE)
+			return true;
+	}
+	return false;
+}
+
+/* "3 processes are idle: 4711 (nginx), 4712 (nginx), 4713 (nginx)" */
+static struct ss_error *list_idle(const struct hang *hang, const int *statuses, FILE *out)
+{
+	struct idle_processes idle = { hang, statuses };
+	struct ss_process_list *list = NULL;
+	struct ss_error *error = ss_process_list_new(is_idle, &idle, &list);
+	size_t count = error ? 0 : ss_process_list_count(list);
+	enum ss_verdict verdict;
+	bool others = false;
+
+	for (size_t i = 0; i < hang->target.targets.count; i++)
+		others |= has_verdict(statuses[i], &verdict) &&
+			  verdict != SS_VERDICT_IDLE;
+	if (count && others)
+		(void)fputc('\n', out);
+	if (count)
+		(void)fprintf(out, "%zu process%s idle:", count,
+			      count == 1 ? " is" : "es are");
+	for (size_t i = 0; i < SS_MIN(count, (size_t)IDLE_SHOWN); i++) {
+		const struct ss_listed_process *process = ss_process_list_at(list, i);
+		(void)fprintf(out, "%s %d (", i ? "," : "", process->pid);
+		ss_escape_write(process->name, NULL, out);
+		(void)fputc(')', out);
+	}
+	if (count > IDLE_SHOWN)
+		(void)fprintf(out, " and %zu more", count - IDLE_SHOWN);
+	if (count)
+		(void)fputc('\n', out);
+	ss_process_list_free(list);
+	return error;
 }
 
 /* Observes all processes at the same time. */
@@ -349,9 +421,12 @@ static int run_several(struct hang *hang)
 	if (!error && !ss_output_is_per_target(common->output)) {
 		error = ss_output_open(common->output, 0, &output);
 		each.out = error ? NULL : ss_output_file(output);
+		each.rank = common->format == &ss_format_text ? rank : NULL;
 	}
 	if (!error)
 		error = ss_each_process_run(&each, statuses);
+	if (!error && each.rank)
+		error = list_idle(hang, statuses, each.out);
 	if (!error && output)
 		error = ss_output_flush(output);
 	if (error)
@@ -362,6 +437,7 @@ static int run_several(struct hang *hang)
 static int hang_run(struct hang *hang)
 {
 	struct ss_target_options *target = &hang->target;
+	enum ss_verdict verdict = SS_VERDICT_IDLE;
 
 	/* With --watch the process may start later, and again. */
 	if (hang->watch && target->pid_files.count &&
@@ -379,7 +455,7 @@ static int hang_run(struct hang *hang)
 	hang->pid = ss_target_options_pid(target);
 	ss_target_options_wait(target);
 	ss_row_arguments_begin(&hang->options.common.rows, target->at_ns);
-	return target->targets.count > 1 ? run_several(hang) : run_one(hang);
+	return target->targets.count > 1 ? run_several(hang) : run_one(hang, &verdict);
 }
 
 static void check(struct hang *hang)

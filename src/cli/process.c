@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -400,6 +401,24 @@ static void reap(struct run *run)
 	}
 }
 
+static struct ss_error *copy_one(struct run *run, struct child *child)
+{
+	const struct ss_each_process *each = run->each;
+	struct ss_error *error = NULL;
+
+	if (child->out < 0)
+		return NULL;
+	off_t size = lseek(child->out, 0, SEEK_END);
+	if (size > 0 && run->wrote && each->separator)
+		(void)fputs(each->separator, each->out);
+	run->wrote |= size > 0;
+	if (size > 0)
+		error = ss_plain_copy(child->out, each->out);
+	(void)close(child->out); /* in memory */
+	child->out = -1;
+	return error;
+}
+
 /* Copies the outputs of children that have ended, in their order. They have escaped what is
    not safe to print. */
 static struct ss_error *copy(struct run *run)
@@ -407,18 +426,29 @@ static struct ss_error *copy(struct run *run)
 	const struct ss_each_process *each = run->each;
 	struct ss_error *error = NULL;
 
-	for (; run->copied < run->started && run->children[run->copied].ended && !error;
-	     run->copied++) {
-		struct child *child = &run->children[run->copied];
-		if (child->out < 0)
-			continue;
-		off_t size = lseek(child->out, 0, SEEK_END);
-		if (size > 0 && run->wrote && each->separator)
-			(void)fputs(each->separator, each->out);
-		run->wrote |= size > 0;
-		error = size > 0 ? ss_plain_copy(child->out, each->out) : NULL;
-		(void)close(child->out); /* in memory */
-		child->out = -1;
+	for (; !each->rank && run->copied < run->started &&
+	       run->children[run->copied].ended && !error;
+	     run->copied++)
+		error = copy_one(run, &run->children[run->copied]);
+	return error;
+}
+
+/* By rank. */
+static struct ss_error *copy_ranked(struct run *run)
+{
+	struct ss_error *error = NULL;
+	int next = 0;
+
+	for (int rank = 0; next < INT_MAX && !error; rank = next) {
+		next = INT_MAX;
+		for (size_t i = 0; i < run->started && !error; i++) {
+			struct child *child = &run->children[i];
+			int own = run->each->rank(ss_child_exit_status(&child->child));
+			if (own == rank)
+				error = copy_one(run, child);
+			else if (own > rank)
+				next = SS_MIN(next, own);
+		}
 	}
 	return error;
 }
@@ -462,6 +492,8 @@ struct ss_error *ss_each_process_run(const struct ss_each_process *each,
 		run.children[i] =
 			(struct child){ .child = { .status = SIGTERM }, .out = -1 };
 	struct ss_error *error = run_all(&run);
+	if (!error && each->rank)
+		error = copy_ranked(&run);
 	for (size_t i = 0; i < each->count; i++)
 		ret_statuses[i] = ss_child_exit_status(&run.children[i].child);
 	return error;

@@ -79,6 +79,9 @@ struct ss_each_process {
 	   order; NULL: it stays as it is. */
 	FILE *out;
 	const char *separator; /* between two outputs that are not empty, or NULL */
+	/* With it, the outputs are copied when all have ended: those with the lowest rank of their exit
+	   status first, none with a negative one. NULL: in their order */
+	int (*rank)(int status);
 };
 
 /*

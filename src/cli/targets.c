@@ -347,16 +347,33 @@ static bool add_targets(struct ss_target_options *options,
 	return true;
 }
 
-/* Adds the process of that name; all of them if it is a pattern, unless the command works on
-   one. Returns false, after a message, if there are none or too many. */
+/* Whether all but one were started by another one in the list: a server and its workers. */
+static bool is_one_job(const struct ss_process_list *list)
+{
+	size_t count = ss_process_list_count(list);
+	size_t first = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		bool started = false;
+		for (size_t j = 0; j < count && !started; j++)
+			started = ss_process_list_at(list, j)->pid ==
+				  ss_process_list_at(list, i)->parent;
+		first += !started;
+	}
+	return first == 1;
+}
+
+/* Adds the process of that name; all of them if it is a pattern or if they are one job, unless the
+   command works on one. Returns false, after a message, if there are none or too many. */
 static bool resolve_name(struct ss_target_options *options, struct ss_target_name *name)
 {
 	struct ss_process_list *list = NULL;
 	_cleanup_error_ struct ss_error *error =
 		ss_process_list_new(matches, name, &list);
 	size_t count = error ? 0 : ss_process_list_count(list);
-	bool all = name->is_pattern && !options->single;
-	bool done = count == 1 || (count > 1 && all);
+	bool all = count > 1 && !options->single &&
+		   (name->is_pattern || is_one_job(list));
+	bool done = count == 1 || all;
 
 	if (done && !add_targets(options, list))
 		error = ss_error_no_memory();

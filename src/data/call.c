@@ -26,6 +26,7 @@
 	{                                                                                \
 		.arg = (n), .size = sizeof(type), .count_arg = (count)                   \
 	}
+#define PATH(n) .path = (n), .memory = { { .arg = (n), .size = PATH_BYTES } }
 /* An fd_set has a bit for each descriptor below the first argument. */
 #define BITS(n)                                                                          \
 	{                                                                                \
@@ -42,6 +43,7 @@ static const struct ss_call calls[] = {
 	CALL(SS_SYS_PREADV, SS_WAIT_READ, FD(1)),
 	CALL(SS_SYS_PREADV2, SS_WAIT_READ, FD(1)),
 	CALL(SS_SYS_GETDENTS64, SS_WAIT_READ, FD(1)),
+	CALL(SS_SYS_FSTAT, SS_WAIT_OTHER, FD(1)),
 	CALL(SS_SYS_WRITE, SS_WAIT_WRITE, FD(1)),
 	CALL(SS_SYS_PWRITE64, SS_WAIT_WRITE, FD(1)),
 	CALL(SS_SYS_WRITEV, SS_WAIT_WRITE, FD(1)),
@@ -62,11 +64,33 @@ static const struct ss_call calls[] = {
 	CALL(SS_SYS_MSYNC, SS_WAIT_IO, FD(0)),
 	CALL(SS_SYS_CLOSE, SS_WAIT_OTHER, FD(1)),
 	CALL(SS_SYS_IOCTL, SS_WAIT_OTHER, FD(1)),
-	CALL(SS_SYS_OPEN, SS_WAIT_OTHER, .memory = { { .arg = 1, .size = PATH_BYTES } }),
-	CALL(SS_SYS_OPENAT, SS_WAIT_OTHER, .memory = { { .arg = 2, .size = PATH_BYTES } }),
+	CALL(SS_SYS_OPEN, SS_WAIT_OTHER, PATH(1)),
+	CALL(SS_SYS_OPENAT, SS_WAIT_OTHER, PATH(2)),
+	CALL(SS_SYS_OPENAT2, SS_WAIT_OTHER, PATH(2)),
+	CALL(SS_SYS_CREAT, SS_WAIT_OTHER, PATH(1)),
+	CALL(SS_SYS_STAT, SS_WAIT_OTHER, PATH(1)),
+	CALL(SS_SYS_LSTAT, SS_WAIT_OTHER, PATH(1)),
+	CALL(SS_SYS_NEWFSTATAT, SS_WAIT_OTHER, PATH(2)),
+	CALL(SS_SYS_STATX, SS_WAIT_OTHER, PATH(2)),
+	CALL(SS_SYS_STATFS, SS_WAIT_OTHER, PATH(1)),
+	CALL(SS_SYS_ACCESS, SS_WAIT_OTHER, PATH(1)),
+	CALL(SS_SYS_FACCESSAT, SS_WAIT_OTHER, PATH(2)),
+	CALL(SS_SYS_FACCESSAT2, SS_WAIT_OTHER, PATH(2)),
+	CALL(SS_SYS_READLINK, SS_WAIT_OTHER, PATH(1)),
+	CALL(SS_SYS_READLINKAT, SS_WAIT_OTHER, PATH(2)),
+	CALL(SS_SYS_CHDIR, SS_WAIT_OTHER, PATH(1)),
+	CALL(SS_SYS_EXECVE, SS_WAIT_OTHER, PATH(1)),
+	CALL(SS_SYS_MKDIR, SS_WAIT_OTHER, PATH(1)),
+	CALL(SS_SYS_MKDIRAT, SS_WAIT_OTHER, PATH(2)),
+	CALL(SS_SYS_RENAME, SS_WAIT_OTHER, PATH(1)),
+	CALL(SS_SYS_RENAMEAT, SS_WAIT_OTHER, PATH(2)),
+	CALL(SS_SYS_RENAMEAT2, SS_WAIT_OTHER, PATH(2)),
+	CALL(SS_SYS_UNLINK, SS_WAIT_OTHER, PATH(1)),
+	CALL(SS_SYS_UNLINKAT, SS_WAIT_OTHER, PATH(2)),
+	CALL(SS_SYS_TRUNCATE, SS_WAIT_OTHER, PATH(1)),
 	CALL(SS_SYS_ACCEPT, SS_WAIT_ACCEPT, FD(1)),
 	CALL(SS_SYS_ACCEPT4, SS_WAIT_ACCEPT, FD(1)),
-	CALL(SS_SYS_CONNECT, SS_WAIT_CONNECT, FD(1), .memory = { ONE(2, struct sockaddr_in6) }),
+	CALL(SS_SYS_CONNECT, SS_WAIT_CONNECT, FD(1), .memory = { MANY(2, uint8_t, 3) }),
 	CALL(SS_SYS_RECVFROM, SS_WAIT_RECEIVE, FD(1)),
 	CALL(SS_SYS_RECVMSG, SS_WAIT_RECEIVE, FD(1)),
 	CALL(SS_SYS_RECVMMSG, SS_WAIT_RECEIVE, FD(1), SPEC(5), .memory = { TIMESPEC(5) }),

@@ -29,7 +29,8 @@ enum { SS_CALL_MEMORY = 4, SS_CALL_BYTES_MAX = 64 * 1024 };
 struct ss_call {
 	enum ss_syscall_id id;
 	enum ss_wait_kind kind;
-	int8_t fd; /* number of the argument that is a file descriptor, + 1; 0: none */
+	int8_t fd;   /* number of the argument that is a file descriptor, + 1; 0: none */
+	int8_t path; /* number of the argument that is a path, + 1; 0: none */
 	int8_t timeout; /* number of the argument that is the time limit, + 1 */
 	enum ss_call_timeout timeout_type;
 	struct ss_call_memory memory[SS_CALL_MEMORY];

@@ -31,6 +31,7 @@ struct ss_facts *ss_facts_copy(struct ss_facts *facts)
 	copy->children_known = facts->children_known;
 	copy->pid = facts->pid;
 	copy->of_another = facts->of_another;
+	copy->observed = facts->observed;
 	copy->time_ns = facts->time_ns;
 	copy->monotonic_ns = facts->monotonic_ns;
 	return take_ptr(copy);

@@ -55,9 +55,16 @@ struct ss_thread_facts {
 	/* did not run between two later checks of all related processes; its wait and
 	   lock word are unchanged */
 	bool unchanged;
-	struct ss_process_fact tracer; /* none if pid is 0 */
-	struct ss_process_fact
-		holder;	   /* of the file lock for which it waits; unknown if pid is 0 */
+	bool still; /* of another process: it has not run during the observation */
+	struct ss_process_fact tracer;	      /* none if pid is 0 */
+	struct ss_process_fact last_operator; /* of the semaphore for which it waits */
+	bool opens_fifo;	    /* it waits for a process that opens the other end */
+	enum ss_access fifo_access; /* for reading: SHARED */
+	/* The FUSE file system whose server it waits for; "": not known which. NULL: none */
+	const char *mount;
+	/* Of the file lock for which it waits; the server of mount; of a thread that sleeps: a
+	   process that has locked a database of SQLite. Unknown if pid is 0 */
+	struct ss_process_fact holder;
 	bool holder_known; /* the lock was found; if pid is 0, its owner is not visible */
 };
 
@@ -110,6 +117,7 @@ struct ss_facts {
 	pid_t pid;	       /* of the process itself */
 	pid_t parent;	       /* of a process with a forked_owner */
 	bool of_another;       /* another process, found by ss_capture_add_related() */
+	bool observed;	       /* the last capture of an observation */
 	uint64_t time_ns;      /* CLOCK_REALTIME of the capture */
 	uint64_t monotonic_ns; /* CLOCK_MONOTONIC at the same time; 0: not known */
 };

@@ -250,12 +250,31 @@ struct ss_error *ss_capture_extend(struct ss_capture *capture, struct ss_target 
 
 /*
  * Reads other processes that threads of the capture wait for: the holder of a file lock
- * or of a lock in shared memory, the only other end of a pipe or UNIX socket, the only
- * child. Reads at most four processes of the same user, directly or through one
+ * or of a lock in shared memory, the only other end of a pipe or UNIX socket, children
+ * if there are few. Reads at most twelve processes of the same user, directly or through one
  * another, and stops none. Omits processes that may not be read. A second call does
  * nothing. ss_snapshot_add_related() interprets them.
  */
 void ss_capture_add_related(struct ss_capture *capture, struct ss_target *target);
+
+/* How often threads of other processes had run. */
+struct ss_run_count {
+	pid_t tid;
+	uint64_t runs; /* 0: not known */
+};
+
+struct ss_run_counts {
+	struct ss_run_count *items;
+	size_t count;
+	size_t capacity;
+};
+
+/* For an observation: takes the counts from the processes that ss_capture_add_related() has added to its
+   first capture, and removes these; then marks the threads of those of its last capture that have not run
+   since. The facts of that capture must not be shared yet. */
+void ss_capture_take_counts(struct ss_capture *capture, struct ss_run_counts *ret);
+void ss_capture_compare_counts(struct ss_capture *capture,
+			       const struct ss_run_counts *before);
 
 /* How many bytes of memory its copies of the process take. */
 uint64_t ss_capture_size(const struct ss_capture *capture);

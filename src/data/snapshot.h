@@ -88,6 +88,9 @@ struct ss_runtime_lock {
 	uint64_t start; /* its futexes are from here */
 	uint64_t end;	/* to here */
 	pid_t owner;	/* tid; 0: none, or not known */
+	/* A lock of the application: the thread that waits for it, and the process that holds it; else 0 */
+	pid_t waiter;
+	pid_t process;
 	/* The wait is one of a cycle that was there when the memory was read, after the
 	   capture: the waiting thread may have looked since whether it can go on */
 	bool cyclic;

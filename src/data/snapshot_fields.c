@@ -124,6 +124,7 @@ static const struct ss_schema owner_frame =
 #define OWNER CASE(34) /* it is known, or why it is not */
 #define SIGNALS CASE(35)
 #define SEMAPHORE CASE(36)
+#define FIFO CASE(37) /* one is being opened */
 
 static uint64_t wait_cases(const void *structure)
 {
@@ -133,10 +134,11 @@ static uint64_t wait_cases(const void *structure)
 	       (wait->needed ? COUNTED : 0) |
 	       (wait->owner_tid || wait->owner_pid || wait->owner_unknown ? OWNER : 0) |
 	       (wait->signals_known ? SIGNALS : 0) |
-	       (wait->kind == SS_WAIT_IPC && wait->semaphore_operations ? SEMAPHORE : 0);
+	       (wait->kind == SS_WAIT_IPC && wait->semaphore_operations ? SEMAPHORE : 0) |
+	       (wait->opens_fifo ? FIFO : 0);
 }
 
-enum { UNRECORDED = 3 };
+enum { UNRECORDED = 8 };
 
 /* Recordings do not have the last ones. */
 static const struct ss_field wait_fields[] = {
@@ -153,7 +155,8 @@ static const struct ss_field wait_fields[] = {
 	SS_FIELD(12, TEXT, ss_wait, symbol, 0, .only = LOCKS),
 	SS_FIELD(13, UNSIGNED, ss_wait, symbol_offset, 0, .only = LOCKS, .known = SYMBOL),
 	SS_FIELD(14, UNSIGNED, ss_wait, access, SS_ACCESS_EXCLUSIVE,
-		 .names = &ss_names_access, .only = LOCKS | CASE(SS_WAIT_FILE_LOCK)),
+		 .names = &ss_names_access,
+		 .only = LOCKS | CASE(SS_WAIT_FILE_LOCK) | FIFO),
 	SS_FIELD(15, UNSIGNED, ss_wait, readers, 0, .only = CASE(SS_WAIT_RWLOCK)),
 	SS_FIELD(16, UNSIGNED, ss_wait, value, 0, .only = CASE(SS_WAIT_SEMAPHORE)),
 	SS_FIELD(17, UNSIGNED, ss_wait, arrived, 0, .only = CASE(SS_WAIT_BARRIER),
@@ -216,6 +219,12 @@ static const struct ss_field wait_fields[] = {
 	SS_FIELD(101, UNSIGNED, ss_wait, within_process, 1, .flags = SS_HIDDEN),
 	SS_FIELD_OF(102, ARRAY, ss_wait, owner_frames, owner_frame_count, &owner_frame, 0,
 		    SS_OWNER_FRAMES_MAX),
+	SS_FIELD(103, UNSIGNED, ss_wait, stuck_elsewhere, 1, .flags = SS_HIDDEN),
+	SS_FIELD(104, UNSIGNED, ss_wait, opens_fifo, 1, .flags = SS_OPTIONAL),
+	SS_FIELD(105, TEXT, ss_wait, mount, 0, .flags = SS_OPTIONAL),
+	SS_FIELD(106, UNSIGNED, ss_wait, operator_pid, INT32_MAX, .flags = SS_NULLABLE,
+		 .only = SEMAPHORE),
+	SS_FIELD(107, TEXT, ss_wait, operator_process, 0, .only = SEMAPHORE),
 };
 static const struct ss_wait no_wait = { .syscall_number = -1,
 					.fd = -1,
@@ -476,6 +485,9 @@ static const struct ss_field application_lock_fields[] = {
 		    client_suspect_count, NULL, SS_TABLE_THREADS, 0),
 	SS_FIELD(8, UNSIGNED, ss_application_lock, client_suspects_total, UINT32_MAX),
 	SS_FIELD(9, TEXT, ss_application_lock, client_function, 0),
+	SS_FIELD(10, UNSIGNED, ss_application_lock, owner_pid, INT32_MAX,
+		 .flags = SS_NULLABLE),
+	SS_FIELD(11, TEXT, ss_application_lock, owner_process, 0),
 };
 static const struct ss_application_lock no_application_lock = { .function = "" };
 const struct ss_schema ss_application_lock_schema =

@@ -1,5 +1,6 @@
 #include "diagnose/deadlock.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -22,6 +23,40 @@ struct ss_chain_link {
 };
 
 enum { LENGTH_MAX = 12 }; /* as many as there are related processes */
+
+bool ss_wait_is_idle(const struct ss_wait *wait)
+{
+	if (wait->mount || (wait->opens_fifo && wait->access == SS_ACCESS_EXCLUSIVE))
+		return false;
+	if (wait->kind == SS_WAIT_CONNECT && wait->descriptor &&
+	    wait->descriptor->protocol &&
+	    strncmp(wait->descriptor->protocol, "UNIX", strlen("UNIX")) == 0)
+		return false;
+	switch (wait->kind) {
+	case SS_WAIT_MUTEX:
+	case SS_WAIT_RWLOCK:
+	case SS_WAIT_ONCE:
+	case SS_WAIT_FILE_LOCK:
+	case SS_WAIT_PTRACE:
+	case SS_WAIT_STOPPED:
+	case SS_WAIT_PAGE_FAULT:
+		return false;
+	default:
+		return true;
+	}
+}
+
+bool ss_process_expects_signal(const struct ss_process *process)
+{
+	static const uint8_t others[] = { SIGINT,  SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
+					  SIGTRAP, SIGABRT, SIGSYS, SIGPIPE, SIGCHLD,
+					  SIGXFSZ, 32,	    33,	    34 };
+	uint64_t handled = process->handled_signals;
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(others); i++)
+		handled &= ~(UINT64_C(1) << (others[i] - 1));
+	return handled != 0;
+}
 
 static const struct ss_snapshot *find_process(const struct ss_snapshot *snapshot,
 					      pid_t pid)
@@ -64,9 +99,11 @@ static pid_t find_pid(const struct ss_snapshot *snapshot, const struct ss_wait *
 	*ambiguous = peer ? wait->descriptor->peers_incomplete : true;
 	if (peer)
 		return peer->pid;
-	if (wait->kind != SS_WAIT_CHILD || !facts || facts->children.count != 1)
+	if ((wait->kind != SS_WAIT_CHILD && wait->child_count == 0) || !facts ||
+	    facts->children.count != 1)
 		return 0;
-	*ambiguous = false; /* while it waits, it starts no other child */
+	/* While it waits, it starts no other child. */
+	*ambiguous = wait->kind != SS_WAIT_CHILD;
 	return facts->children.items[0].pid;
 }
 
@@ -81,11 +118,17 @@ static struct ss_chain_link chain_follow(const struct ss_snapshot *snapshot,
 		return to;
 	pid_t pid = find_pid(snapshot, wait, &to.ambiguous);
 	to.snapshot = pid ? find_process(snapshot, pid) : NULL;
-	if (to.snapshot && wait->owner_tid)
+	if (to.snapshot && wait->owner_tid) {
 		to.thread = ss_snapshot_find_thread(to.snapshot, wait->owner_tid);
-	else if (to.snapshot && to.snapshot->tasks[SS_TASK_THREAD].count == 1 &&
-		 to.snapshot->process.threads_unseen == 0)
+	} else if (to.snapshot && to.snapshot->tasks[SS_TASK_THREAD].count == 1 &&
+		   to.snapshot->process.threads_unseen == 0) {
 		to.thread = &to.snapshot->tasks[SS_TASK_THREAD].items[0];
+	} else if (to.snapshot &&
+		   (wait->kind == SS_WAIT_CHILD || wait->kind == SS_WAIT_SIGNAL)) {
+		/* Usually its main thread ends it. */
+		to.thread = ss_snapshot_find_thread(to.snapshot, pid);
+		to.ambiguous = true;
+	}
 	return to;
 }
 
@@ -358,12 +401,17 @@ struct process_search {
 	struct ss_thread_ref *members; /* by node */
 	size_t *next;
 	struct ss_graph graph;
+	size_t count;
+	/* By node: it cannot go on, because what it waits for cannot happen, or because it made no
+	   progress during the observation */
+	bool *stuck;
 };
 
 static void process_search_deinit(struct process_search *search)
 {
 	free(search->members);
 	free(search->next);
+	free(search->stuck);
 	ss_graph_deinit(&search->graph);
 }
 
@@ -393,12 +441,16 @@ static size_t node_of(const struct ss_snapshot *snapshot,
 	return SS_GRAPH_NONE;
 }
 
+static const struct ss_thread_facts *facts_of(const struct ss_thread_ref *member)
+{
+	return ss_facts_find_thread(member->snapshot->facts, member->thread->tid);
+}
+
 /* Whether the thread waited for the same object all the time, without a time limit. */
 static bool is_permanent(const struct ss_thread_ref *member)
 {
 	const struct ss_wait *wait = member->thread->wait;
-	const struct ss_thread_facts *facts =
-		ss_facts_find_thread(member->snapshot->facts, member->thread->tid);
+	const struct ss_thread_facts *facts = facts_of(member);
 
 	return wait && !wait->timed && facts && facts->unchanged;
 }
@@ -456,6 +508,168 @@ static bool is_across(const struct process_search *search, size_t first)
 	return false;
 }
 
+/*
+ * Threads that cannot go on: those that made no progress during the observation in a wait that is
+ * not idle, and those that wait only for such threads. At first all count as such that wait
+ * without a time limit; then those are removed that a thread may release which is not among them,
+ * until nothing changes. What is left may be a cycle.
+ */
+
+typedef bool condition(const struct process_search *search, size_t node);
+
+/* The process with that id, and the node of its first thread. NULL: it was not captured. */
+static const struct ss_snapshot *find_nodes(const struct process_search *search,
+					    pid_t pid, size_t *first)
+{
+	const struct ss_snapshot *process;
+
+	*first = 0;
+	for (size_t i = 0; (process = ss_snapshot_related(search->snapshot, i)) != NULL;
+	     i++) {
+		if (process->process.pid == pid)
+			return process;
+		*first += process->tasks[SS_TASK_THREAD].count;
+	}
+	return NULL;
+}
+
+/* Whether it holds for each thread of a process. */
+static bool all_threads(const struct process_search *search, pid_t pid, condition *is)
+{
+	size_t first;
+	const struct ss_snapshot *process = find_nodes(search, pid, &first);
+	const size_t count = process ? process->tasks[SS_TASK_THREAD].count : 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!is(search, first + i))
+			return false;
+	}
+	return count > 0 && process->process.threads_unseen == 0;
+}
+
+/* Whether it holds for the owner of a lock: a thread, or each thread of a process. */
+static bool owner_is(const struct process_search *search, size_t node, condition *is)
+{
+	const struct ss_thread_ref *member = &search->members[node];
+	const struct ss_wait *wait = member->thread->wait;
+	pid_t pid = wait->owner_pid ? wait->owner_pid : member->snapshot->process.pid;
+	size_t first;
+
+	if (!wait->owner_tid)
+		return all_threads(search, pid, is);
+	const struct ss_snapshot *process = find_nodes(search, pid, &first);
+	const struct ss_task *owner =
+		process ? ss_snapshot_find_thread(process, wait->owner_tid) : NULL;
+	return owner &&
+	       is(search, first + (size_t)(owner - process->tasks[SS_TASK_THREAD].items));
+}
+
+static bool is_still(const struct process_search *search, size_t node)
+{
+	const struct ss_thread_facts *facts = facts_of(&search->members[node]);
+
+	return facts && facts->still;
+}
+
+static bool is_marked_stuck(const struct process_search *search, size_t node)
+{
+	return search->stuck[node];
+}
+
+/* Whether a thread of another process made no progress in a wait that is not idle, as is_stuck() of
+   progress.c says it of the process itself. */
+static bool made_no_progress(const struct process_search *search, size_t node)
+{
+	const struct ss_task *thread = search->members[node].thread;
+	const struct ss_wait *wait = thread->wait;
+
+	if (!wait || wait->timed || ss_wait_is_idle(wait) ||
+	    wait->kind == SS_WAIT_PTRACE || !is_still(search, node))
+		return false;
+	if ((wait->owner_tid || wait->owner_pid) && !wait->mount)
+		return owner_is(search, node, is_still);
+	return wait->kind == SS_WAIT_STOPPED || wait->opens_fifo || wait->mount ||
+	       wait->owner_unknown == SS_OWNER_DIED ||
+	       wait->owner_unknown == SS_OWNER_IN_PARENT;
+}
+
+/* Whether only processes that are known can end the wait, and each of their threads is stuck. */
+static bool others_are_stuck(const struct process_search *search,
+			     const struct ss_related_process *others, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		/* Its own signal handler may end it. */
+		if (others[i].same ||
+		    !all_threads(search, others[i].pid, is_marked_stuck))
+			return false;
+	}
+	return count > 0;
+}
+
+static bool waits_for_stuck(const struct process_search *search, size_t node)
+{
+	const struct ss_thread_ref *member = &search->members[node];
+	const struct ss_wait *wait = member->thread->wait;
+
+	if (wait->owner_tid || wait->owner_pid)
+		return owner_is(search, node, is_marked_stuck);
+	switch (wait->kind) {
+	case SS_WAIT_SIGNAL:
+		if (ss_process_expects_signal(&member->snapshot->process))
+			return false;
+		__attribute__((fallthrough));
+	case SS_WAIT_CHILD: /* any of them */
+		return wait->child_scope == SS_CHILD_ANY && wait->children_known &&
+		       wait->child_count == wait->children_total &&
+		       others_are_stuck(search, wait->children, wait->child_count);
+	case SS_WAIT_READ:
+	case SS_WAIT_WRITE:
+	case SS_WAIT_RECEIVE:
+	case SS_WAIT_SEND:
+		return wait->descriptor && !wait->descriptor->peers_incomplete &&
+		       others_are_stuck(search, wait->descriptor->peers,
+					wait->descriptor->peer_count);
+	default:
+		return false;
+	}
+}
+
+/* Whether it waited for the same object all the time, without a time limit. Of the process itself
+   struct ss_progress knows more. */
+static bool waits_on(const struct ss_thread_ref *member)
+{
+	const struct ss_wait *wait = member->thread->wait;
+	const struct ss_thread_facts *facts = facts_of(member);
+
+	return wait && !wait->timed && facts &&
+	       (facts->unchanged || facts->still || member->snapshot->facts->observed);
+}
+
+/* Sets stuck_elsewhere of the waits of the process itself. False without memory. */
+static bool find_stuck(struct process_search *search)
+{
+	bool changed = true;
+
+	search->stuck = calloc(search->count + 1, sizeof(*search->stuck));
+	if (!search->stuck)
+		return false;
+	for (size_t i = 0; i < search->count; i++)
+		search->stuck[i] = waits_on(&search->members[i]);
+	while (changed) {
+		changed = false;
+		for (size_t i = 0; i < search->count; i++) {
+			if (!search->stuck[i] || made_no_progress(search, i) ||
+			    waits_for_stuck(search, i))
+				continue;
+			search->stuck[i] = false;
+			changed = true;
+		}
+	}
+	for (size_t i = 0; i < search->snapshot->tasks[SS_TASK_THREAD].count; i++)
+		search->snapshot->waits[i].stuck_elsewhere = search->stuck[i];
+	return true;
+}
+
 bool ss_process_cycle_find(struct ss_snapshot *snapshot)
 {
 	size_t count = count_threads(snapshot);
@@ -463,6 +677,7 @@ bool ss_process_cycle_find(struct ss_snapshot *snapshot)
 		.snapshot = snapshot,
 		.members = calloc(count + 1, sizeof(struct ss_thread_ref)),
 		.next = calloc(count + 1, sizeof(size_t)),
+		.count = count,
 	};
 
 	if (snapshot->others.count == 0)
@@ -470,6 +685,8 @@ bool ss_process_cycle_find(struct ss_snapshot *snapshot)
 	if (!search.members || !search.next)
 		return false;
 	link_processes(&search);
+	if (!find_stuck(&search))
+		return false;
 	if (!ss_graph_init(&search.graph, search.next, count))
 		return false;
 	for (size_t i = 0; i < count; i++) {

@@ -8,6 +8,16 @@
 
 #include "data/snapshot.h"
 
+/* Whether idle threads typically wait like this, without a time limit. Who reads from a FIFO may
+   wait for work, but who writes has something to say; and UNIX sockets are connected at once, unless too many
+   wait for it. */
+bool ss_wait_is_idle(const struct ss_wait *wait);
+
+/* Whether the program handles a signal that someone would send to it to make it go on or
+   end. Python handles SIGINT in every program; the other exceptions report errors and
+   children, or are those of the C library. */
+bool ss_process_expects_signal(const struct ss_process *process);
+
 /*
  * Waits for related processes, whose snapshots are in snapshot->others.
  */
@@ -24,8 +34,8 @@ bool ss_deadlock_find(struct ss_snapshot *snapshot);
  * The wait-for graph of several processes, and its proven cycles.
  */
 
-/* Sets cycles, after the threads of all processes were diagnosed. False without
-   memory. */
+/* Sets cycles, and stuck_elsewhere of waits, after the threads of all processes were diagnosed. False
+   without memory. */
 bool ss_process_cycle_find(struct ss_snapshot *snapshot);
 
 /*

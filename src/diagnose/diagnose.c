@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/sem.h>
@@ -496,12 +497,31 @@ static void fill_signal(struct ss_diagnosis *d)
 	d->wait->signals_known = true;
 }
 
+/* A shell waits for the end of its children in sigsuspend(2). */
+static void fill_signal_of_child(struct ss_diagnosis *d)
+{
+	const uint64_t child = UINT64_C(1) << (SIGCHLD - 1);
+	const struct ss_memory_fact *memory = &d->facts->memory[0];
+	uint64_t blocked = 0;
+
+	fill_signal(d);
+	if (d->facts->call.id != SS_SYS_RT_SIGSUSPEND ||
+	    memory->size != sizeof(blocked) ||
+	    !(d->snapshot->process.handled_signals & child))
+		return;
+	memcpy(&blocked, memory->bytes, sizeof(blocked));
+	if (!(blocked & child) && d->snapshot->facts->children.count > 0)
+		fill_any(d);
+}
+
 static void fill_semaphore(struct ss_diagnosis *d)
 {
 	const struct ss_memory_fact *memory = &d->facts->memory[1];
 	struct sembuf first;
 
 	d->wait->ipc = SS_IPC_SEMAPHORE;
+	d->wait->operator_pid = d->facts->last_operator.pid;
+	d->wait->operator_process = d->facts->last_operator.name;
 	if (memory->size < sizeof(first))
 		return;
 	memcpy(&first, memory->bytes, sizeof(first));
@@ -553,15 +573,30 @@ static void fill_io(struct ss_diagnosis *d)
 
 static void fill_other(struct ss_diagnosis *d)
 {
-	enum ss_syscall_id call = d->facts->call.id;
-
-	if (call != SS_SYS_OPEN && call != SS_SYS_OPENAT)
-		return;
+	const struct ss_call *call = ss_call_find(d->facts->call.id);
 	const struct ss_memory_fact *path =
-		&d->facts->memory[call == SS_SYS_OPEN ? 0 : 1];
-	if (path->size)
+		call && call->path ? &d->facts->memory[call->path - 1] : NULL;
+
+	if (path && path->size)
 		d->wait->path = ss_intern_bytes(d->snapshot->strings,
 						(const char *)path->bytes, path->size);
+	if (d->facts->opens_fifo && d->facts->still_in_call) {
+		d->wait->opens_fifo = true;
+		d->wait->access = d->facts->fifo_access;
+	}
+}
+
+/* The server of a FUSE file system. */
+static void fill_mount(struct ss_diagnosis *d)
+{
+	const struct ss_process_fact *server = &d->facts->holder;
+
+	if (!d->facts->mount || !d->facts->still_in_call)
+		return;
+	d->wait->mount = ss_intern_string(d->snapshot->strings, d->facts->mount);
+	d->wait->owner_pid = server->pid;
+	d->wait->owner_process = server->name;
+	d->wait->self_owned = server->pid && server->pid == d->snapshot->facts->pid;
 }
 
 /* Fills in what a kind has besides the file descriptor and the time limit. */
@@ -571,7 +606,7 @@ static void (*const families[])(struct ss_diagnosis *d) = {
 	[SS_WAIT_SELECT] = poll_fill_select,
 	[SS_WAIT_CHILD] = process_fill_child,
 	[SS_WAIT_FILE_LOCK] = process_fill_file_lock,
-	[SS_WAIT_SIGNAL] = fill_signal,
+	[SS_WAIT_SIGNAL] = fill_signal_of_child,
 	[SS_WAIT_IPC] = fill_ipc,
 	[SS_WAIT_IO] = fill_io,
 };
@@ -605,6 +640,7 @@ static void call_fill(struct ss_diagnosis *d)
 		descriptor_fill(d, (int)(uint32_t)made->args[call->fd - 1]);
 	if ((size_t)d->wait->kind < SS_ARRAY_SIZE(families) && families[d->wait->kind])
 		families[d->wait->kind](d);
+	fill_mount(d);
 }
 
 static void fill_tracer(struct ss_diagnosis *d)
@@ -614,12 +650,25 @@ static void fill_tracer(struct ss_diagnosis *d)
 	d->wait->owner_process = d->facts->tracer.name;
 }
 
+/* Whether only its own process has the other end of the pipe that a thread reads or fills. */
+static bool is_own_pipe(const struct ss_wait *wait)
+{
+	const struct ss_descriptor *descriptor = wait->descriptor;
+
+	return (wait->kind == SS_WAIT_READ || wait->kind == SS_WAIT_WRITE) &&
+	       descriptor && descriptor->kind == SS_FD_PIPE && descriptor->name &&
+	       descriptor->name[0] != '/' && !descriptor->peers_incomplete &&
+	       descriptor->peer_count == 1 && descriptor->peers[0].same;
+}
+
 /* Whether the call waits for threads of the process only. Calls that are not private do so,
    too, if the memory is not shared: those of glibc's joins, of C++'s futures and atomics. */
 static bool is_within_process(const struct ss_diagnosis *d)
 {
 	struct ss_futex futex;
 
+	if (is_own_pipe(d->wait))
+		return true;
 	return ss_futex_parse(&d->facts->call, &futex) &&
 	       (futex.private || d->wait->kind == SS_WAIT_JOIN ||
 		(d->facts->lock.size && !d->facts->lock_shared));

@@ -1,9 +1,9 @@
 #include "diagnose/progress.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "diagnose/deadlock.h"
 #include "diagnose/purpose.h"
 #include "data/snapshot.h"
 
@@ -213,23 +213,6 @@ enum {
 #define SECOND_NS UINT64_C(1000000000)
 
 SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
-
-/* Whether idle threads typically wait like this, without a time limit. */
-static bool progress_is_idle_kind(enum ss_wait_kind kind)
-{
-	switch (kind) {
-	case SS_WAIT_MUTEX:
-	case SS_WAIT_RWLOCK:
-	case SS_WAIT_ONCE:
-	case SS_WAIT_FILE_LOCK:
-	case SS_WAIT_PTRACE:
-	case SS_WAIT_STOPPED:
-	case SS_WAIT_PAGE_FAULT:
-		return false;
-	default:
-		return true;
-	}
-}
 
 static const char *intern(struct ss_progress *progress, const char *text)
 {
@@ -458,10 +441,12 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_task *t
 	const struct ss_thread_progress *own =
 		&progress->threads[index_of(progress, thread)];
 	const struct ss_task *root = find_root(progress, thread);
-	bool waits = thread->wait && !progress_is_idle_kind(thread->wait->kind);
+	bool waits = thread->wait && !ss_wait_is_idle(thread->wait);
 	bool stopped = thread->state == 'D' || thread->state == 'T' ||
 		       thread->state == 't';
 
+	if (thread->wait && thread->wait->stuck_elsewhere && stands_still(thread, own))
+		return true;
 	if (waits && (has_leader(progress, thread) ||
 		      has_moving_owner(progress->last, root->wait) ||
 		      other_process_runs(progress, root)))
@@ -492,21 +477,6 @@ static bool is_internal(const struct ss_task *thread)
 {
 	return thread->state == 'Z' ||
 	       (thread->wait && !thread->wait->timed && thread->wait->within_process);
-}
-
-/* Whether the program handles a signal that someone would send to it to make it go on or
-   end. Python handles SIGINT in every program; the other exceptions report errors and
-   children, or are those of the C library. */
-static bool expects_signal(const struct ss_process *process)
-{
-	static const uint8_t others[] = { SIGINT,  SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
-					  SIGTRAP, SIGABRT, SIGSYS, SIGPIPE, SIGCHLD,
-					  SIGXFSZ, 32,	    33,	    34 };
-	uint64_t handled = process->handled_signals;
-
-	for (size_t i = 0; i < SS_ARRAY_SIZE(others); i++)
-		handled &= ~(UINT64_C(1) << (others[i] - 1));
-	return handled != 0;
 }
 
 /* Whether it is a thread that each program of its language has. Those of Go run its goroutines. */
@@ -543,7 +513,7 @@ static bool is_closed(const struct ss_progress *progress)
 	if (services)
 		return waiting > 2;
 	return progress->last->tasks[SS_TASK_THREAD].count > 0 &&
-	       !expects_signal(&progress->last->process);
+	       !ss_process_expects_signal(&progress->last->process);
 }
 
 /* Whether no thread of the program runs, except for those that wake up and wait again. */

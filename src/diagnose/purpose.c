@@ -254,6 +254,75 @@ static bool is_of_jdk(const struct ss_task *thread, const struct ss_wait_entry *
 	return is_its;
 }
 
+/* The process that holds it, if the application's memory tells: it executes the same program. */
+static void set_holder(struct ss_snapshot *snapshot, pid_t tid, struct ss_wait *wait)
+{
+	for (size_t i = 0; i < snapshot->runtime_locks.count; i++) {
+		const struct ss_runtime_lock *lock = &snapshot->runtime_locks.items[i];
+		if (lock->process == 0 || lock->waiter != tid)
+			continue;
+		wait->owner_pid = lock->process;
+		wait->owner_process = snapshot->process.name;
+	}
+}
+
+static bool is_sqlite(const char *path)
+{
+	static const char library[] = "libsqlite3.so";
+	const char *slash = strrchr(path, '/');
+
+	return slash && (strncmp(slash + 1, library, strlen(library)) == 0 ||
+			 strcmp(slash + 1, "sqlite3") == 0);
+}
+
+/* SQLite sleeps only to try again: its library has but names of its outermost functions. NULL: the thread
+   does not sleep there. */
+static const char *find_sqlite(const struct ss_snapshot *snapshot,
+			       const struct ss_task *thread)
+{
+	const struct ss_module *inner = NULL;
+	const struct ss_module *sqlite = NULL;
+	const char *function = NULL;
+
+	for (size_t i = 0; i < SS_MIN(thread->frame_count, (size_t)FRAMES_MAX); i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		inner = i == 0 ? frame->module : inner;
+		if (frame->module == inner)
+			continue;
+		if (!sqlite && (!frame->module || !is_sqlite(frame->module->path)))
+			return NULL;
+		sqlite = sqlite ? sqlite : frame->module;
+		if (frame->module != sqlite)
+			break;
+		function = frame->symbol ? frame->symbol : function;
+	}
+	return function && strcmp(function, "sqlite3_sleep") != 0 ? function : NULL;
+}
+
+/* False without memory. */
+static bool set_sqlite(struct ss_snapshot *snapshot, size_t index)
+{
+	static const char words[] =
+		"SQLite: the database is locked by another connection";
+	struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[index];
+	struct ss_wait *wait = &snapshot->waits[index];
+	const struct ss_thread_facts *facts =
+		ss_facts_find_thread(snapshot->facts, thread->tid);
+	const char *function =
+		wait->kind == SS_WAIT_SLEEP ? find_sqlite(snapshot, thread) : NULL;
+
+	if (!function || wait->purpose)
+		return true;
+	wait->purpose = SS_PURPOSE_LOCK;
+	wait->purpose_function = ss_intern_string(snapshot->strings, function);
+	wait->purpose_words = ss_intern_string(snapshot->strings, words);
+	if (facts && facts->holder.pid) {
+		wait->owner_pid = facts->holder.pid;
+		wait->owner_process = facts->holder.name;
+	}
+	return wait->purpose_function && wait->purpose_words;
+}
+
 static bool set_purpose(struct ss_snapshot *snapshot, size_t index,
 			const struct finding *found)
 {
@@ -268,6 +337,9 @@ static bool set_purpose(struct ss_snapshot *snapshot, size_t index,
 				SS_PURPOSE_SERVICE :
 				entry->purpose;
 	wait->purpose_function = ss_intern_bytes(snapshot->strings, name, size);
+	if (wait->purpose == SS_PURPOSE_LOCK)
+		set_holder(snapshot, snapshot->tasks[SS_TASK_THREAD].items[index].tid,
+			   wait);
 	if (entry->words)
 		wait->purpose_words = ss_intern_string(snapshot->strings, entry->words);
 	return wait->purpose_function && (!entry->words || wait->purpose_words);
@@ -456,7 +528,7 @@ bool ss_purposes_find(struct ss_snapshot *snapshot, const struct ss_wait_table *
 			continue;
 		if (!found[stack].searched)
 			found[stack] = find(snapshot, thread, table);
-		if (!set_purpose(snapshot, i, &found[stack]))
+		if (!set_purpose(snapshot, i, &found[stack]) || !set_sqlite(snapshot, i))
 			return false;
 	}
 	return find_exhausted_pools(snapshot);
@@ -658,7 +730,9 @@ static bool add_lock(struct ss_snapshot *snapshot, const struct ss_wait *wait)
 {
 	const struct ss_task *waiters[WAITERS_MAX];
 	struct ss_application_lock lock = { .function = wait->purpose_function,
-					    .words = wait->purpose_words };
+					    .words = wait->purpose_words,
+					    .owner_pid = wait->owner_pid,
+					    .owner_process = wait->owner_process };
 	size_t count = list_waiters(snapshot, key_of(wait), waiters, &lock.waiting);
 
 	if (!find_suspects(snapshot, waiters, count, &lock))

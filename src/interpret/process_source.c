@@ -586,6 +586,7 @@ struct ss_observation {
 	struct ss_source source;
 	struct ss_late_reader *first; /* of the first capture; or NULL */
 	struct ss_late_reader *last;
+	struct ss_run_counts counts; /* of processes that it led to at the beginning */
 	bool repeated;
 };
 
@@ -603,6 +604,7 @@ void ss_observation_free(struct ss_observation *observation)
 	if (!observation)
 		return;
 	free_captures(observation);
+	ss_vector_free(&observation->counts);
 	ss_activity_free(observation->before);
 	ss_activity_free(observation->after);
 	ss_target_close(observation->live.target);
@@ -638,9 +640,15 @@ static struct ss_error *capture_all(struct ss_observation *observation, uint64_t
 				    const struct ss_gather_plan *plan)
 {
 	struct ss_error *error = observe(observation, NULL, plan);
+	const bool related = !observation->live.options.no_related;
 
 	if (error)
 		return error;
+	if (related && !observation->repeated) {
+		ss_capture_add_related(observation->captures[0],
+				       observation->live.target);
+		ss_capture_take_counts(observation->captures[0], &observation->counts);
+	}
 	for (int i = 0; i < STEPS; i++) {
 		ss_sleep_ns(pause_ns);
 		ss_error_free(observe(observation, is_running, plan));
@@ -649,10 +657,12 @@ static struct ss_error *capture_all(struct ss_observation *observation, uint64_t
 	error = observe(observation, NULL, plan);
 	if (!error)
 		error = ss_activity_take(observation->live.target, &observation->after);
-	if (!error && !observation->live.options.no_related)
-		ss_capture_add_related(
-			observation->captures[observation->source.count - 1],
-			observation->live.target);
+	if (!error && related) {
+		struct ss_capture *last =
+			observation->captures[observation->source.count - 1];
+		ss_capture_add_related(last, observation->live.target);
+		ss_capture_compare_counts(last, &observation->counts);
+	}
 	return error;
 }
 
@@ -666,7 +676,7 @@ static bool repeat(struct ss_observation *observation, const struct ss_gather_pl
 	if (observation->repeated ||
 	    observation->live.capture_options.mode != SS_MODE_AUTO)
 		return false;
-	observation->repeated = true;
+	observation->repeated = repeated.repeated = true;
 	repeated.source.count = 0;
 	repeated.after = NULL;
 	repeated.first = repeated.last = NULL;

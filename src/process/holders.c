@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/sem.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,7 +50,8 @@ static bool waits_for_child(const struct ss_thread_facts *thread)
 {
 	const struct ss_call *call = ss_call_find(thread->call.id);
 
-	return call && call->kind == SS_WAIT_CHILD;
+	/* A signal may tell that a child has ended. */
+	return call && (call->kind == SS_WAIT_CHILD || call->id == SS_SYS_RT_SIGSUSPEND);
 }
 
 /* Parses the children that this thread has created or adopted: "4711 4712 ". */
@@ -85,11 +87,51 @@ static void follow_children(struct ss_facts *facts, const struct ss_target *targ
 		add_children(facts, target, facts->threads.items[i].tid);
 }
 
+bool ss_process_fact_read(struct ss_facts *facts, const struct ss_target *target,
+			  pid_t pid, struct ss_process_fact *ret)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+
+	return processes_read(facts, target, pid, &text, ret);
+}
+
+static bool shares_ipc(const struct ss_target *target)
+{
+	struct stat ours;
+	struct stat theirs;
+
+	return stat("/proc/self/ns/ipc", &ours) == 0 &&
+	       fstatat(target->proc_fd, "ns/ipc", &theirs, 0) == 0 &&
+	       ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+}
+
+/* Sets the process that changed the System V semaphore last for which a thread waits. */
+static void find_operator(struct ss_facts *facts, const struct ss_target *target,
+			  struct ss_thread_facts *thread)
+{
+	const struct ss_memory_fact *memory = &thread->memory[1];
+	struct sembuf first;
+	int id = (int)(uint32_t)thread->call.args[0];
+
+	if ((thread->call.id != SS_SYS_SEMOP && thread->call.id != SS_SYS_SEMTIMEDOP) ||
+	    memory->size < sizeof(first) || !shares_ipc(target))
+		return;
+	memcpy(&first, memory->bytes, sizeof(first));
+	pid_t pid = semctl(id, first.sem_num, GETPID);
+	if (pid > 0)
+		(void)ss_process_fact_read(facts, target, pid,
+					   &thread->last_operator); /* or it has ended */
+}
+
 void ss_processes_find(struct ss_facts *facts, const struct ss_target *target)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 
 	follow_children(facts, target);
+	for (size_t i = 0; i < facts->threads.count; i++) {
+		if (facts->threads.items[i].state == 'S')
+			find_operator(facts, target, &facts->threads.items[i]);
+	}
 	for (size_t i = 0; i < facts->threads.count; i++) {
 		struct ss_thread_facts *thread = &facts->threads.items[i];
 		struct ss_status status;
@@ -106,7 +148,7 @@ void ss_processes_find(struct ss_facts *facts, const struct ss_target *target)
 enum {
 	SCAN_NS = 5 * 1000 * 1000,   /* CPU time to search processes, */
 	MORE_NS = 1000 * 1000,	     /* if each end has a holder already, */
-	FLOCK_NS = 20 * 1000 * 1000, /* and to search for an open file */
+	FLOCK_NS = 20 * 1000 * 1000, /* and to search for those that have a file open */
 	FDINFO_MAX = 64 * 1024,
 	STAT_MAX = 8 * 1024,
 	LINKS_AT_ONCE = 64, /* links read between checks of the time */
@@ -454,16 +496,23 @@ static bool has_flock(struct search *s, pid_t pid, const char *name,
 	return false;
 }
 
-static bool holds_flock(struct search *s, pid_t pid, const struct ss_fd_fact *file)
+typedef bool visit_link(void *data, pid_t pid, const char *fd);
+
+/* Calls visit for each descriptor of the process that has this link, until it returns false. Returns
+   what it returned last, or true. */
+static bool visit_links(struct search *s, pid_t pid, const char *wanted,
+			visit_link *visit, void *data)
 {
 	char path[32];
 	char link[PATH_MAX];
 	unsigned links = 0;
-	bool found = false;
+	bool more = true;
 
 	(void)snprintf(path, sizeof(path), "%d/fd", pid); /* fits */
 	DIR *dir = ss_io_open_directory(s->target->procfs_fd, path);
-	for (const struct dirent *entry; dir && !found && (entry = readdir(dir));) {
+	int errnum = errno;
+	s->incomplete |= !dir && errnum != ENOENT && errnum != ESRCH;
+	for (const struct dirent *entry; dir && more && (entry = readdir(dir));) {
 		if (++links % LINKS_AT_ONCE == 0 && is_late(s))
 			break;
 		ssize_t size =
@@ -471,12 +520,44 @@ static bool holds_flock(struct search *s, pid_t pid, const struct ss_fd_fact *fi
 		if (size <= 0)
 			continue;
 		link[size] = '\0';
-		found = strcmp(link, file->name) == 0 &&
-			has_flock(s, pid, entry->d_name, file);
+		more = strcmp(link, wanted) != 0 || visit(data, pid, entry->d_name);
 	}
 	if (dir)
 		(void)closedir(dir); /* only read from */
-	return found;
+	return more;
+}
+
+bool ss_holders_visit(const struct ss_target *target, const char *link, visit_link *visit,
+		      void *data)
+{
+	struct search s = { .target = target };
+	bool more = true;
+
+	s.end_ns = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) + FLOCK_NS;
+	list_processes(&s);
+	for (size_t i = 0; i < s.pids.count && more && !is_late(&s); i++)
+		more = visit_links(&s, s.pids.items[i], link, visit, data);
+	ss_vector_free(&s.pids);
+	return !s.incomplete;
+}
+
+struct flock_search {
+	struct search *search;
+	const struct ss_fd_fact *file;
+};
+
+static bool has_no_flock(void *data, pid_t pid, const char *fd)
+{
+	const struct flock_search *flock = data;
+
+	return !has_flock(flock->search, pid, fd, flock->file);
+}
+
+static bool holds_flock(struct search *s, pid_t pid, const struct ss_fd_fact *file)
+{
+	struct flock_search flock = { s, file };
+
+	return !visit_links(s, pid, file->name, has_no_flock, &flock);
 }
 
 /*

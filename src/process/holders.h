@@ -13,8 +13,12 @@
  * Other processes that a thread waits for: its tracer, its children. Reads only names and states, which are world-readable.
  */
 
-/* Sets the tracer of traced threads, and facts->children if a thread waits for a
-   child. */
+/* Reads name, state and inner pid of a process. False: there is no such process. */
+bool ss_process_fact_read(struct ss_facts *facts, const struct ss_target *target,
+			  pid_t pid, struct ss_process_fact *ret);
+
+/* Sets the tracer of traced threads, facts->children if a thread waits for a
+   child, and who changed a System V semaphore last. */
 void ss_processes_find(struct ss_facts *facts, const struct ss_target *target);
 
 /*
@@ -37,6 +41,11 @@ void ss_holders_find_again(struct ss_facts *facts, const struct ss_target *targe
    on it. It ends at end_ns of the thread's CPU time; what was not searched by then stays incomplete. */
 void ss_holders_complete(struct ss_facts *facts, const struct ss_target *target,
 			 uint64_t end_ns);
+
+/* Calls visit for each descriptor of a process that has this link, until it returns false. Returns
+   whether all processes were searched. */
+bool ss_holders_visit(const struct ss_target *target, const char *link,
+		      bool (*visit)(void *data, pid_t pid, const char *fd), void *data);
 
 /*
  * Who holds the file lock that a thread waits for.

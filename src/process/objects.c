@@ -14,6 +14,7 @@
 #include "data/call.h"
 #include "data/capture.h"
 #include "data/futex.h"
+#include "process/file_systems.h"
 #include "process/holders.h"
 #include "process/sockets.h"
 #include "process/thread_files.h"
@@ -235,7 +236,7 @@ static bool is_same_call(const struct ss_syscall_text *now, const struct ss_sysc
 
 static bool has_objects(const struct ss_call *call)
 {
-	return call && (call->fd || call->kind == SS_WAIT_POLL ||
+	return call && (call->fd || call->path || call->kind == SS_WAIT_POLL ||
 			call->kind == SS_WAIT_SELECT || call->kind == SS_WAIT_CHILD);
 }
 
@@ -703,11 +704,13 @@ void ss_objects_collect(struct ss_capture *capture, const struct ss_target *targ
 	ss_descriptors_read(facts, target, then);
 	if (then)
 		connections_keep(facts, capture, then);
+	ss_file_systems_find(facts, target);
 	ss_sockets_read(facts, target);
 	if (then)
 		ss_holders_confirm(facts, target, then);
 	ss_processes_find(facts, target);
 	ss_file_locks_find_owners(facts, target);
+	ss_databases_find_owners(facts, capture, target);
 	/* The rest needs the complete descriptors. */
 	arguments_check(facts, capture, target, counters ? counters : target->kept);
 	ss_holders_find(facts, target);

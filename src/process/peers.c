@@ -15,6 +15,7 @@ enum {
 	MAPS_MAX = 8 << 20,
 	SEEN_MAX = 16 << 20, /* 4 MB take some 50 ms */
 	FEW_THREADS = 4,     /* follow every wait in a process with so few */
+	FEW_CHILDREN = 8,    /* any of which a thread waits for, are followed */
 	TID_MAX = 4 << 20,   /* PID_MAX_LIMIT of the kernel */
 };
 
@@ -94,10 +95,13 @@ static void add_other_end(struct ss_peers *peers, const struct ss_capture *captu
 		add(peers, fd->holders[0].pid);
 }
 
-static void add_child(struct ss_peers *peers, const struct ss_facts *facts)
+/* The children that a thread may wait for. */
+static void add_children(struct ss_peers *peers, const struct ss_facts *facts)
 {
-	if (facts->children.count == 1)
-		add(peers, facts->children.items[0].pid);
+	if (facts->children.count > FEW_CHILDREN)
+		return;
+	for (size_t i = 0; i < facts->children.count; i++)
+		add(peers, facts->children.items[i].pid);
 }
 
 /* Cache of earlier results: most threads wait for the same few locks. */
@@ -349,8 +353,9 @@ void ss_peers_find(struct ss_peers *peers, struct ss_capture *capture,
 			 (call->kind == SS_WAIT_READ || call->kind == SS_WAIT_WRITE ||
 			  call->kind == SS_WAIT_RECEIVE || call->kind == SS_WAIT_SEND))
 			add_other_end(peers, capture, thread, facts);
-		else if (call && call->kind == SS_WAIT_CHILD)
-			add_child(peers, capture->facts);
+		else if (call && (call->kind == SS_WAIT_CHILD ||
+				  call->id == SS_SYS_RT_SIGSUSPEND))
+			add_children(peers, capture->facts);
 		else
 			add_sharer(peers, &sharing, capture, target, facts);
 	}

@@ -1,7 +1,6 @@
 /*
  * The processes that threads of a capture wait for: owners of a file lock or of a lock in
- * shared memory, the only holder of the other end of a pipe or UNIX socket, the only
- * child.
+ * shared memory, the only holder of the other end of a pipe or UNIX socket, children.
  */
 #ifndef SS_PROCESS_PEERS_H
 #define SS_PROCESS_PEERS_H

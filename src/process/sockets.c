@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/xattr.h>
 
 #include "base/cleanup.h"
@@ -598,6 +599,74 @@ static void read_connections(struct tables *t)
 	t->connection_count = 0;
 }
 
+/* The name to which a thread connects a UNIX socket, as in /proc/net/unix. 0: none. */
+static size_t read_unix_name(const struct ss_thread_facts *thread,
+			     char name[sizeof(struct sockaddr_un)])
+{
+	const struct ss_memory_fact *memory = &thread->memory[1];
+	const size_t head = offsetof(struct sockaddr_un, sun_path);
+	struct sockaddr_un address;
+
+	if (thread->call.id != SS_SYS_CONNECT || memory->size <= head ||
+	    memory->size > sizeof(address))
+		return 0;
+	memcpy(&address, memory->bytes, memory->size);
+	if (address.sun_family != AF_UNIX)
+		return 0;
+	size_t size = memory->size - head;
+	memcpy(name, address.sun_path, size);
+	if (name[0] != '\0')
+		return strnlen(name, size);
+	for (size_t i = 0; i < size; i++)
+		name[i] = name[i] ? name[i] : '@';
+	return size;
+}
+
+/* The only socket that listens there, or 0. */
+static uint64_t find_listener(const struct tables *t, const char *name, size_t size)
+{
+	const char *cursor = t->text.bytes;
+	const char *end = cursor + t->text.size;
+	struct ss_net_unix line;
+	uint64_t found = 0;
+
+	while (ss_net_next_unix(&cursor, end, &line)) {
+		if (!line.listens || line.path_size != size ||
+		    memcmp(line.path, name, size) != 0)
+			continue;
+		if (found)
+			return 0;
+		found = line.inode;
+	}
+	return found;
+}
+
+/* A thread waits in connect(2) only if too many others do: the socket has no other end yet. */
+static void find_listeners(struct tables *t)
+{
+	char name[sizeof(struct sockaddr_un)];
+	bool listed = false;
+
+	for (size_t i = 0; i < t->facts->threads.count; i++) {
+		const struct ss_thread_facts *thread = &t->facts->threads.items[i];
+		size_t size = thread->state == 'S' ? read_unix_name(thread, name) : 0;
+		const struct ss_fd_fact *fd =
+			size ? ss_facts_find_fd(t->facts,
+						(int)(uint32_t)thread->call.args[0]) :
+			       NULL;
+		if (!fd || fd->kind != SS_FD_SOCKET || fd->socket.peer_inode)
+			continue;
+		if (!listed && ss_io_read_path(t->target->proc_fd, "net/unix", TABLE_MAX,
+					       &t->text) != 0)
+			return;
+		listed = true;
+		struct ss_socket_fact *socket =
+			&t->facts->fds.items[fd - t->facts->fds.items].socket;
+		socket->peer_inode = find_listener(t, name, size);
+		socket->peer_path = ss_intern_bytes(t->facts->strings, name, size);
+	}
+}
+
 static bool lacks_protocol(const struct ss_fd_fact *fact)
 {
 	return fact->kind == SS_FD_SOCKET && !fact->socket.protocol;
@@ -674,6 +743,7 @@ void ss_sockets_read(struct ss_facts *facts, const struct ss_target *target)
 	read_unix_sockets(facts, target, diag_fd);
 	read_tables(&t);
 	read_connections(&t);
+	find_listeners(&t);
 	ss_buffer_deinit(&t.text);
 }
 

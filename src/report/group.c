@@ -24,6 +24,8 @@ enum { SUSPECTS_MAX = 3 };
    a peer that does not read is not idle. */
 static enum ss_group_class class_of_wait(const struct ss_wait *wait)
 {
+	if (wait->mount)
+		return SS_GROUP_BLOCKED;
 	switch (wait->purpose) {
 	case SS_PURPOSE_LOCK:
 		return SS_GROUP_BLOCKED;

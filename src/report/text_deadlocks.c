@@ -430,6 +430,12 @@ static void write_suspects(const struct ss_snapshot *snapshot,
 			   const struct ss_application_lock *lock,
 			   const struct ss_format_options *options, FILE *out)
 {
+	if (lock->owner_pid) {
+		(void)fprintf(out, "  held by process %d (", lock->owner_pid);
+		ss_escape_write(lock->owner_process, NULL, out);
+		(void)fputs_unlocked(")\n", out);
+		return;
+	}
 	if (lock->suspects_total) {
 		(void)fputs_unlocked("  probably held by ", out);
 		if (lock->suspects_total == 1) {

@@ -241,8 +241,22 @@ static void write_accept(const struct ss_text_writer *w, const struct ss_wait *w
 
 static void write_connect(const struct ss_text_writer *w, const struct ss_wait *wait)
 {
-	ss_text_writer_add(w, "the peer to accept ");
-	write_fd(w, wait);
+	struct ss_descriptor own = wait->descriptor ? *wait->descriptor :
+						      (struct ss_descriptor){};
+	struct ss_wait other = *wait;
+
+	if (own.peer_count == 0) {
+		ss_text_writer_add(w, "the peer to accept ");
+		write_fd(w, wait);
+		return;
+	}
+	ss_text_writer_add_id(w, own.peers[0].pid, own.peers[0].name);
+	if (own.peer_count > 1)
+		ss_text_writer_add(w, " and %zu others", own.peer_count - 1);
+	ss_text_writer_add(w, " to accept ");
+	own.peer_count = 0;
+	other.descriptor = &own;
+	write_fd(w, &other);
 }
 
 static void write_send(const struct ss_text_writer *w, const struct ss_wait *wait)
@@ -427,6 +441,7 @@ static void write_signal(const struct ss_text_writer *w, const struct ss_wait *w
 {
 	if (!wait->signals_known) {
 		ss_text_writer_add(w, "a signal");
+		write_children(w, wait, ", such as the end of child process ");
 		return;
 	}
 	ss_text_writer_add(w, "one of the signals ");
@@ -445,6 +460,11 @@ static void write_semaphore(const struct ss_text_writer *w, const struct ss_wait
 	if (wait->semaphore_operations > 1)
 		ss_text_writer_add(w, " (first of %zu operations)",
 				   wait->semaphore_operations);
+	if (wait->operator_pid) {
+		ss_text_writer_add(w, ", probably held by ");
+		ss_text_writer_add_id(w, wait->operator_pid, wait->operator_process);
+		ss_text_writer_add(w, ", which changed it last");
+	}
 }
 
 static void write_ipc(const struct ss_text_writer *w, const struct ss_wait *wait)
@@ -507,9 +527,33 @@ static void write_work(const struct ss_text_writer *w, const struct ss_wait *wai
 	ss_text_writer_add(w, "work (it is a worker thread of the kernel)");
 }
 
+/* Waits of calls that are not known are of open(2). */
+static bool opens(const struct ss_wait *wait)
+{
+	return !wait->syscall || strncmp(wait->syscall, "open", strlen("open")) == 0 ||
+	       strcmp(wait->syscall, "creat") == 0;
+}
+
+/* "another process to open FIFO /run/f for writing" */
+static void write_fifo(const struct ss_text_writer *w, const struct ss_wait *wait)
+{
+	ss_text_writer_add(w, "another process to open FIFO ");
+	if (wait->path)
+		ss_text_writer_add_string(w, wait->path);
+	if (wait->access)
+		ss_text_writer_add(w, " for %s",
+				   wait->access == SS_ACCESS_SHARED ? "writing" :
+								      "reading");
+}
+
 static void write_other(const struct ss_text_writer *w, const struct ss_wait *wait)
 {
-	if (wait->path) {
+	if (wait->opens_fifo) {
+		write_fifo(w, wait);
+	} else if (wait->path && !opens(wait)) {
+		ss_text_writer_add(w, "system call %s of ", wait->syscall);
+		ss_text_writer_add_string(w, wait->path);
+	} else if (wait->path) {
 		ss_text_writer_add_string(w, wait->path);
 		ss_text_writer_add(w, " to be opened");
 	} else if (wait->command >= 0) {
@@ -552,7 +596,27 @@ static void write_purpose(const struct ss_text_writer *w, const struct ss_wait *
 	if (wait->purpose == SS_PURPOSE_LOCK)
 		ss_text_writer_add(w, "an application lock: ");
 	ss_text_writer_add_string(w, text);
+	if (wait->purpose == SS_PURPOSE_LOCK && wait->owner_pid)
+		write_owner(w, wait);
 	ss_text_writer_add(w, ", through ");
+}
+
+/* ", on the FUSE file system /mnt, served by 4711 (sshfs)" */
+static void write_mount(const struct ss_text_writer *w, const struct ss_wait *wait)
+{
+	if (!wait->mount)
+		return;
+	ss_text_writer_add(w, ", on %sFUSE file system", *wait->mount ? "the " : "a ");
+	if (*wait->mount) {
+		ss_text_writer_add(w, " ");
+		ss_text_writer_add_string(w, wait->mount);
+	}
+	if (!wait->owner_pid)
+		return;
+	ss_text_writer_add(w, ", served by ");
+	if (wait->self_owned)
+		ss_text_writer_add(w, "its own process ");
+	ss_text_writer_add_id(w, wait->owner_pid, wait->owner_process);
 }
 
 static void write_wait(const struct ss_text_writer *w, const struct ss_wait *wait)
@@ -596,6 +660,7 @@ static void write_wait(const struct ss_text_writer *w, const struct ss_wait *wai
 		write_other(w, wait);
 	if (wait->fanotify)
 		ss_text_writer_add(w, ", which another program has to permit (fanotify)");
+	write_mount(w, wait);
 }
 
 static void write_chain(const struct ss_text_writer *w, const struct ss_wait *wait)

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "runtime/late_memory.h"
+#include "runtime/postgres.h"
 #include "data/gather_plan.h"
 
 bool ss_runtime_calls_merge(struct ss_runtime_call *calls, size_t first, size_t count)
@@ -462,13 +463,33 @@ static bool add_locks_of(struct ss_runtimes *runtimes, size_t index)
 	return true;
 }
 
+/* The lock that a backend of PostgreSQL waits for. It is the same as in the capture if its thread has not
+   run since. */
+static bool add_application_lock(struct ss_runtimes *runtimes)
+{
+	const struct ss_capture *capture = runtimes->capture;
+	struct ss_postgres_lock found;
+
+	if (is_recording(runtimes) || capture->threads.count != 1 ||
+	    !ss_postgres_find_lock(&runtimes->process, &found) ||
+	    (capture->process.mode != SS_MODE_CORE &&
+	     !is_unmoved(runtimes, &capture->threads.items[0])))
+		return true;
+	struct ss_runtime_lock *lock = ss_vector_push(&runtimes->snapshot->runtime_locks);
+	if (lock)
+		*lock = (struct ss_runtime_lock){ .address = found.address,
+						  .waiter = capture->threads.items[0].tid,
+						  .process = found.holder };
+	return lock != NULL;
+}
+
 bool ss_runtimes_add_locks(struct ss_runtimes *runtimes)
 {
 	for (size_t i = 0; i < RUNTIMES; i++) {
 		if (runtimes->states[i] && table[i]->locks && !add_locks_of(runtimes, i))
 			return false;
 	}
-	return true;
+	return add_application_lock(runtimes);
 }
 
 /* Where a task is. */

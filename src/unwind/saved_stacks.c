@@ -37,6 +37,8 @@ struct saved_lock {
 	uint32_t type;
 	int32_t owner;
 	uint32_t cyclic;
+	int32_t waiter;
+	int32_t process;
 	uint32_t unused;
 };
 
@@ -215,7 +217,9 @@ static void write_runtimes(struct writer *writer)
 						  .end = lock->end,
 						  .type = lock->type,
 						  .owner = lock->owner,
-						  .cyclic = lock->cyclic };
+						  .cyclic = lock->cyclic,
+						  .waiter = lock->waiter,
+						  .process = lock->process };
 		ss_buffer_add(&writer->body, &saved, sizeof(saved));
 	}
 	writer->header.runtimes = (uint32_t)snapshot->runtimes.count;
@@ -581,14 +585,17 @@ static bool read_locks(struct ss_saved_stacks *saved)
 		if (!slot)
 			return fail_memory(saved);
 		if (!take(&saved->at, &lock, sizeof(lock)) ||
-		    lock.type > SS_LOCK_TYPE_LAST || lock.owner < 0 || lock.cyclic > 1)
+		    lock.type > SS_LOCK_TYPE_LAST || lock.owner < 0 || lock.cyclic > 1 ||
+		    lock.waiter < 0 || lock.process < 0)
 			return false;
 		*slot = (struct ss_runtime_lock){ .type = (enum ss_lock_type)lock.type,
 						  .address = lock.address,
 						  .start = lock.start,
 						  .end = lock.end,
 						  .owner = lock.owner,
-						  .cyclic = lock.cyclic == 1 };
+						  .cyclic = lock.cyclic == 1,
+						  .waiter = lock.waiter,
+						  .process = lock.process };
 	}
 	return true;
 }

@@ -1,6 +1,7 @@
 """Waits that lead to other processes: chains and cycles through several of them.
 targets/processes.c."""
 
+import glob
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from harness import EndToEnd, HOG, main, makes_namespaces, read_text, task_states, wait_until
@@ -392,6 +394,83 @@ class Processes(EndToEnd):
         wait = self.snap(shell.pid, mode="stop").threads[0]["wait"]
         self.assertEqual(wait["text"], "any child process: %d (sleep, sleeping)" % child)
         self.assertEqual(wait["beyond"], "%d (sleep) waits for 16 min to pass" % child)
+
+    def hang(self, pid, verdict, *patterns):
+        """The verdict and the exit status of an observation, and what its text must have."""
+        status = {"deadlock": 3, "stuck": 4, "blocked": 4}.get(verdict, 0)
+        result = self.run_tool("hang", "--for=500ms", pid, status=(0, 3, 4))
+        text = result.stdout.decode()
+        self.assertRegex(text, r"^\S+, pid %d: %s\b" % (pid, verdict))
+        self.assertEqual(result.returncode, status, text)
+        for pattern in patterns:
+            self.assertRegex(text, pattern)
+
+    def python(self, source):
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        process = self.start_command(
+            [sys.executable, "-c", "import os, signal, socket, subprocess, sys, time\n"
+             "def ready(): print('ready', flush=True)\nos.chdir(%r)\n%s" % (directory, source)])
+        time.sleep(0.3)
+        return process.pid
+
+    def test_any_child(self):
+        """A shell waits for any of two children, which wait for each other's children."""
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        shell = subprocess.Popen(
+            ["sh", "-c", "flock a sh -c 'sleep 0.3; flock b true' & "
+             "flock b sh -c 'sleep 0.3; flock a true' & wait"], cwd=directory, start_new_session=True)
+        self.addCleanup(shell.wait)
+        self.addCleanup(os.killpg, shell.pid, signal.SIGKILL)
+
+        def waiting():
+            names = [read_text("/proc/%s/comm" % pid) for pid in self.descendants(shell.pid)]
+            return names.count("flock\n") == 4
+        wait_until(waiting, "the locks")
+        for _ in range(TRIES):
+            result = self.run_tool("hang", "--for=500ms", shell.pid, status=(0, 4))
+            if result.returncode == 4:
+                break
+        self.assertRegex(result.stdout.decode(), r"pid \d+: stuck\n(?s:.*)DEADLOCK: \d threads of several")
+
+    def descendants(self, pid):
+        found = []
+        for path in glob.glob("/proc/%d/task/*/children" % pid):
+            for child in read_text(path).split():
+                found += [child] + self.descendants(int(child))
+        return found
+
+    def test_stopped_child(self):
+        pid = self.python("p = subprocess.Popen(['sleep', '1000']); os.kill(p.pid, signal.SIGSTOP); "
+                          "ready(); p.wait()")
+        child = int(self.descendants(pid)[0])
+        self.addCleanup(kill, child)
+        self.hang(pid, "stuck", "SIGCONT")
+        os.kill(child, signal.SIGCONT)
+        self.hang(pid, "idle")
+
+    def test_fifo_without_another_end(self):
+        """Who writes is stuck; who reads may wait for work."""
+        for flags, verdict, other in (("O_WRONLY", "stuck", "reading"), ("O_RDONLY", "idle", "writing")):
+            with self.subTest(flags):
+                pid = self.python("os.mkfifo('f'); ready(); os.open('f', os.%s)" % flags)
+                self.hang(pid, verdict, "another process to open FIFO f for " + other)
+
+    def test_full_backlog(self):
+        pid = self.python("l = socket.socket(socket.AF_UNIX); l.bind('s'); l.listen(0)\n"
+                          "p = os.fork()\n"
+                          "if not p: signal.pause()\n"
+                          "l.close(); a, b = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)\n"
+                          "a.connect('s'); ready(); b.connect('s')")
+        child = int(self.descendants(pid)[0])
+        self.addCleanup(kill, child)
+        self.hang(pid, "stuck", r"%d \(\S+\) to accept fd \d, UNIX socket s\b" % child)
+
+    def test_own_pipe(self):
+        """Nobody else can empty it; but a signal handler can."""
+        pid = self.python("r, w = os.pipe(); ready(); os.write(w, bytes(100000))")
+        self.hang(pid, "stuck")
+        pid = self.python("signal.signal(signal.SIGUSR1, print); r, w = os.pipe(); ready(); os.read(r, 1)")
+        self.hang(pid, "idle")
 
     def test_other_users(self):
         """The waits of processes of other users are not shown, not even to root."""

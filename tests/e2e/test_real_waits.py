@@ -226,7 +226,7 @@ class PostgreSql(RealWaits):
 
     def test_row_lock(self):
         """PostgreSQL keeps its locks in its own memory and waits in epoll: a function on the
-        stack tells that it waits for a lock, and no owner is named."""
+        stack tells that it waits for a lock, and its memory who holds it."""
         server = self.start_server()
         self.ask("create table t (i int); insert into t values (1)")
         self.session("begin; update t set i = 2;\n")
@@ -241,6 +241,9 @@ class PostgreSql(RealWaits):
             snapshot = self.snap(pid, mode="stop")
             self.assert_no_claim(snapshot)
             wait = snapshot.thread(pid)["wait"]
+            if pid == waiter:
+                self.assertEqual(wait["owner_pid"], holder)
+                self.assertRegex(wait["text"], r"ProcSleep, held by %d \(postgres\), through " % holder)
             self.assertIn(wait["kind"], ("epoll", "semaphore", "select", "poll"), wait)
             blocked = pid == waiter
             report = self.hang(pid, "--for=3s", status=(4 if blocked else 0,))

@@ -46,6 +46,24 @@ class Several(EndToEnd):
         self.assertEqual(self.pids(*reversed(pids)), list(reversed(pids)))
         self.assertEqual(self.pids(pids[1], "--name=" + self.name), [pids[1], pids[0]])
 
+    def test_job(self):
+        """A process and what it has started under the same name are one job."""
+        shell = os.path.join(self.directory, "job-%d" % os.getpid())
+        shutil.copy(shutil.which("sh"), shell)
+        process = subprocess.Popen([shell, "-c", "(sleep 1000; :) & (sleep 1000; :) & wait; :"],
+                                   start_new_session=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(os.killpg, process.pid, signal.SIGKILL)
+        wait_until(lambda: len(children(process.pid)) == 2 and all(map(children, children(process.pid))),
+                   "them to start")
+        name = os.path.basename(shell)
+        self.assertEqual(self.pids(name), [process.pid] + sorted(children(process.pid)))
+        other = subprocess.Popen([shell, "-c", "sleep 1000; :"], start_new_session=True)
+        self.addCleanup(other.wait)
+        self.addCleanup(os.killpg, other.pid, signal.SIGKILL)
+        result = self.run_tool(name, status=(2,))
+        self.assertIn(b"4 processes are named", result.stderr)
+
     def test_tree(self):
         shell = subprocess.Popen(["sh", "-c", "(%s 1000 & %s 1000 & wait) & wait; :" %
                                   (self.program, self.program)], start_new_session=True)
@@ -157,8 +175,11 @@ class Several(EndToEnd):
         reports = [json.loads(line) for line in result.stdout.splitlines()]
         self.assertEqual([(report["process"]["pid"], report["verdict"]) for report in reports],
                          list(zip(pids, ("idle", "deadlock", "idle"))))
+        result = self.run_tool("hang", "--for=100ms", *pids, status=(3,))
+        self.assertRegex(result.stdout.decode(), r"^deadlock, pid %d: deadlock\n(?s:.*)\n\n2 processes are idle: "
+                         r"%d \(%s\), %d \(%s\)\n$" % (locked.pid, first, self.name, last, self.name))
         result = self.run_tool("hang", "--for=100ms", first, GONE, last, status=(1,))
-        self.assertEqual(result.stdout.count(b": idle\n"), 2, result.stdout)
+        self.assertRegex(result.stdout.decode(), "^2 processes are idle: ")
         self.assertIn(b"there is no process %d" % GONE, result.stderr)
 
     def test_record(self):

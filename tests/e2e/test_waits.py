@@ -51,7 +51,7 @@ class Waits(harness.EndToEnd):
                              % fd("read-inotify"), fd("read-inotify")),
             "write-pipe": ("write", "write", "room to write to fd %d, pipe, read by the same process"
                            % fd("write-pipe"), fd("write-pipe")),
-            "open-fifo": ("other", "openat", "%s/no-writer to be opened" % path, nothing),
+            "open-fifo": ("other", "openat", "another process to open FIFO %s/no-writer for writing" % path, nothing),
             "accept": ("accept", "accept",
                        "a connection to fd %d, TCP socket listening on 127.0.0.1:%d"
                        % (fd("accept"), port("accept")), fd("accept")),

@@ -90,12 +90,57 @@ static void test_watches(void **state)
 	assert_ptr_equal(cursor, end);
 }
 
+static void test_mounts(void **state)
+{
+	static const char text[] =
+		"22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+		"invalid\n36 22 0:5 / /a rw\n"
+		"30 22 0:52 / /mnt/a\\040b rw,nosuid shared:3 master:1 - fuse.sshfs x "
+		"rw\n"
+		"31 22 0:53 / /sys/fs/fuse/connections rw - fusectl fusectl rw\n"
+		"32 22 8:17 /d /mnt/c\\999 rw - fuseblk /dev/sdb1 rw";
+	static const struct {
+		uint64_t device;
+		bool is_fuse;
+		const char *path;
+	} expected[] = {
+		{ 8ULL << 32 | 1, false, "/" },
+		{ 52, true, "/mnt/a b" },
+		{ 53, false, "/sys/fs/fuse/connections" },
+		{ 8ULL << 32 | 17, true, "/mnt/c\\999" },
+	};
+	const char *cursor = text;
+	const char *end = text + strlen(text);
+	struct ss_mount mount;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		assert_true(ss_mounts_next(&cursor, end, &mount));
+		assert_int_equal(mount.device, expected[i].device);
+		assert_int_equal(mount.is_fuse, expected[i].is_fuse);
+		assert_string_equal(mount.path, expected[i].path);
+	}
+	assert_false(ss_mounts_next(&cursor, end, &mount));
+}
+
+static void test_connection(void **state)
+{
+	static const char text[] =
+		"pos:\t0\nflags:\t02\nmnt_id:\t15\nfuse_connection:\t52\n";
+	struct ss_fdinfo info;
+
+	(void)state;
+	assert_true(ss_fdinfo_parse(text, strlen(text), &info));
+	assert_true(info.has_connection);
+	assert_int_equal(info.connection, 52);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_bad_numbers),
-		cmocka_unit_test(test_watches),
+		cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_bad_numbers),
+		cmocka_unit_test(test_watches),	   cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_connection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

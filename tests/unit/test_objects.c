@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "data/futex.h"
+#include "process/file_systems.h"
 #include "process/holders.h"
 #include "process/objects.h"
 #include "process/peers.h"
@@ -569,11 +570,11 @@ static void test_peers(void **state)
 	peers = find_peers(f);
 	assert_int_equal(peers.count, 2);
 	assert_int_equal(peers.pids[1], THIRD);
-	/* Which one of two it waits for is not known. */
+	/* Any of two */
 	child = ss_vector_push(&f->facts->children);
 	assert_non_null(child);
 	child->pid = OTHER;
-	assert_int_equal(find_peers(f).count, 1);
+	assert_int_equal(find_peers(f).count, 3);
 }
 
 /* A lock in shared memory whose word names a thread of another process. */
@@ -638,6 +639,75 @@ static void test_unproven_cycle(void **state)
 	ss_capture_free(capture);
 }
 
+static void set_wchan(const struct fixture *f, const char *function)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%d/task/%d/wchan", SELF, SELF);
+	write_file(f, path, "%s", function);
+}
+
+/* The kernel's function tells that a FIFO is opened. */
+static void test_fifo(void **state)
+{
+	struct fixture *f = *state;
+	struct ss_thread_facts *thread =
+		add_thread(f, SELF, SS_SYS_OPENAT, (uint64_t)AT_FDCWD, 0x1000);
+
+	set_wchan(f, "do_sys_openat2");
+	ss_file_systems_find(f->facts, &f->target);
+	assert_false(thread->opens_fifo);
+	set_wchan(f, "wait_for_partner.isra.0");
+	thread->call.args[2] = O_WRONLY | O_CREAT;
+	ss_file_systems_find(f->facts, &f->target);
+	assert_true(thread->opens_fifo);
+	assert_int_equal(thread->fifo_access, SS_ACCESS_EXCLUSIVE);
+	thread->call.args[2] = O_RDONLY | O_CLOEXEC;
+	ss_file_systems_find(f->facts, &f->target);
+	assert_int_equal(thread->fifo_access, SS_ACCESS_SHARED);
+	assert_null(thread->mount);
+}
+
+/* A call that waits for the server of a FUSE file system, and two processes that may be it. */
+static void test_fuse(void **state)
+{
+	static const char path[] = "/mnt/one/file";
+	static const char mounts[] = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+				     "30 22 0:52 / /mnt/one rw - fuse.x x rw\n"
+				     "31 22 0:53 / /mnt/two rw - fuse.x x rw\n"
+				     "32 31 8:2 / /mnt/two/ext rw - ext4 /dev/sda2 rw\n";
+	struct fixture *f = *state;
+	struct ss_thread_facts *thread =
+		add_thread(f, SELF, SS_SYS_NEWFSTATAT, (uint64_t)AT_FDCWD, 0x1000);
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), "%d/mountinfo", SELF);
+	write_file(f, name, "%s", mounts);
+	set_wchan(f, "request_wait_answer");
+	thread->memory[1] = (struct ss_memory_fact){ .address = 0x1000,
+						     .size = sizeof(path),
+						     .bytes = (const uint8_t *)path };
+	ss_file_systems_find(f->facts, &f->target);
+	assert_string_equal(thread->mount, "/mnt/one");
+	assert_int_equal(thread->holder.pid, 0);
+	add_fd(f, OTHER, 5, "/dev/fuse", "02");
+	ss_file_systems_find(f->facts, &f->target);
+	assert_int_equal(thread->holder.pid, OTHER); /* the only one */
+	assert_string_equal(thread->holder.name, "other");
+	thread->holder.pid = 0;
+	add_fd(f, THIRD, 7, "/dev/fuse", "02");
+	ss_file_systems_find(f->facts, &f->target);
+	assert_int_equal(thread->holder.pid, 0);
+	(void)snprintf(name, sizeof(name), "%d/fdinfo/7", THIRD);
+	write_file(f, name, "pos:\t0\nflags:\t02\nfuse_connection:\t52\n");
+	ss_file_systems_find(f->facts, &f->target);
+	assert_int_equal(thread->holder.pid, THIRD);
+	/* A path that is not below one of several */
+	thread->memory[1].size = 0;
+	ss_file_systems_find(f->facts, &f->target);
+	assert_string_equal(thread->mount, "");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -658,6 +728,8 @@ int main(void)
 		TEST(test_peers),
 		TEST(test_shared_lock),
 		TEST(test_unproven_cycle),
+		TEST(test_fifo),
+		TEST(test_fuse),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,6 +141,79 @@ static void test_pipes(void **state)
 	ss_snapshot_free(family.of[0]);
 }
 
+static void add_thread(const struct family *family, int process)
+{
+	struct ss_snapshot *snapshot = family->of[process];
+	struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
+	struct ss_thread_facts *facts = ss_vector_push(&snapshot->facts->threads);
+
+	assert_true(thread && facts);
+	*thread = (struct ss_task){ .tid = FIRST_PID + 10, .state = 'S' };
+	*facts = (struct ss_thread_facts){ .tid = thread->tid, .still = true };
+}
+
+static bool is_stuck_elsewhere(const struct family *family)
+{
+	(void)count_cycles(family);
+	return family->of[0]->waits->stuck_elsewhere;
+}
+
+/* The first process waits for its children: two that wait for each other, or for nobody. */
+static void test_children(void **state)
+{
+	struct ss_related_process children[] = { { .pid = FIRST_PID + 1 },
+						 { .pid = FIRST_PID + 2 } };
+	struct family family;
+
+	(void)state;
+	make(&family);
+	*family.of[0]->waits = (struct ss_wait){ .kind = SS_WAIT_CHILD,
+						 .child_scope = SS_CHILD_ANY,
+						 .children = children,
+						 .child_count = 2,
+						 .children_total = 2,
+						 .children_known = true };
+	set_owner(&family, 1, 2);
+	set_owner(&family, 2, 1);
+	assert_int_equal(count_cycles(&family), 1);
+	assert_true(is_stuck_elsewhere(&family));
+	set_owner(&family, 2, -1); /* it may end */
+	assert_false(is_stuck_elsewhere(&family));
+	family.of[2]->waits->kind = SS_WAIT_STOPPED;
+	assert_false(is_stuck_elsewhere(&family)); /* not observed */
+	family.of[2]->facts->threads.items[0].still = true;
+	assert_true(is_stuck_elsewhere(&family));
+	add_thread(&family, 2); /* which may end the process */
+	assert_false(is_stuck_elsewhere(&family));
+	ss_snapshot_free(family.of[0]);
+}
+
+/* Any of several readers of a pipe may read from it. */
+static void test_readers(void **state)
+{
+	struct ss_related_process readers[] = { { .pid = FIRST_PID + 1 },
+						{ .pid = FIRST_PID + 2 } };
+	struct ss_descriptor pipe_end = { .kind = SS_FD_PIPE,
+					  .peers = readers,
+					  .peer_count = 2 };
+	struct family family;
+
+	(void)state;
+	make(&family);
+	*family.of[0]->waits = (struct ss_wait){ .kind = SS_WAIT_WRITE,
+						 .fd = 1,
+						 .descriptor = &pipe_end };
+	set_owner(&family, 1, 0);
+	set_owner(&family, 2, 1);
+	assert_true(is_stuck_elsewhere(&family));
+	pipe_end.peers_incomplete = true;
+	assert_false(is_stuck_elsewhere(&family));
+	pipe_end.peers_incomplete = false;
+	family.of[0]->waits->timed = true;
+	assert_false(is_stuck_elsewhere(&family));
+	ss_snapshot_free(family.of[0]);
+}
+
 static void test_chain(void **state)
 {
 	struct family family;
@@ -165,10 +238,9 @@ static void test_chain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cycle),
-		cmocka_unit_test(test_unproven),
-		cmocka_unit_test(test_pipes),
-		cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_cycle),	cmocka_unit_test(test_unproven),
+		cmocka_unit_test(test_pipes),	cmocka_unit_test(test_children),
+		cmocka_unit_test(test_readers), cmocka_unit_test(test_chain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,6 +285,27 @@ def apache(mpm):
     return start
 
 
+for title, text, seen in (
+    ("sh: commands from a FIFO", "mkfifo f; while read c < f; do :; done", None),
+    ("sh: a service below a supervisor that reads commands from a FIFO", "mkfifo f; sh -c 'while read c < f; do :; done'; true", None),
+    ("a FIFO whose other end is open", "mkfifo f; sleep 100000 > f & exec cat f", "cat"),
+    ("a shell whose two jobs sleep", "sleep 100000 & sleep 100000 & wait", None),
+    ("a shell with a job that waits for the lock of another one, which sleeps", "flock l sleep 100000 & sleep 0.1; flock l true & wait", None),
+    ("a tool below a shell that takes a lock in turns", "sh -c 'while :; do flock l sleep 0.2; done' & while :; do flock l sleep 0.3; done", None),
+    ("make above locks in turns", "printf 'all: a b\na b:\n\t@while :; do flock l sleep 0.2; done\n' > Makefile; exec make -j2", None),
+    ("a pipeline whose reader sleeps", "yes | sleep 100000", "yes"),
+):
+    healthy(title, lambda lab, text=text, seen=seen: start_shell(lab, text, seen))
+script("python: a pipe to itself, filled by a signal handler", PRELUDE + """
+r, w = os.pipe(); signal.signal(signal.SIGUSR1, lambda *_: os.write(w, b"x")); print("ready", flush=True); os.read(r, 1)
+""")
+script("python: a UNIX socket that is accepted late", PRELUDE + """
+l = socket.socket(socket.AF_UNIX); l.bind("@DIR@/s"); l.listen(0)
+if not os.fork():
+    while True: time.sleep(0.3); l.accept()
+print("ready", flush=True)
+while True: s = socket.socket(socket.AF_UNIX); s.connect("@DIR@/s"); s.close()
+""")
 for mpm in ("worker", "prefork", "event"):
     healthy("apache2 " + mpm, apache(mpm))
 healthy("MariaDB: idle connections", lambda lab: databases.MariaDb(lab).process)

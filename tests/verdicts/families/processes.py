@@ -93,7 +93,7 @@ def join_queue(): s = socket.socket(socket.AF_UNIX); s.connect(path); return s
 p = os.fork()
 if not p: signal.pause()
 print("fact child", p); l.close(); first = join_queue(); ready(); second = join_queue()
-""", ["join_queue", "connect", "socket|/s\\b", "{child}"], alarm=ALARM)
+""", ["join_queue", "connect|accept", "socket|/s\\b", "{child}"], alarm=ALARM)
 script("two file locks in opposite order", "parent and child hold one flock each and want the other's", """
 d = os.path.dirname(os.path.abspath(__file__))
 def take(name): f = open(d + "/" + name, "w"); fcntl.flock(f, fcntl.LOCK_EX); return f
