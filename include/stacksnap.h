@@ -214,6 +214,7 @@ struct ss_process {
 	uint64_t copied_bytes;	     /* of stacks */
 	uint64_t running_stopped_ns; /* longest stop of a thread that was running */
 	unsigned threads_unseen;     /* known to exist, but not captured */
+	unsigned threads_left_out;   /* not selected */
 	/* The pid in the process's own pid namespace; differs from pid if that is below
 	   the namespace of this /proc. 0: not known */
 	pid_t inner_pid;

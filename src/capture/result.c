@@ -238,6 +238,7 @@ static void sum_up(struct ss_capture *capture, const struct ss_task_list *tasks,
 			process->copied_bytes += task->stacks[s].size;
 		if (is_listed(task) && !is_atomic(task))
 			process->consistent = false;
+		process->threads_left_out += task->phase == SS_TASK_EXCLUDED;
 	}
 	process->stopped_ns = freeze->duration_ns;
 	process->threads_stopped = freeze->stopped;

@@ -264,6 +264,21 @@ ss_reading_source(struct ss_reading *reading, const struct ss_capture_options *c
 	};
 }
 
+static struct ss_error *nothing_selected(pid_t pid)
+{
+	return ss_error_with_remedy(
+		ss_error_new(SS_ERROR_INVALID,
+			     "the selection matches no thread of process %d", pid),
+		"stacksnap %d shows all threads", pid);
+}
+
+/* Whether the format shows threads of a snapshot, and their owners are known. */
+static bool selects_late(const struct ss_reading *reading)
+{
+	return reading->owners && ss_selection_run_is_active(reading->run) &&
+	       !format_of(reading)->confined && !reading->options->no_waits;
+}
+
 struct ss_error *ss_reading_capture(struct ss_reading *reading,
 				    struct ss_selection_run *selection, bool list,
 				    struct ss_process_source **ret)
@@ -273,7 +288,10 @@ struct ss_error *ss_reading_capture(struct ss_reading *reading,
 	struct ss_process_source_options options = ss_reading_source(reading, &capture);
 	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
 
-	if (ss_selection_run_is_active(selection)) {
+	options.owners = selects_late(reading);
+	/* The names that Python and Java give to threads are not known yet. */
+	if (ss_selection_run_is_active(selection) &&
+	    !(options.owners && ss_selection_run_has_names(selection))) {
 		capture.filter = ss_selection_run_filter;
 		capture.filter_data = selection;
 		capture.may_be_empty = ss_selection_run_may_be_empty(selection);
@@ -284,11 +302,7 @@ struct ss_error *ss_reading_capture(struct ss_reading *reading,
 		ss_process_source_new(pid, &options, &source);
 	ss_phases_enter(&reading->phases, SS_PHASE_COUNT);
 	if (ss_selection_run_is_empty(selection))
-		return ss_error_with_remedy(
-			ss_error_new(SS_ERROR_INVALID,
-				     "the selection matches no thread of process %d",
-				     pid),
-			"stacksnap %d shows all threads", pid);
+		return nothing_selected(pid);
 	if (error)
 		return take_ptr(error);
 	if (ss_process_source_refusal(source))
@@ -494,6 +508,19 @@ struct ss_error *ss_reading_copy(const struct ss_reading *reading,
 			   reading->output);
 }
 
+/* Leaves only the selected threads to be shown. */
+static struct ss_error *select_threads(const struct ss_reading *reading,
+				       struct ss_snapshot *snapshot)
+{
+	struct ss_selection_run run = *reading->run;
+
+	run.seen = run.named = 0;
+	if (!ss_snapshot_select(snapshot, ss_selection_run_filter, &run))
+		return ss_error_no_memory();
+	return ss_selection_run_is_empty(&run) ? nothing_selected(run.argument->pid) :
+						 NULL;
+}
+
 struct ss_error *ss_reading_show(struct ss_reading *reading, struct ss_source *source,
 				 struct ss_interpret_options *options, bool *ret)
 {
@@ -507,6 +534,10 @@ struct ss_error *ss_reading_show(struct ss_reading *reading, struct ss_source *s
 		*ret = result->sandbox->value != 0;
 		return ss_reading_copy(reading, result);
 	}
+	if (selects_late(reading))
+		error = select_threads(reading, result->snapshots[0]);
+	if (error)
+		return error;
 	ss_phases_enter(&reading->phases, SS_PHASE_RENDER);
 	error = write_snapshot(reading, result);
 	ss_phases_enter(&reading->phases, SS_PHASE_COUNT);

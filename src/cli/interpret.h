@@ -17,6 +17,8 @@
 struct ss_reading {
 	const struct ss_options *options;
 	const struct ss_selection_run *run; /* or NULL: all threads */
+	/* The threads that the selected ones wait for are captured, too, but not shown */
+	bool owners;
 	struct ss_output *output;
 	bool color;
 	bool separate;	       /* another document precedes it */

@@ -407,6 +407,7 @@ static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 		.options = &snap->options,
 		.requests.debuginfod = snap->debuginfod,
 		.run = run,
+		.owners = true,
 		.output = snap->output,
 		.separate = snap->printed > 0 &&
 			    !ss_output_is_per_target(snap->options.common.output),

@@ -634,6 +634,11 @@ bool ss_selection_run_is_active(const struct ss_selection_run *run)
 	return names_threads(run) || run->selection->states;
 }
 
+bool ss_selection_run_has_names(const struct ss_selection_run *run)
+{
+	return run->selection->patterns.count;
+}
+
 bool ss_selection_run_may_be_empty(const struct ss_selection_run *run)
 {
 	return run->selection->states;

@@ -119,6 +119,9 @@ struct ss_selection_run {
 /* Whether there is any restriction. */
 bool ss_selection_run_is_active(const struct ss_selection_run *run);
 
+/* Whether threads are selected by their names. */
+bool ss_selection_run_has_names(const struct ss_selection_run *run);
+
 /* Whether "none" is an answer: which threads are in these states? */
 bool ss_selection_run_may_be_empty(const struct ss_selection_run *run);
 

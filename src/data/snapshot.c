@@ -227,16 +227,126 @@ const struct ss_snapshot *ss_snapshot_related(const struct ss_snapshot *snapshot
 	return index <= first->others.count ? first->others.items[index - 1] : NULL;
 }
 
+/* Among threads that are sorted by tid. */
+static const struct ss_task *find_thread(const struct ss_task *threads, size_t count,
+					 pid_t tid)
+{
+	size_t low = ss_lower_bound(count, i, threads[i].tid < tid);
+
+	return low < count && threads[low].tid == tid ? &threads[low] : NULL;
+}
+
 const struct ss_task *ss_snapshot_find_thread(const struct ss_snapshot *snapshot,
 					      pid_t tid)
 {
-	size_t low = ss_lower_bound(snapshot->tasks[SS_TASK_THREAD].count, i,
-				    snapshot->tasks[SS_TASK_THREAD].items[i].tid < tid);
+	const struct ss_task *threads = snapshot->tasks[SS_TASK_THREAD].items;
+	const size_t count = snapshot->tasks[SS_TASK_THREAD].count;
+	const struct ss_task *found = find_thread(threads, count, tid);
 
-	return low < snapshot->tasks[SS_TASK_THREAD].count &&
-			       snapshot->tasks[SS_TASK_THREAD].items[low].tid == tid ?
-		       &snapshot->tasks[SS_TASK_THREAD].items[low] :
-		       NULL;
+	return found || !snapshot->not_shown ?
+		       found :
+		       find_thread(threads + count, snapshot->not_shown, tid);
+}
+
+static bool passes(const struct ss_task *thread, ss_thread_filter *filter, void *data)
+{
+	const char *comm = thread->comm ? thread->comm : thread->name;
+
+	return filter(data, thread->tid, thread->name, thread->state) ||
+	       (strcmp(comm, thread->name) != 0 &&
+		filter(data, thread->tid, comm, thread->state));
+}
+
+/* Threads that are moved. */
+struct move {
+	const struct ss_snapshot *snapshot;
+	const struct ss_task *items;
+	size_t count;
+	const size_t *to; /* by index: the new one */
+};
+
+static void move_indexes(const struct move *move, const size_t *indexes, size_t count)
+{
+	size_t *items = ss_drop_const(indexes);
+
+	for (size_t i = 0; i < count; i++)
+		items[i] = move->to[items[i]];
+}
+
+static void move_refs(const struct move *move, const struct ss_thread_ref *refs,
+		      size_t count)
+{
+	struct ss_thread_ref *items = ss_drop_const(refs);
+
+	for (size_t i = 0; i < count; i++) {
+		if (items[i].snapshot == move->snapshot)
+			items[i].thread =
+				&move->items[move->to[items[i].thread - move->items]];
+	}
+}
+
+static void move_chains(const struct move *move, const struct ss_snapshot *process)
+{
+	for (size_t i = 0; i < process->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_wait *wait = process->tasks[SS_TASK_THREAD].items[i].wait;
+		if (wait)
+			move_refs(move, wait->chain, wait->chain_length);
+	}
+}
+
+/* Changes all that refers to threads of the snapshot, before they are moved. */
+static void move_references(struct ss_snapshot *snapshot, const struct move *move)
+{
+	move_chains(move, snapshot);
+	for (size_t i = 0; i < snapshot->others.count; i++)
+		move_chains(move, snapshot->others.items[i]);
+	for (size_t i = 0; i < snapshot->cycles.count; i++)
+		move_refs(move, snapshot->cycles.items[i].members,
+			  snapshot->cycles.items[i].count);
+	for (size_t i = 0; i < snapshot->deadlocks.count; i++)
+		move_indexes(move, snapshot->deadlocks.items[i].threads,
+			     snapshot->deadlocks.items[i].count);
+	for (size_t i = 0; i < snapshot->blockers.count; i++)
+		snapshot->blockers.items[i].thread =
+			move->to[snapshot->blockers.items[i].thread];
+	for (size_t i = 0; i < snapshot->application_locks.count; i++) {
+		const struct ss_application_lock *lock =
+			&snapshot->application_locks.items[i];
+		move_indexes(move, lock->suspects, lock->suspect_count);
+		move_indexes(move, lock->client_suspects, lock->client_suspect_count);
+	}
+}
+
+bool ss_snapshot_select(struct ss_snapshot *snapshot, ss_thread_filter *filter,
+			void *data)
+{
+	struct ss_task *items = snapshot->tasks[SS_TASK_THREAD].items;
+	const size_t count = snapshot->tasks[SS_TASK_THREAD].count;
+	_cleanup_free_ struct ss_task *moved = calloc(count + 1, sizeof(*moved));
+	_cleanup_free_ size_t *to = calloc(count + 1, sizeof(*to));
+	_cleanup_free_ bool *selected = calloc(count + 1, sizeof(*selected));
+	size_t shown = 0;
+
+	if (!moved || !to || !selected)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		selected[i] = passes(&items[i], filter, data);
+		if (selected[i])
+			to[i] = shown++;
+	}
+	for (size_t i = 0, next = shown; i < count; i++) {
+		if (!selected[i])
+			to[i] = next++;
+		moved[to[i]] = items[i];
+	}
+	const struct move move = { snapshot, items, count, to };
+	move_references(snapshot, &move);
+	if (count)
+		memcpy(items, moved, count * sizeof(*items));
+	snapshot->tasks[SS_TASK_THREAD].count = shown;
+	snapshot->not_shown = count - shown;
+	snapshot->process.threads_left_out += (unsigned)snapshot->not_shown;
+	return true;
 }
 
 /* Frames without a name yet have no symbol, file and line; strings are interned. */

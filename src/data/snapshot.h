@@ -119,7 +119,8 @@ struct ss_snapshot {
 	struct ss_process process;
 	/* all strings that pub structs point to, except those of modules */
 	struct ss_intern *strings;
-	SS_VECTOR(struct ss_task) tasks[SS_TASK_KINDS];	 /* stack_id indexes stacks */
+	SS_VECTOR(struct ss_task) tasks[SS_TASK_KINDS]; /* stack_id indexes stacks */
+	size_t not_shown; /* threads behind the others: see ss_snapshot_select() */
 	struct ss_task_coverage coverage[SS_TASK_KINDS]; /* problem in strings */
 	struct ss_regs crash_regs; /* of the thread process.crash.tid */
 	SS_VECTOR(struct ss_stack) stacks;
@@ -175,6 +176,14 @@ const struct ss_snapshot *ss_snapshot_related(const struct ss_snapshot *snapshot
 /* Memory for count elements, zeroed, that lives as long as the snapshot. NULL without
    memory. */
 void *ss_snapshot_alloc(struct ss_snapshot *snapshot, size_t count, size_t size);
+
+/*
+ * Keeps the threads that pass the filter, by their name or that of the kernel, and puts the others
+ * behind them, where only deadlocks, blockers, suspects and chains refer to them. For a snapshot that
+ * is diagnosed. False without memory, with nothing changed.
+ */
+bool ss_snapshot_select(struct ss_snapshot *snapshot, ss_thread_filter *filter,
+			void *data);
 
 /* Sorts places and removes duplicates. */
 void ss_snapshot_sort_places(struct ss_snapshot *snapshot);

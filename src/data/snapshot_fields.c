@@ -435,6 +435,7 @@ static const struct ss_field process_fields[] = {
 	SS_FIELD(17, UNSIGNED, ss_process, handled_signals, 0, .flags = SS_SIGNALS,
 		 .only = SS_SHOW_PROCESS),
 	SS_FIELD(18, UNSIGNED, ss_process, start_time, 0, .flags = SS_HIDDEN),
+	SS_FIELD(19, UNSIGNED, ss_process, threads_left_out, 0, .flags = SS_HIDDEN),
 };
 static const struct ss_process unknown_process = { .name = "", .mode = SS_MODE_STOP };
 const struct ss_schema ss_process_schema =

@@ -172,6 +172,7 @@ struct ss_process_source_options {
 	bool held;	 /* all threads of target stand still: see ss_supervisor_hold() */
 	bool list;	 /* if access is denied: list the threads, with name and state */
 	bool no_related; /* skip processes that threads wait for */
+	bool owners;	 /* threads that those of a filter wait for are captured, too */
 	/* Called before and after what may never return, because memory of the process
 	   depends on a file system that does not answer; or NULL. */
 	void (*watch)(void *data, pid_t pid, bool begin);

@@ -11,16 +11,20 @@
 #include "base/io.h"
 #include "base/vector.h"
 #include "data/capture.h"
+#include "data/futex.h"
 #include "data/pipeline.h"
 #include "capture/late_reader.h"
 #include "data/gather_plan.h"
 #include "interpret/interpret.h"
 #include "process/spawn.h"
+#include "process/target.h"
 
 enum {
 	PLANS_MAX = 3, /* of runtimes, for the captures of a series */
 	EXTENDED_MAX = 4096,
 	SAME_STACK = 64 << 10,
+	OWNERS_MAX = 64,
+	OWNER_ROUNDS = 8, /* owners of what owners wait for */
 };
 
 SS_DEFINE_CLEANUP(struct ss_process_source, ss_process_source, ss_process_source_free)
@@ -103,8 +107,17 @@ static bool extend_stacks(const struct live *live, struct ss_capture *capture,
 
 /* One capture, or several ------------------------------------------------------ */
 
+/* Threads that a capture has besides those that pass its filter. */
+struct owners {
+	ss_thread_filter *filter;
+	void *data;
+	pid_t tids[OWNERS_MAX];
+	size_t count;
+};
+
 struct ss_process_source {
 	struct live live;
+	struct owners owners;
 	struct ss_error *refusal; /* threads are only listed; or NULL */
 	SS_VECTOR(struct ss_capture *) captures;
 	struct ss_source last; /* the last capture */
@@ -343,6 +356,80 @@ static struct ss_error *list_threads(struct ss_process_source *source, pid_t pid
 	return keep(source, capture);
 }
 
+/* Owners ---------------------------------------------------------------------- */
+
+static bool has_tid(const struct owners *owners, pid_t tid)
+{
+	for (size_t i = 0; i < owners->count; i++) {
+		if (owners->tids[i] == tid)
+			return true;
+	}
+	return false;
+}
+
+static bool accepts(void *data, pid_t tid, const char *name, char state)
+{
+	const struct owners *owners = data;
+
+	return owners->filter(owners->data, tid, name, state) || has_tid(owners, tid);
+}
+
+/* Most words where an owner would be are something else. */
+static bool is_thread(const struct ss_process_source *source, pid_t tid)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+
+	return tid > 1 && ss_target_read_task(source->live.target, tid, "comm", &text);
+}
+
+/* Adds the threads that the locks of a capture name. Ids of another pid namespace are not
+   followed. */
+static void add_owners(struct ss_process_source *source, const struct ss_capture *capture)
+{
+	struct owners *owners = &source->owners;
+
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		const struct ss_lock_copy *lock = &thread->lock;
+		struct ss_futex futex;
+		if (lock->size == 0 || !ss_futex_parse(&thread->syscall, &futex) ||
+		    (thread->inner_tid && thread->inner_tid != thread->tid))
+			continue;
+		for (size_t k = 0; k < SS_FUTEX_OWNERS && owners->count < OWNERS_MAX;
+		     k++) {
+			pid_t tid = (pid_t)ss_futex_owner(&futex, k, lock->address,
+							  lock->bytes, lock->size);
+			if (!has_tid(owners, tid) && is_thread(source, tid))
+				owners->tids[owners->count++] = tid;
+		}
+	}
+}
+
+/* Captures again, as long as locks name other threads. After a failure the capture stays as it
+   was. */
+static void take_owners(struct ss_process_source *source, struct ss_capture **capture)
+{
+	struct ss_capture_options *options = &source->live.capture_options;
+
+	if (!source->live.options.owners || !options->filter)
+		return;
+	source->owners = (struct owners){ .filter = options->filter,
+					  .data = options->filter_data };
+	options->filter = accepts;
+	options->filter_data = &source->owners;
+	for (int i = 0; i < OWNER_ROUNDS; i++) {
+		struct ss_capture *more = NULL;
+		const size_t before = source->owners.count;
+		add_owners(source, *capture);
+		if (source->owners.count == before ||
+		    warn(&source->live,
+			 ss_capture_take(source->live.target, options, &more)))
+			return;
+		ss_capture_free(*capture);
+		*capture = more;
+	}
+}
+
 static struct ss_error *take_first(struct ss_process_source *source, pid_t pid)
 {
 	struct ss_capture *capture = NULL;
@@ -354,6 +441,7 @@ static struct ss_error *take_first(struct ss_process_source *source, pid_t pid)
 					&source->live.capture_options, &capture);
 	if (error)
 		return list_threads(source, pid, error);
+	take_owners(source, &capture);
 	error = keep(source, capture);
 	if (!error)
 		add_related(source);

@@ -5,6 +5,7 @@
  */
 #include <stdint.h>
 
+#include "data/snapshot.h"
 #include "report/escape.h"
 #include "report/format.h"
 #include "report/wait_text.h"
@@ -59,9 +60,15 @@ static size_t index_of(const struct ss_snapshot *snapshot, const struct ss_task 
 	return (size_t)(thread - ss_snapshot_task(snapshot, SS_TASK_THREAD, 0));
 }
 
+/* Those that were selected, and those that they lead to. */
+static size_t count_threads(const struct ss_snapshot *snapshot)
+{
+	return ss_snapshot_task_count(snapshot, SS_TASK_THREAD) + snapshot->not_shown;
+}
+
 static void mark(const struct ss_snapshot *snapshot, uint8_t *styles)
 {
-	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+	for (size_t i = 0; i < count_threads(snapshot); i++) {
 		const struct ss_task *owner = find_owner(
 			snapshot, ss_snapshot_task(snapshot, SS_TASK_THREAD, i));
 		if (!owner)
@@ -117,7 +124,7 @@ static void write_edge(const struct ss_task *thread, const struct ss_task *owner
 static void write_edges(const struct ss_snapshot *snapshot, const uint8_t *styles,
 			FILE *out)
 {
-	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+	for (size_t i = 0; i < count_threads(snapshot); i++) {
 		const struct ss_task *thread =
 			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
 		const struct ss_task *owner = find_owner(snapshot, thread);
@@ -185,7 +192,7 @@ static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,
 				       const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
-	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD);
+	size_t count = count_threads(snapshot);
 	_cleanup_free_ uint8_t *styles = calloc(count + 1, sizeof(*styles));
 
 	(void)options;

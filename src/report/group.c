@@ -423,7 +423,9 @@ static bool sorting_init(struct sorting *sorting, const struct ss_task **members
 {
 	const size_t count = sorting->count;
 
-	sorting->classes = calloc(count + 1, sizeof(*sorting->classes));
+	/* Deadlocks have threads that are not shown, too. */
+	sorting->classes = calloc(count + sorting->snapshot->not_shown + 1,
+				  sizeof(*sorting->classes));
 	sorting->waiters = calloc(count + 1, sizeof(*sorting->waiters));
 	sorting->interpreting = calloc(count + 1, sizeof(*sorting->interpreting));
 	if (!sorting->classes || !sorting->waiters || !sorting->interpreting)

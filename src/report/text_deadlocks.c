@@ -290,7 +290,10 @@ static void write_heading(const struct ss_snapshot *snapshot,
 
 	if (deadlock->timed)
 		word = "Contention with a time limit";
-	else if (alone && ss_snapshot_task_count(snapshot, SS_TASK_THREAD) > 1 &&
+	else if (alone &&
+		 ss_snapshot_task_count(snapshot, SS_TASK_THREAD) +
+				 ss_snapshot_process(snapshot)->threads_left_out >
+			 1 &&
 		 !is_of_libc(snapshot, deadlock))
 		word = "Would be a self-deadlock unless another thread unlocks it";
 	else if (!lasting)

@@ -395,7 +395,7 @@ class Deadlocks(EndToEnd):
         blockers = [(snapshot.thread(b["tid"])["name"], b["waiting"], b["locks"])
                     for b in snapshot.data["blockers"]]
         # wants-mutex, -timed, -read, -write, -behind, joins-reader; two locks and second_lock
-        self.assertEqual(blockers, [("reads-pipe", 6, 3), ("locks-stream", 1, 1)])
+        self.assertEqual(blockers, [("reads-pipe", 6, 3), ("once-first", 1, 1), ("locks-stream", 1, 1)])
 
     def test_threads_that_stop_late(self):
         """One of them gets so little CPU time that the others are released before it has
@@ -448,6 +448,29 @@ class Deadlocks(EndToEnd):
             self.assertTrue(snapshot.thread("behind-0")["wait"]["owner_tid"], kind)
             for thread in snapshot.threads:
                 self.assertNotEqual(thread["tid"], thread["inner_tid"])
+
+    def test_selected_threads(self):
+        """Owners and deadlocks are those of the whole process, whichever threads are shown."""
+        target = self.start("deadlock", "normal", 2, 3)
+        whole = self.snap(target.pid)
+        for name, words in (("locker-0", ["--thread=%d"]), ("behind-1", ["--thread=%d"]),
+                            ("behind-0", ["--thread=^behind-0$"])):
+            thread = whole.thread(name)
+            words = [word % thread["tid"] if "%" in word else word for word in words]
+            one = self.snap(target.pid, *words)
+            self.assertEqual([t["name"] for t in one.threads], [name])
+            self.assertEqual(one.threads[0]["wait"], thread["wait"])
+            self.assertEqual([set(d["tids"]) for d in one.data["deadlocks"]],
+                             [set(d["tids"]) for d in whole.data["deadlocks"]])
+            text = self.run_tool(*words, target.pid).stdout.decode()
+            self.assertIn("\nDEADLOCK: 2 threads wait for each other", text)
+            self.assertEqual(text.count("sleeping, not paused: "), 1, text)
+            graph = self.run_tool("-f", "dot", *words, target.pid).stdout.decode()
+            self.assertIn("t%d -> t%d" % (thread["tid"], thread["wait"]["owner_tid"]), graph)
+        target = self.start("deadlock", "normal", 1, 1)
+        tid = self.snap(target.pid).thread("locker-0")["tid"]
+        self.assertIn("Would be a self-deadlock unless",
+                      self.run_tool("--thread=%d" % tid, target.pid).stdout.decode())
 
     def text_of_one_moment(self, pid, *words, status=(0,)):
         """On a machine under load a thread may not stop in time. Then those that wait for the lock of
@@ -521,7 +544,7 @@ class Deadlocks(EndToEnd):
             self.skipTest("Graphviz is not installed")
         svg = subprocess.run(["dot", "-Tsvg"], input=graph, stdout=subprocess.PIPE,
                              check=True, timeout=60).stdout.decode()
-        self.assertEqual(len(re.findall(r'class="edge"', svg)), 9, svg)
+        self.assertEqual(len(re.findall(r'class="edge"', svg)), 10, svg)
         self.assertIn("a&#45;&gt;b[", svg)
 
 

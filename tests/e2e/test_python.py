@@ -944,6 +944,11 @@ class Python(unittest.TestCase):
                          for tid, (ident, name) in wanted.items()})
                     self.assertEqual({t["comm"] for t in threads},
                                      {os.path.basename(python)[:15]})
+                    last = threads[-1]
+                    if last["name"] != last["comm"]:  # by the name that is shown
+                        chosen = snapshot(process.pid, "-t", "^%s$" % re.escape(last["name"]))
+                        self.assertIn(last["tid"], [t["tid"] for t in chosen["threads"]])
+                        self.assertEqual({t["name"] for t in chosen["threads"]}, {last["name"]})
                     process.stdin.write("\n")
                     process.stdin.flush()
 

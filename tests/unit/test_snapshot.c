@@ -145,6 +145,51 @@ static void test_module_read(void **state)
 	assert_string_equal(m->pub.problem, "first 1");
 }
 
+static bool is_odd(void *data, pid_t tid, const char *name, char state)
+{
+	size_t *calls = data;
+
+	++*calls;
+	return tid % 2 || strcmp(name, "kernel's") == 0 || state == 'D';
+}
+
+/* The threads that are not selected are behind the others; what refers to threads follows. */
+static void test_select(void **state)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *s = ss_snapshot_new();
+	size_t members[] = { 0, 3 };
+	size_t calls = 0;
+
+	(void)state;
+	for (pid_t tid = 10; tid < 15; tid++)
+		*ss_vector_push(&s->tasks[SS_TASK_THREAD]) =
+			(struct ss_task){ .tid = tid,
+					  .name = "shown",
+					  .comm = tid == 14 ? "kernel's" : "shown",
+					  .state = 'S' };
+	*ss_vector_push(&s->deadlocks) =
+		(struct ss_deadlock){ .threads = members, .count = 2 };
+	*ss_vector_push(&s->blockers) = (struct ss_blocker){ .thread = 2 };
+	struct ss_thread_ref refs[] = { { s, &s->tasks[SS_TASK_THREAD].items[1] } };
+	*ss_vector_push(&s->cycles) = (struct ss_cycle){ .members = refs, .count = 1 };
+	assert_true(ss_snapshot_select(s, is_odd, &calls));
+	assert_int_equal(calls,
+			 6); /* the name of the kernel, too, if it is another one */
+	assert_int_equal(ss_snapshot_task_count(s, SS_TASK_THREAD), 3);
+	assert_int_equal(s->not_shown, 2);
+	static const pid_t order[] = { 11, 13, 14, 10, 12 };
+	for (size_t i = 0; i < SS_ARRAY_SIZE(order); i++) {
+		assert_int_equal(ss_snapshot_task(s, SS_TASK_THREAD, i)->tid, order[i]);
+		assert_ptr_equal(ss_snapshot_find_thread(s, order[i]),
+				 ss_snapshot_task(s, SS_TASK_THREAD, i));
+	}
+	assert_null(ss_snapshot_find_thread(s, 15));
+	assert_int_equal(members[0], 3);
+	assert_int_equal(members[1], 1);
+	assert_int_equal(s->blockers.items[0].thread, 4);
+	assert_ptr_equal(refs[0].thread, ss_snapshot_task(s, SS_TASK_THREAD, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +199,7 @@ int main(void)
 		cmocka_unit_test(test_end_names),
 		cmocka_unit_test(test_values_without_names),
 		cmocka_unit_test(test_module_read),
+		cmocka_unit_test(test_select),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
