@@ -170,7 +170,7 @@ class ArbitraryGraphs(Links):
     def test_thread_waits_for_itself(self):
         text = self.text(self.graph("itself.ss", 2, [(0, 0, True), (1, 0, False)]))
         self.assertEqual(self.cycles(text), [
-            ("Would be a self-deadlock unless another thread unlocks it: a thread waits for a lock "
+            ("Self-deadlock, unless another thread unlocks it: a thread waits for a lock "
              "that it holds; 1 more waits for them", ["t0"])])
         self.assertEqual(self.waits(text), ["  101 (t1) waits for mutex lock0 (0x10)"])
 

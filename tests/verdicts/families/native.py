@@ -232,7 +232,7 @@ std::mutex m; KEEP void child_work() { std::lock_guard l(m); }
 KEEP void holder() { std::lock_guard l(m); meet(); pause(); }
 void run() { std::thread(holder).detach(); meet(); pid_t p = fork(); if (!p) { child_work(); _exit(0); }
 	printf("fact child %d\\n", p); ready(); waitpid(p, nullptr, 0); }
-""", ["child|{child}", "waitpid|wait4|end of"], alarm=ALARM)
+""", ["child|{child}", "waitpid|wait4|end of|child process"], alarm=ALARM)
 case("ended", "a thread that ended with a lock", "main waits in next for m; the thread that took it has ended",
      "std::mutex m; KEEP void quits() { m.lock(); } KEEP void next() { std::lock_guard l(m); }"
      "void run() { std::thread(quits).join(); ready(); next(); }",
