@@ -1,6 +1,6 @@
 /*
  * Allocations of malloc with known numbers: in the main arena, in those of two threads, and in
- * mappings of their own; objects of classes with virtual functions; freed ones in caches of
+ * separate mappings; objects of classes with virtual functions; freed ones in caches of
  * threads, in fastbins and in other lists. Prints what glibc counts: the members uordblks,
  * fordblks, fsmblks, hblks and hblkhd of struct mallinfo2.
  *

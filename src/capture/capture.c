@@ -463,7 +463,7 @@ static struct ss_error *run_attempts(struct ss_target *target,
 static struct ss_error *set_defaults(struct ss_capture_options *options)
 {
 	if ((unsigned)options->mode > SS_MODE_AUTO)
-		return ss_error_new(SS_ERROR_INVALID, "there is no mode %d",
+		return ss_error_new(SS_ERROR_INVALID, "unknown mode %d",
 				    (int)options->mode);
 	if (options->mode == SS_MODE_DEFAULT)
 		options->mode = SS_MODE_AUTO;

@@ -345,7 +345,7 @@ static enum ss_end walk(struct frames *frames, struct walker *walker,
 static const char *reason_of(const struct walker *walker, enum ss_end end)
 {
 	if (walker->late)
-		return "the time limit (--timeout) ended its unwinding";
+		return "the time limit (--timeout) was reached while it was unwound";
 	return end == SS_END_UNREADABLE && walker->absent ? SS_ABSENT_REASON : NULL;
 }
 

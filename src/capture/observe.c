@@ -69,7 +69,8 @@ static const char *reason_of(const struct ss_task_list *tasks,
 	if (task->phase == SS_TASK_INTERRUPTED)
 		return "did not stop in time; read without stopping it";
 	if (task->limited && !task->partial)
-		return "not stopped: stops would take more than 1 % of its time, or 5 ms";
+		return "not stopped: stopping it would take more than 1 % of its time, "
+		       "or over 5 ms";
 	return NULL;
 }
 

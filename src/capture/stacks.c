@@ -394,7 +394,8 @@ static void take_stack(const struct ss_capture *capture, struct ss_tracee *task,
 	    ss_capture_find_area(capture, copy->address + ss_arch_host.red_zone))
 		task->reason = SS_ABSENT_REASON;
 	if (piece->end == SS_PIECE_LATE)
-		task->reason = "the time limit (--timeout) ended the copy of its stack";
+		task->reason = "the time limit (--timeout) was reached while its stack "
+			       "was copied";
 	if (may_peek(task, piece)) {
 		copy->truncated |= piece->size > PEEK_MAX;
 		piece->size = SS_MIN(piece->size, (size_t)PEEK_MAX);

@@ -352,7 +352,8 @@ static bool report_missing(const struct attempt *attempt, const char *problem)
 	if (problem)
 		ss_failure_warn("%s", problem);
 	if (incomplete)
-		ss_failure_warn("%zu stacks are incomplete%s", incomplete,
+		ss_failure_warn("%zu stack%s incomplete%s", incomplete,
+				incomplete == 1 ? " is" : "s are",
 				attempt->comparison->options->common.verbose ?
 					"" :
 					" (-v shows them)");
@@ -490,14 +491,11 @@ static const struct argp argp = {
 	.options = table,
 	.parser = parse,
 	.args_doc = "PID|NAME\nRECORDING [RECORDING]",
-	.doc = "Compare two snapshots thread by thread: which are unchanged, moved, new "
-	       "or "
-	       "gone. "
-	       "The snapshots are those of a process now and a while later, the last "
-	       "ones "
-	       "of two recordings, or the first and the last one of a recording.\v"
-	       "Exit status: 0 complete, 1 something is missing, 2 nothing could be "
-	       "compared, 64 wrong usage.",
+	.doc = "Compare two snapshots, and report which threads are unchanged, moved, "
+	       "new or gone. The snapshots are those of a process now and after --after, "
+	       "the last ones of two recordings, or the first and last one of a "
+	       "recording.\vExit status: 0 complete, 1 something is missing, 2 nothing "
+	       "could be compared, 64 wrong usage.",
 	.children = children,
 };
 

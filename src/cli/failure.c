@@ -266,9 +266,8 @@ static void write_stops(const struct ss_recorder_summary *s, FILE *out)
 static void write_not_stopped(const struct ss_recorder_summary *s, FILE *out)
 {
 	(void)fprintf(out,
-		      "the recording thinned itself: %s of running threads have no "
-		      "stack, since a thread is stopped for at most 1 %% of its time, "
-		      "and 5 ms at once",
+		      "%s of running threads have no stack: a thread is stopped for at "
+		      "most 1 %% of its time, and for at most 5 ms at once",
 		      ss_quantity_things(s->not_stopped, "sample").text);
 }
 
@@ -306,9 +305,7 @@ static void write_copies(const struct ss_recorder_summary *s, const char *instea
 			 FILE *out)
 {
 	if (s->copy_errno)
-		(void)fprintf(out,
-			      "; programs in the kernel are not available (bpf: %s), so "
-			      "%s: they need %s",
+		(void)fprintf(out, "; bpf(2) is not available (%s), so %s; it needs %s",
 			      strerror(s->copy_errno), instead, copy_hint(s->copy_errno));
 }
 
@@ -317,14 +314,13 @@ static void write_way_on_cpu(const struct ss_recorder_summary *s, FILE *out)
 	if (s->sampled_cpus) {
 		(void)fputs("the CPUs were sampled (perf events); no thread was stopped",
 			    out);
-		write_copies(s, "samples have no functions of Python and JavaScript",
-			     out);
+		write_copies(s, "samples have no Python or JavaScript functions", out);
 	} else {
-		(void)fprintf(out,
-			      "perf events are not available (%s), so running threads "
-			      "were stopped: short bursts of work are missing; %s "
-			      "they are seen",
-			      strerror(s->perf_errno), hint(s));
+		(void)fprintf(
+			out,
+			"perf events are not available (%s), so running threads were "
+			"stopped, and short bursts of work are missing; they are seen %s",
+			strerror(s->perf_errno), hint(s));
 	}
 }
 
@@ -334,12 +330,12 @@ static void write_way(const struct ss_recorder_summary *s, FILE *out)
 		(void)fputs("the kernel sampled running threads and reported loads of "
 			    "modules (perf events)",
 			    out);
-		write_copies(s, "threads were stopped for their functions", out);
+		write_copies(s, "threads were stopped to read their functions", out);
 	} else {
 		(void)fprintf(out,
 			      "perf events are not available (%s), so running threads "
-			      "were stopped, and modules polled; %s the kernel samples "
-			      "and reports them",
+			      "were stopped, and modules polled; the kernel samples and "
+			      "reports them %s",
 			      strerror(s->perf_errno), hint(s));
 	}
 }
@@ -405,6 +401,6 @@ void ss_record_report_end(const struct ss_recorder_summary *summary, const char 
 	if (summary->loss)
 		print(write_losses, summary, "");
 	if (summary->left_out)
-		ss_failure_warn("some children were not recorded: too few files may be "
-				"open; raise the limit (ulimit -Hn)");
+		ss_failure_warn("some children were not recorded: too many open files; "
+				"raise the limit (ulimit -Hn)");
 }

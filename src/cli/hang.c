@@ -245,7 +245,7 @@ static struct ss_error *poll_once(struct hang *hang, struct current_hang *curren
 	error = analyze(hang, pid, known ? SS_VERDICT_DEADLOCK + 1 : SS_VERDICT_BLOCKED,
 			&verdict, &died);
 	if (error && died) {
-		ss_failure_warn("%d: %s; trying again after the interval", pid,
+		ss_failure_warn("%d: %s; will retry after the interval", pid,
 				ss_error_message(error));
 		ss_error_free(error);
 		return NULL;
@@ -446,7 +446,7 @@ static int hang_run(struct hang *hang)
 	else if (!ss_target_options_resolve(target))
 		return SS_STATUS_NOTHING;
 	if (hang->watch && target->targets.count > 1) {
-		ss_failure_warn("--watch observes one process, and %zu are selected",
+		ss_failure_warn("--watch observes one process, but %zu are selected",
 				target->targets.count);
 		return SS_STATUS_NOTHING;
 	}
@@ -508,11 +508,11 @@ static const struct argp argp = {
 	.options = table,
 	.parser = parse,
 	.args_doc = "PID|NAME...",
-	.doc = "Observe processes for a while and report what is stuck, on what, and who "
-	       "holds it.\vExit status: 0 nothing is stuck (idle, moving or busy), 3 a "
-	       "deadlock, 4 stuck or blocked without a proven deadlock, 2 no verdict, 64 "
-	       "wrong "
-	       "usage. Of several processes the worst; 1 if some could not be observed.",
+	.doc = "Observe processes for a while, and report which are stuck, what they "
+	       "wait for, and who holds it.\vExit status: 0 nothing is stuck (idle, "
+	       "moving or busy), 3 a deadlock, 4 stuck or blocked without a proven "
+	       "deadlock, 2 no verdict, 64 wrong usage. For several processes, the "
+	       "worst one counts; 1 if some could not be observed.",
 	.children = children,
 };
 

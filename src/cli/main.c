@@ -67,16 +67,35 @@ static int print_help(void)
 		"  stacksnap record -d 30s -o slow.rec 4711   where does it spend time?\n"
 		"  stacksnap report -f html -o slow.html slow.rec\n"
 		"  stacksnap -f json 4711 | jq '.threads[].wait.kind'\n\n"
-		"Most used options:\n"
+		"Common options:\n"
 		"  -p PID, --name=REGEX      the process\n"
 		"  -t TID|REGEX, --state=R   only some threads\n"
-		"  -i TIME, -c N             several snapshots, merged; --each: apart\n"
-		"  -f FORMAT, -o FILE        output format, and a file for it\n"
+		"  -i TIME, -c N             several snapshots, merged; --each: not "
+		"merged\n"
+		"  -f FORMAT, -o FILE        output format and output file\n"
 		"  --mode=no-stop            never stop a thread\n"
-		"  -v                        shorten nothing\n"
-		"  -h, -V                    help, version\n\n"
-		"stacksnap COMMAND --help lists the options of a command, such as "
-		"snap.\n",
+		"  -v, -h, -V                do not shorten output; help; version\n\n"
+		"stacksnap COMMAND --help lists the options of a command, such as snap.\n"
+		"stacksnap help words explains idle, blocked, stuck, atomic and "
+		"others.\n",
+		stdout);
+	return SS_STATUS_WHOLE;
+}
+
+/* The words that a user of the output has to know. */
+static int print_words(void)
+{
+	(void)fputs(
+		"Words in the output of stacksnap, the first six for threads and "
+		"processes:\n"
+		"  deadlock  threads wait for each other in a cycle\n"
+		"  stuck     no progress, in a wait that is not idle: a lock, a disk\n"
+		"  blocked   no progress, waiting for a lock of the application\n"
+		"  busy      on a CPU, or ready to run, for most of the time\n"
+		"  moving    runs, and is found in different places\n"
+		"  idle      waits for work: a request, a timer, a job\n"
+		"  atomic    a snapshot that shows all threads at one moment\n"
+		"  sample    what a thread was doing at one tick of a recording\n",
 		stdout);
 	return SS_STATUS_WHOLE;
 }
@@ -127,6 +146,8 @@ static int run_help(int argc, char **argv)
 
 	if (argc <= 2)
 		return print_help();
+	if (argc == 3 && strcmp(argv[2], "words") == 0)
+		return print_words();
 	if (command && argc == 3)
 		return open_manual(command);
 	struct ss_suggestion suggestion = { .given = argv[2] };

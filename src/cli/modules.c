@@ -77,11 +77,10 @@ static const struct argp argp = {
 	.options = table,
 	.parser = parse,
 	.args_doc = "PID|NAME",
-	.doc = "Print base, size, build-id and path of each module of a process. The "
-	       "process is not stopped.\v"
-	       "With --follow each line begins with the time and a sign: + for loaded, - "
-	       "for unloaded. Formats: text, json (with --follow one object in each "
-	       "line).",
+	.doc = "Print the base address, size, build-id and path of each module of a "
+	       "process. The process is not stopped.\vWith --follow each line begins "
+	       "with the time and a sign: + for loaded, - for unloaded. Formats: text, "
+	       "json (with --follow one object in each line).",
 };
 
 static void print_time(uint64_t time_ns)

@@ -75,12 +75,11 @@ static const struct argp argp = {
 	.children = children,
 	.parser = parse,
 	.args_doc = "[FRAME...]",
-	.doc = "Look up names of frames, BUILD-ID+0xOFFSET, and print rows of the table "
-	       "\"frames\". Without arguments frames are read from standard input, one a "
-	       "line; after a tab the path of the module may follow.\v"
-	       "Exit status: 0 complete, 1 some frames have no name, 2 none has, 64 "
-	       "wrong "
-	       "usage.",
+	.doc = "Look up the names of frames given as BUILD-ID+0xOFFSET, and print rows "
+	       "of the table \"frames\". Without arguments, frames are read from "
+	       "standard input, one per line, each optionally followed by a tab and the "
+	       "path of the module.\vExit status: 0 complete, 1 some frames have no "
+	       "name, 2 no frame has a name, 64 wrong usage.",
 };
 
 /* "BUILD-ID+0xOFFSET", or with a tab and a path. Changes line. */
@@ -107,7 +106,7 @@ static struct ss_error *add(struct names *names, char *line)
 	if (!valid || *end || errno)
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_INVALID,
-				     "'%.200s' is not a frame: BUILD-ID+0xOFFSET", id),
+				     "'%.200s' is not a frame (BUILD-ID+0xOFFSET)", id),
 			"the view \"unnamed\" of stacksnap-rows(5) lists frames");
 	*plus = '\0';
 	*place = (struct ss_place){ .build_id = line, .path = rest, .offset = offset };

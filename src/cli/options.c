@@ -92,8 +92,8 @@ static const struct argp_option common_table[] = {
 	{ NULL, 0, NULL, 0, "Output:", 1 },
 	{ "output", KEY_OUTPUT, "FILE", 0, "Write to a new FILE", 0 },
 	{ NULL, 0, NULL, 0, "Other:", -1 },
-	{ "verbose", KEY_VERBOSE, NULL, 0, "Shorten no output, and print more details",
-	  0 },
+	{ "verbose", KEY_VERBOSE, NULL, 0,
+	  "Do not shorten output, and print more details", 0 },
 	{},
 };
 
@@ -102,8 +102,8 @@ static const struct argp_option limits_table[] = {
 	{ "max-frames", KEY_MAX_FRAMES, "N", 0,
 	  "Limit the frames of each stack; 0: no limit (default: 1024)", 0 },
 	{ "max-stack", KEY_MAX_STACK, "KIB", 0,
-	  "Limit the copy of each stack; the default depends on the command, see its "
-	  "manual page",
+	  "Limit how much of each stack is copied; the default depends on the command, "
+	  "see its manual page",
 	  0 },
 	{},
 };
@@ -349,10 +349,9 @@ const struct argp ss_symbols_argp = { .options = raw_table,
 
 static const struct argp_option row_table[] = {
 	{ "batch", KEY_BATCH, "NAME", 0,
-	  "rows: the name of what belongs together, on all hosts (default: the time)",
-	  1 },
+	  "rows: name of this batch, the same on all hosts (default: the time)", 1 },
 	{ "label", KEY_LABEL, "KEY=VALUE", 0,
-	  "Add a label to the output, for -f rows and recording; may be repeated", 1 },
+	  "rows, recording: add a label; may be repeated", 1 },
 	{},
 };
 
@@ -364,8 +363,7 @@ static const struct argp_option label_table[] = {
 
 static const struct argp_option env_table[] = {
 	{ "env", KEY_ENV, "NAME", 0,
-	  "Add a variable of the environment of the process as a label; may be repeated",
-	  1 },
+	  "Add an environment variable of the process as a label; may be repeated", 1 },
 	{},
 };
 
@@ -565,15 +563,12 @@ struct ss_error *ss_wait_functions_load(struct ss_wait_table **ret)
 
 static const struct argp_option interpret_table[] = {
 	{ "all", KEY_ALL, NULL, 0,
-	  "text: show idle threads, too (default: only their number, unless all are "
-	  "idle)",
+	  "text: also show idle threads (default: only count them, unless all are idle)",
 	  1 },
 	{ "no-group", KEY_NO_GROUP, NULL, 0, "Do not merge threads with equal stacks",
 	  1 },
 	{ "native", KEY_NATIVE, NULL, 0,
-	  "Show all native frames of interpreters and virtual machines, besides the "
-	  "functions that they execute",
-	  1 },
+	  "Also show all native frames of interpreters and virtual machines", 1 },
 	{ "goroutines", KEY_GOROUTINES, "N|all", 0,
 	  "Go programs, text: show the N largest groups of goroutines with equal stacks; "
 	  "0: do not read them (default: 20)",
@@ -584,9 +579,10 @@ static const struct argp_option interpret_table[] = {
 	  1 },
 	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 1),
 	{ "strict", KEY_STRICT, NULL, 0,
-	  "Exit status 1 also if the stack of an idle thread has a guessed frame", 1 },
+	  "Also exit with status 1 if the stack of an idle thread has a guessed frame",
+	  1 },
 	{ "max-total", KEY_MAX_TOTAL, "MIB", 0,
-	  "Limit the copy of all stacks (default: 256)", 4 },
+	  "Limit how much is copied of all stacks together (default: 256)", 4 },
 	{ "interpret-timeout", KEY_INTERPRET_TIMEOUT, "S", 0,
 	  "Limit the time for unwinding, symbolization and output (default: 60; more "
 	  "for a large core file)",
@@ -607,8 +603,8 @@ static const struct argp_option minidump_table[] = {
 };
 
 static const struct argp_option table[] = {
-	{ "no-cache", KEY_NO_CACHE, NULL, 0,
-	  "Neither use nor keep names from earlier runs", 3 },
+	{ "no-cache", KEY_NO_CACHE, NULL, 0, "Do not use or update the cache of names",
+	  3 },
 	{ "mode", KEY_MODE, "MODE", 0,
 	  "Capture mode: auto, stop, no-stop or live (default: auto); live parses files "
 	  "of the process with privileges: use it for trusted targets only",
@@ -812,9 +808,8 @@ static char *describe_runtimes(int key, const char *text, void *input)
 	bool diff = options && options->common.input == SS_FORMAT_DIFF;
 
 	if (diff && key == KEY_NATIVE)
-		return strdup(
-			"Show the native frames of interpreters, too; cannot be used "
-			"with recordings");
+		return strdup("Also show the native frames of interpreters; cannot be "
+			      "used with recordings");
 	return text ? strdup(text) : NULL;
 }
 

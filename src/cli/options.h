@@ -112,7 +112,7 @@ extern const struct argp ss_names_argp; /* without --raw */
 #define SS_WAIT_FUNCTIONS_OPTION(key, group)                                             \
 	{                                                                                \
 		"wait-functions", (key), "FILE", 0,                                      \
-			"Add the functions in FILE to those that are known to wait; "    \
+			"Add the functions in FILE to the known functions that wait; "   \
 			"see stacksnap-waits(5)",                                        \
 			(group)                                                          \
 	}

@@ -84,7 +84,8 @@ static void check(struct record *record)
 		ss_usage_fail("expected either a pid or a command");
 	if (ss_target_options_count(&record->process) > 1 &&
 	    !ss_output_is_per_target(record->common.output))
-		ss_usage_fail("a recording has one process: use -o FILE%%p for several");
+		ss_usage_fail(
+			"a recording holds one process: use -o FILE%%p for several");
 	if (record->options.keep_ns && ss_output_is_stdout(record->common.output))
 		ss_usage_fail("--last needs a file: standard output cannot be rewritten");
 }
@@ -256,7 +257,7 @@ static int run_recorder(struct record *record)
 	ss_failure_print(error);
 	ss_record_report_end(summary, ss_output_path(record->file), &record->report);
 	if (record->common.verbose && summary->partial)
-		ss_failure_warn("the kernel refused a part of the sandbox");
+		ss_failure_warn("the kernel refused part of the sandbox");
 	int status = status_of_recording(summary, error != NULL);
 	int command = status_of_command(record, summary->end == SS_RECORDING_TARGET_END);
 	if (record->command && command < 0)
@@ -286,10 +287,9 @@ static int run_several(struct record *record)
 	size_t partial = record->process.unresolved;
 
 	if (!ss_output_is_per_target(record->common.output)) {
-		ss_failure_warn(
-			"%zu processes are selected, and a recording has one: use "
-			"-o FILE%%p",
-			count);
+		ss_failure_warn("%zu processes are selected, but a recording holds one: "
+				"use -o FILE%%p",
+				count);
 		return SS_STATUS_NOTHING;
 	}
 	record->options.progress = NULL;

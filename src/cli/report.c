@@ -34,10 +34,8 @@ enum key {
 
 static const struct argp_option table[] = {
 	{ "threshold", KEY_THRESHOLD, "PERCENT", 0,
-	  "text: omit calls with a smaller share (default: 1)", 1 },
-	{ "native", KEY_NATIVE, NULL, 0,
-	  "Show the native frames of interpreters, besides the functions that they "
-	  "execute",
+	  "text: omit calls with a share below PERCENT (default: 1)", 1 },
+	{ "native", KEY_NATIVE, NULL, 0, "Also show the native frames of interpreters",
 	  1 },
 	{ "by", KEY_BY, "WHAT", 0,
 	  "Group stacks by host, by label (all labels), or by label:KEY", 1 },
@@ -46,14 +44,13 @@ static const struct argp_option table[] = {
 	{ "rows", KEY_ROWS, "N", 0, "text: limit the lines of each table (default: 20)",
 	  1 },
 	{ "weight", KEY_WEIGHT, "WEIGHT", 0,
-	  "Of traces: weigh stacks by hits, or by the time of scopes without inner ones "
-	  "(default: hits)",
+	  "Traces: weight stacks by hits, or by time in scopes, without that in inner "
+	  "scopes (default: hits)",
 	  1 },
 	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 1),
 	{ NULL, 0, NULL, 0, "Samples:", 5 },
 	{ "from", KEY_FROM, "TIME", 0,
-	  "Omit earlier samples; TIME is in seconds since the start, or [DATE ]HH:MM:SS",
-	  0 },
+	  "Omit samples before TIME: seconds since the start, or [DATE ]HH:MM:SS", 0 },
 	{ "to", KEY_TO, "TIME", 0, "Omit samples from TIME on", 0 },
 	{ "module", KEY_MODULE, "REGEX", 0,
 	  "Select stacks that pass through a module whose path matches; may be repeated",

@@ -504,10 +504,9 @@ static void print_by_file(const struct report *report)
 	for (size_t i = 0; i < profile->modules.count; i++) {
 		const struct ss_module *module = &profile->modules.items[i];
 		if (module->by_file && !report->raw)
-			ss_failure_warn(
-				"%s: it has no build-id: names rest on size, headers "
-				"and symbols of its file",
-				module->path);
+			ss_failure_warn("%s: no build-id: names rely on the size, "
+					"headers and symbols of the file",
+					module->path);
 	}
 }
 

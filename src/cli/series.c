@@ -327,8 +327,7 @@ struct ss_error *ss_series_run(const struct ss_series *series, bool *ret)
 	if (!collection.source)
 		return nothing(&collection);
 	if (collection.empty)
-		ss_failure_warn("%zu snapshots are not counted: they have no selected "
-				"thread",
+		ss_failure_warn("%zu snapshots without a selected thread are not counted",
 				collection.empty);
 	ss_process_source_end_series(collection.source);
 	uint64_t before_ns = ss_cpu_time_ns();

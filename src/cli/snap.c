@@ -490,11 +490,11 @@ static bool is_one_if_needed(const struct snap *snap)
 	if (count == 1)
 		return true;
 	if (snap->series.period_ns)
-		ss_failure_warn("--interval and --count work on one process, and %zu are "
+		ss_failure_warn("--interval and --count work on one process, but %zu are "
 				"selected",
 				count);
 	else if (common->format->single && !ss_output_is_per_target(common->output))
-		ss_failure_warn("--format=%s holds one process per file, and %zu are "
+		ss_failure_warn("--format=%s holds one process per file, but %zu are "
 				"selected: use -o FILE%%p",
 				common->format->name, count);
 	else

@@ -113,7 +113,7 @@ static const struct argp_option table[] = {
 };
 
 static const struct argp_option several_table[] = {
-	{ "tree", KEY_TREE, NULL, 0, "Select the processes that they have started, too",
+	{ "tree", KEY_TREE, NULL, 0, "Also select the descendants of these processes",
 	  -3 },
 	{ "cgroup", KEY_CGROUP, "PATH", 0,
 	  "Select the processes of a cgroup, such as /system.slice/cron.service", -3 },
@@ -410,7 +410,7 @@ static bool resolve_cgroup(struct ss_target_options *options, const char *text)
 		error = ss_error_with_remedy(
 			ss_error_new(SS_ERROR_NO_PROCESS,
 				     "no process is in the cgroup %s", text),
-			"the file cgroup of a process in /proc has its path");
+			"cat /proc/PID/cgroup shows the cgroup of a process");
 	if (!error && !add_targets(options, list))
 		error = ss_error_no_memory();
 	ss_failure_print(error);

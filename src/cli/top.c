@@ -64,13 +64,14 @@ enum key {
 
 static const struct argp_option table[] = {
 	{ "once", KEY_ONCE, NULL, 0,
-	  "Observe for two seconds, print one screen as text, and end", 0 },
+	  "Observe for two seconds, print one screen as text, and exit", 0 },
 	{ "sort", KEY_SORT, "KEY", 0,
 	  "Sort by own, total, state or name (default: own); keys 1 to 4", 0 },
 	{ "idle", KEY_IDLE, NULL, 0,
-	  "Also show threads that sleep, and count their samples; key i", 0 },
+	  "Also show sleeping threads, and count their samples; key i", 0 },
 	{ "filter", KEY_FILTER, "TEXT", 0,
-	  "Show only functions, threads and waits that contain TEXT, in any case; key /",
+	  "Show only functions, threads and waits that contain TEXT, ignoring case; key "
+	  "/",
 	  0 },
 	{ "rate", KEY_RATE, "HZ", 0,
 	  "Samples per second (default: 99, less for more than 100 threads)", 0 },
@@ -213,13 +214,11 @@ static const struct argp argp = {
 	.parser = parse,
 	.args_doc = "PID|NAME",
 	.doc = "Show the functions, threads and waits of a running process, twice a "
-	       "second.\v"
-	       "Keys: 1 to 4 sort (own, total, state, name), f functions, t threads, "
-	       "w waits, a all, i idle threads, / filter, arrows scroll, space takes a "
-	       "full "
-	       "snapshot into a file, q ends.\n\n"
-	       "Exit status: 0 ended by the user or by the end of the process, 2 nothing "
-	       "could be shown, 64 wrong usage.",
+	       "second.\vKeys: 1 to 4 sort (own, total, state, name), f functions, t "
+	       "threads, w waits, a all, i idle threads, / filter, arrows scroll, space "
+	       "writes a full snapshot to a file, q quits.\n\nExit status: 0 ended by "
+	       "the user or by the end of the process, 2 nothing could be shown, 64 "
+	       "wrong usage.",
 };
 
 /* Starting ----------------------------------------------------------------- */

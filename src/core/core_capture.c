@@ -209,11 +209,10 @@ static void open_file(const struct builder *b, struct ss_module_impl *module)
 	if (elf)
 		take_file(module, elf);
 	else if (module->build_id_size)
-		ss_module_set_problem(module,
-				      "no file with its build-id is on this machine");
+		ss_module_set_problem(module, "no file on this machine has its build-id");
 	else if (is_elf(module))
-		ss_module_set_problem(module, "it has no build-id, so that its file "
-					      "cannot be recognised");
+		ss_module_set_problem(
+			module, "it has no build-id, so its file cannot be identified");
 	else
 		ss_module_set_problem(module, "its build-id is not in the core file");
 }

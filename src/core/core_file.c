@@ -281,19 +281,18 @@ static struct ss_error *check_header(struct ss_core_file *core, const Elf64_Ehdr
 				     ssize_t size)
 {
 	if (size == 0 && ss_core_source_is_compressed(core->source))
-		return no_core("nothing of it can be decompressed: it is truncated or "
-			       "damaged");
+		return no_core("it cannot be decompressed: it is truncated or damaged");
 	if (size > SELFMAG && memcmp(header->e_ident, "MDMP", SELFMAG) == 0)
 		return no_core("it is a minidump, which lldb, WinDbg and "
 			       "minidump-stackwalk read");
 	if (size > SELFMAG && memcmp(header->e_ident, SS_FORMAT_MAGIC, SELFMAG) == 0)
 		return no_core("it is a recording, which stacksnap report reads");
 	if (size < EI_NIDENT || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
-		return no_core(size == 0 ? "it is empty" : "it is no ELF file");
+		return no_core(size == 0 ? "it is empty" : "it is not an ELF file");
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
 	    header->e_ident[EI_DATA] != ELFDATA2LSB)
 		return ss_error_new(SS_ERROR_UNSUPPORTED,
-				    "the core file is of a %s process: only 64-bit "
+				    "the core file is from a %s process: only 64-bit "
 				    "little-endian processes are supported",
 				    header->e_ident[EI_CLASS] == ELFCLASS32 ?
 					    "32-bit" :
@@ -304,10 +303,10 @@ static struct ss_error *check_header(struct ss_core_file *core, const Elf64_Ehdr
 		return no_core("it is a program, a library or an object file");
 	core->arch = ss_arch_find(header->e_machine, header->e_ident[EI_CLASS]);
 	if (!core->arch || core->arch->core_regs.words == 0)
-		return ss_error_new(SS_ERROR_UNSUPPORTED,
-				    "the core file is of a processor that is not "
-				    "supported (ELF machine %u)",
-				    header->e_machine);
+		return ss_error_new(
+			SS_ERROR_UNSUPPORTED,
+			"the core file is for an unsupported processor (ELF machine %u)",
+			header->e_machine);
 	return NULL;
 }
 
@@ -369,7 +368,7 @@ static struct ss_error *read_segments(struct ss_core_file *core, const Elf64_Ehd
 	Elf64_Phdr headers[BATCH];
 
 	if (header->e_phentsize != sizeof(*headers))
-		return no_core("its segment headers have another size");
+		return no_core("its segment headers have an unexpected size");
 	for (uint64_t i = 0; i < count; i += BATCH) {
 		size_t wanted = SS_MIN(count - i, (uint64_t)BATCH);
 		ssize_t size = ss_core_source_read(

@@ -88,7 +88,7 @@ static struct ss_error *check_file_header(const struct ss_recording *recording)
 			SS_FILE_HEADER_SIZE);
 	if (ss_decode_fixed(header + 12, 4) != SS_FORMAT_ORDER)
 		return ss_error_new(SS_ERROR_INVALID,
-				    "the recording has another byte order");
+				    "the recording has a different byte order");
 	unsigned version = (unsigned)ss_decode_fixed(header + 8, 2);
 	if (version != SS_FORMAT_VERSION)
 		return ss_error_with_remedy(
@@ -322,8 +322,8 @@ static const char *problem_of(enum ss_chunk_result result, bool finished)
 	switch (result) {
 	case SS_CHUNK_END:
 		return finished ? NULL :
-				  "no end marker: the recorder still runs or was killed, "
-				  "or the disk was full";
+				  "no end marker: the recorder is still running, or was "
+				  "killed, or the disk was full";
 	case SS_CHUNK_CUT:
 		return "truncated: the last chunk is incomplete";
 	case SS_CHUNK_NO_MEMORY:

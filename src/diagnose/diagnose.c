@@ -778,8 +778,9 @@ struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot,
 	struct ss_error *error = NULL;
 
 	if (options && options->size != sizeof(*options))
-		return ss_error_new(SS_ERROR_INVALID,
-				    "the size of the options is not the library's");
+		return ss_error_new(
+			SS_ERROR_INVALID,
+			"the size of the options does not match the library's");
 	if (snapshot->waits)
 		return ss_error_new(SS_ERROR_INVALID,
 				    "the snapshot has already been diagnosed");

@@ -324,7 +324,7 @@ struct ss_error *ss_wait_table_add(struct ss_wait_table *table, const char *file
 	if (size > TEXT_MAX)
 		return ss_error_new(SS_ERROR_INVALID, "%s is larger than 1 MiB", file);
 	if (memchr(text, '\0', size))
-		return ss_error_new(SS_ERROR_INVALID, "%s is not a text", file);
+		return ss_error_new(SS_ERROR_INVALID, "%s is not a text file", file);
 	for (unsigned number = 1; text < end && !error; number++) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		struct line line = { file, number, text, newline ? newline : end };

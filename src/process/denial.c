@@ -69,9 +69,8 @@ static struct ss_error *explain_capable(pid_t pid)
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_DENIED,
 			     "process %d may not be traced despite CAP_SYS_PTRACE: it is "
-			     "outside our user "
-			     "namespace, or a security module (AppArmor, SELinux) or a "
-			     "seccomp filter denies it",
+			     "outside this user namespace, or a security module "
+			     "(AppArmor, SELinux) or a seccomp filter denies it",
 			     pid),
 		"on the host, outside containers: sudo stacksnap PID");
 }
@@ -202,8 +201,8 @@ struct ss_error *ss_denial_by_tracer(const struct ss_target *target,
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_TRACED, "process %d is already traced by %d (%s)",
 			     target->pid, tracer->pid, tracer->name),
-		"end that tracer first (a process has one tracer at most); until then "
-		"only sleeping threads can be read");
+		"end that tracer first (a process can have only one); until then only "
+		"sleeping threads can be read");
 }
 
 enum {

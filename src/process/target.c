@@ -208,8 +208,7 @@ static struct ss_error *check_listing(const struct ss_target *target)
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_SYSTEM, "cannot list the threads of process %d: %s",
 			     target->pid, strerrordesc_np(errnum)),
-		"is there a seccomp filter that refuses getdents64(2)? Run stacksnap "
-		"without it");
+		"does a seccomp filter refuse getdents64(2)? Run stacksnap without it");
 }
 
 static void close_directories(struct ss_target *target)

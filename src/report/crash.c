@@ -592,7 +592,7 @@ struct ss_error *ss_crash_groups_write_text(struct ss_crash_reports *reports,
 				      "\n%zu files are not crash reports\n",
 			      reports->skipped);
 	if (reports->foreign)
-		(void)fprintf(out, "\n%zu file%s not written by the handler skipped\n",
+		(void)fprintf(out, "\n%zu file%s skipped: not written by the handler\n",
 			      reports->foreign, reports->foreign == 1 ? "" : "s");
 	if (reports->refused)
 		(void)fprintf(out,

@@ -284,13 +284,13 @@ static const char *find_problem(const struct ss_diff_input *input, bool same_pro
 	if (problem || (!before->known && !after->known))
 		return problem;
 	if (!same_process)
-		return "tasks of asyncio are not compared: the snapshots are of two "
+		return "asyncio tasks are not compared: the snapshots are of two "
 		       "processes";
 	if (before->known && after->known)
 		return NULL;
-	return before->known ? "tasks of asyncio are not compared: they were not read in "
+	return before->known ? "asyncio tasks are not compared: they were not read in "
 			       "the second snapshot" :
-			       "tasks of asyncio are not compared: they were not read in "
+			       "asyncio tasks are not compared: they were not read in "
 			       "the first snapshot";
 }
 

@@ -21,7 +21,7 @@
 static void write_pause(const struct ss_process *process, size_t count, FILE *out)
 {
 	if (process->threads_stopped == 0) {
-		(void)fputs_unlocked("nothing was paused", out);
+		(void)fputs_unlocked("no thread was paused", out);
 		return;
 	}
 	(void)fprintf(out, "paused %s", ss_quantity_time(process->stopped_ns).text);
@@ -84,7 +84,7 @@ static void write_capture(const struct ss_snapshot *snapshot, FILE *out)
 	(void)fputs_unlocked(ss_quantity_things(count, "thread").text, out);
 	if (process->mode == SS_MODE_CORE) {
 		(void)fputs_unlocked(process->core_truncated ?
-					     "; from a core file, which is truncated\n" :
+					     "; from a truncated core file\n" :
 					     "; from a core file\n",
 				     out);
 		ss_crash_write(snapshot, out);
@@ -100,7 +100,7 @@ static void write_capture(const struct ss_snapshot *snapshot, FILE *out)
 	}
 	write_pause(process, count, out);
 	if (process->mode == SS_MODE_LIVE)
-		(void)fputs_unlocked(", unwound meanwhile", out);
+		(void)fputs_unlocked(", including unwinding", out);
 	write_atomicity(snapshot, out);
 	(void)fputc_unlocked('\n', out);
 }
@@ -148,18 +148,18 @@ static void write_pauses(const struct ss_snapshots *snapshots, FILE *out)
 		atomic += process->consistent;
 	}
 	if (sum_ns)
-		(void)fprintf(out, "paused at most %s, %s in all",
+		(void)fprintf(out, "paused at most %s, %s in total",
 			      ss_quantity_time(longest_ns).text,
 			      ss_quantity_time(sum_ns).text);
 	else
-		(void)fputs_unlocked("nothing was paused", out);
+		(void)fputs_unlocked("no thread was paused", out);
 	(void)fputs_unlocked(", ", out);
 	if (atomic < snapshots->count)
 		(void)fprintf(out, "%s of them ", ss_quantity_count(atomic).text);
 	(void)fputs_unlocked("atomic\n", out);
 }
 
-/* "10 snapshots in 9.00 s, 5 threads; paused at most 0.12 ms, 0.80 ms in all, atomic" */
+/* "10 snapshots in 9.00 s, 5 threads; paused at most 0.12 ms, 0.80 ms in total, atomic" */
 static void write_series_captures(const struct ss_snapshots *snapshots,
 				  const struct ss_merged *merged, FILE *out)
 {
@@ -207,7 +207,7 @@ static void write_process_captures(const struct ss_snapshots *snapshots, bool co
 		(void)fprintf(out, "; each paused at most %s\n",
 			      ss_quantity_time(paused_ns).text);
 	else
-		(void)fputs_unlocked("; nothing was paused\n", out);
+		(void)fputs_unlocked("; no thread was paused\n", out);
 }
 
 /* "  4711 postgres: checkpointer" */

@@ -127,7 +127,7 @@ static void write_progress(const struct report *report, const struct ss_bundle *
 		return;
 	}
 	(void)fprintf(report->out, ", ran %s (%s)%s", ss_quantity_time(run_ns).text,
-		      ss_quantity_things(runs, "time").text, several ? " in all" : "");
+		      ss_quantity_things(runs, "time").text, several ? " in total" : "");
 }
 
 static void write_activity(const void *data, const struct ss_bundle *row)

@@ -35,7 +35,7 @@ static const char *const class_names[] = {
 	[BLOCKED] = "blocked: no progress, waiting for a lock of the application",
 	[BUSY] = "busy",
 	[MOVES] = "moving",
-	[WOKEN] = "woken, and waiting in the same place again",
+	[WOKEN] = "woken: ran, and waits in the same place again",
 	[UNKNOWN] = "unknown: the kernel has no counters",
 	[IDLE] = "idle: did not run",
 	[RUNTIME] = "of the runtime",
@@ -90,7 +90,7 @@ static void write_one_activity(const struct hang_report *report,
 	    thread->samples > 1) {
 		(void)fprintf(out, ", within ");
 		ss_escape_write(thread->within, NULL, out);
-		(void)fprintf(out, " in all of %u samples", thread->samples);
+		(void)fprintf(out, " in all %u samples", thread->samples);
 	}
 }
 
@@ -112,7 +112,7 @@ static void write_activity(const void *data, const struct ss_bundle *row)
 		switches += thread->voluntary + thread->forced;
 	}
 	if (switches)
-		(void)fprintf(report->out, ", ran %s in all, %s",
+		(void)fprintf(report->out, ", ran %s in total, %s",
 			      ss_quantity_time(run_ns).text,
 			      ss_quantity_things(switches, "context switch").text);
 }

@@ -36,7 +36,7 @@ static void write_summary(const struct ss_heap_input *input,
 	(void)fprintf(out, " in %s of malloc in ",
 		      ss_quantity_things(heap->used_count, "allocation").text);
 	ss_escape_write(heap->allocator, NULL, out);
-	(void)fprintf(out, "; read in %s, nothing was stopped\n",
+	(void)fprintf(out, "; read in %s, no thread was stopped\n",
 		      ss_quantity_time(input->read_ns).text);
 	if (!heap->other)
 		return;
@@ -73,10 +73,10 @@ static void write_arenas(const struct ss_heap *heap,
 	(void)fprintf(out, "  %-*s%*s%*s%*s%*s%*s%*s\n", NAME_COLUMN, "", SIZE_COLUMN,
 		      "in use", COUNT_COLUMN, "allocations", SIZE_COLUMN, "cached",
 		      SIZE_COLUMN, "free", SIZE_COLUMN, "at the end", SIZE_COLUMN,
-		      "in all");
+		      "total");
 	for (size_t i = 0; i < heap->arena_count; i++)
 		write_arena(&heap->arenas[i], out);
-	(void)fprintf(out, "  %-*s%*s%*s\n", NAME_COLUMN, "mappings of their own",
+	(void)fprintf(out, "  %-*s%*s%*s\n", NAME_COLUMN, "separate mappings",
 		      SIZE_COLUMN, ss_quantity_size(heap->mapped_bytes).text,
 		      COUNT_COLUMN, ss_quantity_count(heap->mapped_count).text);
 	if (heap->counted && (heap->counted_maps != heap->mapped_count ||

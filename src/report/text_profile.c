@@ -275,10 +275,9 @@ static void write_unsampled(const struct breakdown *b)
 	if (!count)
 		return;
 	ss_text_profile_share(count, b->profile->samples, b->out);
-	(void)fputs(
-		"     CPU time that is in no sample, [not sampled]: mostly switches of "
-		"threads, which the CPU clock does not interrupt\n",
-		b->out);
+	(void)fputs("     CPU time in no sample, [not sampled]: mostly thread switches, "
+		    "which the CPU clock does not interrupt\n",
+		    b->out);
 }
 
 static void write_waiting(const struct breakdown *b, uint64_t count)
@@ -520,7 +519,7 @@ static void write_recording(const struct ss_profile_recording *recording, FILE *
 		(void)fprintf(out, ", %s missed",
 			      ss_quantity_count(recording->missed).text);
 	if (recording->scope == SS_SCOPE_CPUS)
-		(void)fputs(", what was on a CPU (perf events)", out);
+		(void)fputs(", threads on a CPU (perf events)", out);
 	else if (recording->scope == SS_SCOPE_RUNNING)
 		(void)fputs(", running threads, which were stopped: short bursts "
 			    "are missing (no perf events)",
@@ -708,9 +707,9 @@ static void write_by_file(const struct ss_profile *profile,
 		if (!module->by_file || options->raw)
 			continue;
 		if (!any)
-			ss_text_profile_heading("Modules without build-id (names rest on "
-						"size, headers and "
-						"symbols of their files)",
+			ss_text_profile_heading("Modules without build-id (names rely on "
+						"the size, headers and "
+						"symbols of the files)",
 						options, out);
 		any = true;
 		(void)fputs("  ", out);

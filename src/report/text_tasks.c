@@ -565,18 +565,19 @@ static void write_more(size_t count, bool any, const char *prefix, const char *w
 {
 	if (count == 0)
 		return;
-	(void)fprintf(out, any ? "; %s" : "tasks of asyncio: ", prefix);
+	(void)fprintf(out, any ? "; %s" : "asyncio tasks: ", prefix);
 	(void)fprintf(out, "%s%s %s", ss_quantity_count(count).text, any ? " more" : "",
 		      what);
 }
 
-/* "25 tasks of asyncio" */
+/* "25 asyncio tasks" */
 static void write_count(const struct text *text, size_t count)
 {
+	const char *noun = text->kind == SS_TASK_ASYNCIO ? "asyncio task" :
+							   ss_task_noun(text->kind);
+
 	ss_style_print(SS_STYLE_STRONG, text->options->color, text->out, "%s",
-		       ss_quantity_things(count, ss_task_noun(text->kind)).text);
-	if (text->kind == SS_TASK_ASYNCIO)
-		(void)fputs_unlocked(" of asyncio", text->out);
+		       ss_quantity_things(count, noun).text);
 }
 
 /* "25 goroutines, 3 on threads, the others in 14 groups" */
@@ -596,7 +597,7 @@ static void write_one_summary(const struct text *text, size_t count)
 			      ss_quantity_things(own, "group").text);
 }
 
-/* "25 tasks of asyncio, 20 in the first snapshot; 14 groups" */
+/* "25 asyncio tasks, 20 in the first snapshot; 14 groups" */
 static void write_series_summary(const struct text *text, size_t before, size_t after)
 {
 	FILE *out = text->out;
@@ -802,8 +803,8 @@ static void write_missing(const struct ss_snapshot *snapshot, const char *where,
 
 	if (count == 0)
 		return;
-	(void)fprintf(out, "%s of asyncio could not be read in the %s snapshot%s\n",
-		      ss_quantity_things(count, "task").text, where,
+	(void)fprintf(out, "%s could not be read in the %s snapshot%s\n",
+		      ss_quantity_things(count, "asyncio task").text, where,
 		      affected ? consequence : "");
 }
 

@@ -105,8 +105,8 @@ static const char *unknown_reason(enum ss_owner_unknown reason)
 		[SS_OWNER_DIED] = "its owner ended without releasing it",
 		[SS_OWNER_GONE] = "has ended or was not captured",
 		[SS_OWNER_GONE_OR_ELSEWHERE] = "has ended or belongs to another process",
-		[SS_OWNER_AMBIGUOUS_TID] = ("is of this pid namespace or of another one "
-					    "that shares the memory"),
+		[SS_OWNER_AMBIGUOUS_TID] = ("may belong to this pid namespace or to "
+					    "another one that shares the memory"),
 		[SS_OWNER_BEING_GRANTED] = "the kernel is granting it to this thread",
 		[SS_OWNER_CORRUPTED] = "its memory does not look like such a lock",
 		[SS_OWNER_UNREADABLE] = "the lock could not be read",
@@ -522,13 +522,13 @@ static void write_stopped(const struct ss_text_writer *w, const struct ss_wait *
 static void write_page_fault(const struct ss_text_writer *w, const struct ss_wait *wait)
 {
 	(void)wait;
-	ss_text_writer_add(w, "memory (it is in no system call)");
+	ss_text_writer_add(w, "memory (it is not in a system call)");
 }
 
 static void write_work(const struct ss_text_writer *w, const struct ss_wait *wait)
 {
 	(void)wait;
-	ss_text_writer_add(w, "work (it is a worker thread of the kernel)");
+	ss_text_writer_add(w, "work (it is a kernel worker thread)");
 }
 
 /* Waits of calls that are not known are of open(2). */

@@ -570,7 +570,7 @@ static const char *describe_problem(const struct ss_snapshot *snapshot,
 {
 	char text[128];
 
-	(void)snprintf(text, sizeof(text), "tasks of asyncio are not shown: %s", problem);
+	(void)snprintf(text, sizeof(text), "asyncio tasks are not shown: %s", problem);
 	return ss_intern_string(snapshot->strings, text);
 }
 

@@ -145,8 +145,8 @@ static struct ss_error *read_answer(struct reader *reader, int file)
 			continue;
 		return reader->invalid ?
 			       ss_error_new(SS_ERROR_SYSTEM,
-					    "the process that searches functions "
-					    "gave an invalid answer") :
+					    "the child process that searches for "
+					    "functions gave an invalid answer") :
 			       ss_error_no_memory();
 	}
 	return NULL;
@@ -181,12 +181,12 @@ static struct ss_error *run(const struct ss_capture *capture, size_t spec_count,
 		const int32_t at = outcome.failure.module;
 		outcome.failure.step = SS_SANDBOX_SYMBOLIZE;
 		ss_sandbox_failure_describe(&outcome.failure, cause, sizeof(cause));
-		error = ss_error_new(SS_ERROR_SYSTEM,
-				     "the process that searches functions %s, in %s",
-				     cause,
-				     at >= 0 && (size_t)at < capture->modules.count ?
-					     capture->modules.items[at]->pub.path :
-					     "no module");
+		error = ss_error_new(
+			SS_ERROR_SYSTEM,
+			"the child process that searches for functions %s, in %s", cause,
+			at >= 0 && (size_t)at < capture->modules.count ?
+				capture->modules.items[at]->pub.path :
+				"no module");
 	} else if (outcome.error) {
 		error = take_ptr(outcome.error);
 	} else {

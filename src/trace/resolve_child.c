@@ -235,8 +235,8 @@ static void add_function(struct resolver *resolver, size_t spec,
 
 	if (function->type == STT_GNU_IFUNC) {
 		note(resolver, spec,
-		     "%s chooses its implementation when it is linked (ifunc): name that "
-		     "function, such as *%s_*",
+		     "%s is chosen among several implementations when the program is "
+		     "loaded (ifunc): name one of these, such as *%s_*",
 		     shown, shown);
 		return;
 	}
@@ -257,8 +257,8 @@ static void add_function(struct resolver *resolver, size_t spec,
 	if (!address || !ss_elf_locate(resolver->elf, address, &record.offset)) {
 		record.flags |= SS_RESOLVE_REFUSED;
 		note(resolver, spec,
-		     "%s cannot be probed: its code is not in the file, or "
-		     "begins with nothing but a nop of five bytes",
+		     "%s cannot be probed: its code is not in the file, or begins with "
+		     "only a nop of five bytes",
 		     shown);
 	}
 	put(resolver, &record, shown);
@@ -299,8 +299,8 @@ static void add_place(struct resolver *resolver, size_t spec, uint64_t address,
 	ss_code_deinit(&code);
 	if (!at) {
 		note(resolver, spec,
-		     "%s cannot be probed: it is not known that an instruction begins "
-		     "there, or it is a nop of five bytes",
+		     "%s cannot be probed: no instruction is known to begin there, or it "
+		     "is a nop of five bytes",
 		     name);
 		record.flags |= SS_RESOLVE_REFUSED;
 	} else if (!ss_elf_locate(resolver->elf, at, &record.offset) ||

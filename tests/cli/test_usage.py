@@ -432,6 +432,17 @@ class Options(Target):
         examples = text.split("Examples:\n")[1].split("\n\n")[0].splitlines()
         self.assertEqual(len(examples), 5)
 
+    def test_words(self):
+        """The words of the output are explained on one screen, and in the manual page."""
+        lines = self.good("help", "words").splitlines()
+        words = [line.split()[0] for line in lines[1:]]
+        self.assertEqual(sorted(words), ["atomic", "blocked", "busy", "deadlock", "idle", "moving",
+                                         "sample", "stuck"])
+        self.assertLessEqual(max(map(len, lines)), 80)
+        page = os.path.join(os.path.dirname(__file__), "..", "..", "man", "stacksnap.1")
+        with open(page, encoding="utf-8") as file:
+            section = file.read().split(".SS Words\n")[1].split("\n.S")[0]
+        self.assertEqual(re.findall(r"(?m)^\.TP\n\.B (\w+)$", section), words)
     def test_help_opens_the_manual_page(self):
         """Man is given the page; without man, or without the page, --help is printed."""
         with tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""Tasks of asyncio: names, coroutines with lines, and what they wait for are those that asyncio and the
+"""Asyncio tasks: names, coroutines with lines, and what they wait for are those that asyncio and the
 coroutines themselves have at the same moment.
 
 Debian packages: python3. PYTHONS: more interpreters, separated by colons; MOMENTS: how many moments
@@ -127,7 +127,7 @@ class Asyncio(unittest.TestCase):
                 text, _ = text_of(program.pid, "--tasks=1")
                 self.assertRegex(text, r"\n\d+ more tasks in \d+ groups; --tasks=all shows them\n")
                 text, _ = text_of(program.pid, "--tasks=0")
-                self.assertNotIn("of asyncio", text)
+                self.assertNotIn("asyncio task", text)
 
     def test_busy(self):
         """Tasks run all the time, on a process that is not stopped for them: what is shown was so;
@@ -192,10 +192,10 @@ class Asyncio(unittest.TestCase):
                 for one in taken:
                     self.compare(one, expected, python)
                 text, _ = text_of("--each", "--tasks=1", *series)
-                self.assertEqual(len(re.findall(r"\n\d+ tasks of asyncio in \d groups\n", text)), 3,
+                self.assertEqual(len(re.findall(r"\n\d+ asyncio tasks in \d groups\n", text)), 3,
                                  text)
                 text, _ = text_of("--each", *series)
-                self.assertNotIn("of asyncio", text)
+                self.assertNotIn("asyncio task", text)
 
     def test_merged(self):
         """How many tasks of each group are in how many snapshots."""
@@ -222,11 +222,11 @@ class Asyncio(unittest.TestCase):
                 self.assertEqual(found, {task["name"]: [task["status"], task["frames"]]
                                          for task in expected}, text)
                 text, _ = text_of("--tasks=all", *series)
-                self.assertRegex(text, r"\n\d tasks of asyncio; \d groups\n")
+                self.assertRegex(text, r"\n\d asyncio tasks; \d groups\n")
                 self.assertRegex(text, r"\nin all snapshots: 2 tasks, waiting for Future, event loop "
                                  rf"of thread {program.pid}: Task-2, Task-3\n  #0  .*\bget at ")
                 text, _ = text_of(*series)
-                self.assertNotIn("of asyncio", text)
+                self.assertNotIn("asyncio task", text)
 
     def test_diff(self):
         """What became of the tasks of the first snapshot, while a task waited for a byte; and that
@@ -250,7 +250,7 @@ class Asyncio(unittest.TestCase):
                 program.process.stdin.flush()
                 self.assertEqual(program.process.stdout.readline(), "stepped\n")
                 text = tool.communicate(timeout=harness.LIMIT_S)[0]
-                self.assertRegex(text, r"\n5 tasks of asyncio: 2 unchanged, 2 moved, 1 new, 1 gone\n")
+                self.assertRegex(text, r"\n5 asyncio tasks: 2 unchanged, 2 moved, 1 new, 1 gone\n")
                 for name, change in changes.items():
                     self.assertRegex(text, rf"\n{change}: 1 task, .*: {name}\n")
                 self.assertRegex(text, r"\nmoved: 1 task, waiting for Future, .*: moves\n"
@@ -258,7 +258,7 @@ class Asyncio(unittest.TestCase):
                                  r"    both below moves at ")
                 self.assertRegex(text, r"\nmoved: 1 task, running, on thread \d+, was waiting for Future: blocks\n")
                 text, _ = text_of("--after=10ms", "--tasks=0", program.pid, command="diff")
-                self.assertNotIn("of asyncio", text)
+                self.assertNotIn("asyncio task", text)
 
     def test_recorded(self):
         """A recording of a snapshot has the tasks, and diff compares those of two."""
@@ -293,7 +293,7 @@ class Asyncio(unittest.TestCase):
                 text_of("-f", "recording", "-o", after, program.pid)
                 text, status = text_of(before, after, command="diff")
                 self.assertEqual(status, 0, text)
-                self.assertRegex(text, r"\n5 tasks of asyncio: 2 unchanged, 2 moved, 1 new, 1 gone\n")
+                self.assertRegex(text, r"\n5 asyncio tasks: 2 unchanged, 2 moved, 1 new, 1 gone\n")
                 self.assertRegex(text, r"\ngone: 1 task, waiting for Future, .*: ends\n")
                 folded, _ = text_of(before, "-f", "folded", command="report")
                 for name in ("moves", "ends", "blocks"):
@@ -310,7 +310,7 @@ class Asyncio(unittest.TestCase):
                                  [program.pid], both["threads"])
                 text_of("-f", "recording", "--tasks=0", "-o", without, program.pid)
                 text, _ = text_of(before, without, command="diff")
-                self.assertIn("\ntasks of asyncio are not compared: they were not read in the second "
+                self.assertIn("\nasyncio tasks are not compared: they were not read in the second "
                               "snapshot\n", text)
                 other = Program(self, python, "deadlock")
                 harness.wait_until(lambda: harness.task_states(other.pid)[other.pid] == "S",
@@ -322,7 +322,7 @@ class Asyncio(unittest.TestCase):
                 self.assertIn("\ndeadlock of tasks: first waits for second, which waits for third, "
                               "which waits for first\n", text)
                 text, _ = text_of(before, deadlock, command="diff")
-                self.assertIn("\ntasks of asyncio are not compared: the snapshots are of two "
+                self.assertIn("\nasyncio tasks are not compared: the snapshots are of two "
                               "processes\n", text)
 
     def test_deadlock(self):
@@ -355,7 +355,7 @@ class Asyncio(unittest.TestCase):
         self.assertRegex(text, rf"\nin \S+, pid {deadlock.pid}:\n\s*deadlock of tasks: first waits for ")
         self.assertRegex(text, r"\n\d+ asyncio tasks; --tasks=all shows them, and each process separately\n")
         text, _ = text_of("--tasks=all", deadlock.pid, idle.pid)
-        self.assertEqual(len(re.findall(r"\n\d+ tasks of asyncio in ", text)), 2, text)
+        self.assertEqual(len(re.findall(r"\n\d+ asyncio tasks in ", text)), 2, text)
         text, _ = text_of("--tasks=0", deadlock.pid, idle.pid)
         self.assertNotIn("asyncio task", text)
 

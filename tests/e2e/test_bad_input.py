@@ -428,7 +428,7 @@ class UnusualTargets(EndToEnd):
                 worker = snapshot.thread(name)
                 self.assertEqual((worker["frames"], worker["end"]), ([], "root"))
                 self.assertRegex(worker["reason"], "^kernel worker ")
-                self.assertEqual(worker["wait"]["text"], "work (it is a worker thread of the kernel)")
+                self.assertEqual(worker["wait"]["text"], "work (it is a kernel worker thread)")
                 self.assertIsNone(worker["wait"]["syscall"])
                 self.assertTrue(worker["kernel_stack"] or os.geteuid())
                 # Not at once if the other thread has to wait for a CPU until it stops.

@@ -153,7 +153,7 @@ class Core(CoreDump):
 
     def assert_named(self, result, named):
         self.assertEqual(b"read_address" in result.stdout, named, result)
-        self.assertEqual(b"no file with its build-id" in result.stderr, not named, result)
+        self.assertEqual(b"no file on this machine has its build-id" in result.stderr, not named, result)
 
     def test_sysroot(self):
         core, _ = self.dump_elsewhere()
@@ -190,7 +190,7 @@ class Core(CoreDump):
         empty = os.path.join(self.directory, "empty")
         open(empty, "w").close()
         for path, words in ((empty, "it is empty"), ("/bin/true", "it is a program"),
-                            (__file__, "it is no ELF file"), (self.directory, "is a directory"),
+                            (__file__, "it is not an ELF file"), (self.directory, "is a directory"),
                             (empty + "x", "No such file")):
             with self.subTest(path=path):
                 result = self.run_tool("core", path, status=(2,))

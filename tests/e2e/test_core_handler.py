@@ -292,7 +292,7 @@ class Process(Handler):
                                           status=(1,)).stdout)
         self.assertEqual((groups["crashes"], groups["skipped"], groups["foreign"],
                           groups["refused"]), (1, 1, 2, 0))
-        self.assertIn(b"2 files not written by the handler",
+        self.assertIn(b"2 files skipped: not written by the handler",
                       self.run_tool("report", self.reports, status=(1,)).stdout)
 
     def test_reused_pid(self):
@@ -373,10 +373,10 @@ class Process(Handler):
 
     if "STACKSNAP_TRIES" in os.environ:  # takes a minute
         def test_stalled_handler(self):
-            """The process is let go if another handler does not read, or does not end."""
+            """The process is released if another handler does not read, or does not end."""
             for command in ("exec sleep 99", "cat > /dev/null; exec sleep 99"):
                 self.handle("--forward=exec >/dev/null 2>&1; " + command, status=2)
-                self.assertIn(b"did nothing for 30 s", self.errors)
+                self.assertIn(b"made no progress for 30 s", self.errors)
 
     def test_not_a_dump(self):
         self.core = STACKSNAP
@@ -660,7 +660,7 @@ class Kernel(Handler, CoreDump):
     @unittest.skipIf(os.path.exists(os.path.dirname(JOURNAL)), "there is a journal")
     def test_slow_memory(self):
         """Memory that nobody provides, since the threads that would do so are about to end: the
-        process is let go, and the handler leaves nothing behind."""
+        process is released, and the handler leaves nothing behind."""
         code = ("import ctypes, fcntl, mmap, os, struct, threading, time\n"
                 "libc = ctypes.CDLL(None)\n"
                 "uffd = libc.syscall(323, os.O_CLOEXEC)\n"

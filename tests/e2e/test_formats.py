@@ -207,11 +207,11 @@ class Formats(EndToEnd):
     def test_second_line_all_threads_sleep(self):
         self.assertRegex(self.second_line("stop"),
                          r"^11 threads; paused [\d.]+ ms \(all threads\), atomic$")
-        self.assertEqual(self.second_line("auto"), "11 threads; nothing was paused, atomic")
+        self.assertEqual(self.second_line("auto"), "11 threads; no thread was paused, atomic")
         self.assertEqual(self.second_line("no-stop"),
-                         "11 threads; nothing was paused, atomic")
+                         "11 threads; no thread was paused, atomic")
         self.assertRegex(self.second_line("live"), r"^11 threads; paused [\d.]+ ms "
-                         r"\(all threads\), unwound meanwhile, atomic$")
+                         r"\(all threads\), including unwinding, atomic$")
 
     def test_second_line_one_thread_runs(self):
         """Mode auto pauses only the running thread; mode no-stop has no stack of it."""

@@ -469,7 +469,7 @@ class Deadlocks(EndToEnd):
             self.assertIn("t%d -> t%d" % (thread["tid"], thread["wait"]["owner_tid"]), graph)
         target = self.start("deadlock", "normal", 1, 1)
         tid = self.snap(target.pid).thread("locker-0")["tid"]
-        self.assertIn("Would be a self-deadlock unless",
+        self.assertIn("Self-deadlock, unless another thread unlocks it",
                       self.run_tool("--thread=%d" % tid, target.pid).stdout.decode())
 
     def text_of_one_moment(self, pid, *words, status=(0,)):
@@ -498,7 +498,7 @@ class Deadlocks(EndToEnd):
     def test_text_of_a_self_deadlock(self):
         """Any other thread may unlock a normal mutex."""
         target = self.start("deadlock", "normal", 1, 1)
-        heading = (r"\n\nWould be a self-deadlock unless another thread unlocks it: a thread "
+        heading = (r"\n\nSelf-deadlock, unless another thread unlocks it: a thread "
                    r"waits for a lock that it holds; 1 more waits for them:\n  \d+ \(locker-0\)")
         for words, status in ((("--mode=stop",), 0), (("hang", "--for=300ms"), 3)):
             text = self.text_of_one_moment(target.pid, *words, status=(status,))

@@ -25,7 +25,7 @@ class Races(unittest.TestCase):
                    "--mode=" + mode]
         generator = seeded()
         met = 0
-        # on a busy machine a try may miss: the process is let go before it notices
+        # on a busy machine a try may miss: the process is released before it notices
         for number in range(20 * count):
             with Lab() as lab:
                 outcome = meet(lab, fate, command, generator)

@@ -720,7 +720,7 @@ class Record(EndToEnd):
     def test_refused_sandbox(self):
         """capset(2) is refused: --verbose says that the sandbox lacks a part."""
         target = self.start("modules")
-        text = "the kernel refused a part of the sandbox"
+        text = "the kernel refused part of the sandbox"
         for refused, expected in (("126", True), ("16", False)):
             path = self.path + refused
             result = subprocess.run(

@@ -367,7 +367,7 @@ class Rights(EndToEnd):
         self.addCleanup(process.kill)
         os.set_blocking(process.stderr.fileno(), False)
         text = b""
-        while text.count(b"trying again after the interval\n") < 2:
+        while text.count(b"will retry after the interval\n") < 2:
             for child in children(process.pid):
                 with contextlib.suppress(OSError):
                     os.kill(child, signal.SIGKILL)

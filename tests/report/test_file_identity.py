@@ -26,7 +26,7 @@ __attribute__((noinline)) int %s(void) { int n = (int)read(0, &c, 1); c++; retur
 int main(void) { (void)!write(1, "ready\\n", 6); return %s() + c; }
 """
 GO = ("/usr/bin/gofmt", "/usr/local/bin/terraform")
-RESTS = "names rest on size, headers and symbols of"
+RESTS = "names rely on the size, headers and symbols of"
 
 
 def notes_of(path):
@@ -104,11 +104,11 @@ class FileIdentity(ReportTest):
             self.assertTrue([frame for frame in data["frames"] if frame["name"] == "wait_here" and
                              frame["file"] and frame["file"].endswith("same.c")])
             text = self.report(path, status=(0, 1)).stdout.decode()
-            self.assertIn("%s their files)\n  %s [file %s]\n" %
+            self.assertIn("%s the files)\n  %s [file %s]\n" %
                           (RESTS, program, module["file_hash"]), text)
             folded = self.report("-f", "folded", path, status=(0, 1))
             self.assertIn(b"wait_here", folded.stdout)
-            self.assertIn("%s: it has no build-id: %s its file" % (program, RESTS),
+            self.assertIn("%s: no build-id: %s the file" % (program, RESTS),
                           folded.stderr.decode())
         self.report(program + ".recording.snap", status=(0,))
 

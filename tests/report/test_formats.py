@@ -292,7 +292,7 @@ class Formats(ReportTest):
                 ("fewer", 11000, 0, 100, 0), ("missed", 17000, 101, 400, 26.4)):
             path = self.unsampled(name, cpu_us, missed, ticks)
             text = self.report(path).stdout.decode()
-            found = re.search(r"\n +([\d.]+) % +CPU time that is in no sample", text)
+            found = re.search(r"\n +([\d.]+) % +CPU time in no sample", text)
             self.assertAlmostEqual(float(found.group(1)) if found else 0, share, delta=1, msg=text)
             counts = dict(line.rsplit(" ", 1) for line in
                           self.report("-f", "folded", path).stdout.decode().splitlines())

@@ -214,7 +214,7 @@ class Specification(ReportTest):
             path = self.write(*parts[:4], broken)
             result = self.report(path, status=(2,))
             self.assertRegex(result.stderr.decode(), "corrupted|truncated", name)
-        data = self.read(self.write(*parts[:5]), "no end marker: the recorder still runs")
+        data = self.read(self.write(*parts[:5]), "no end marker: the recorder is still running")
         self.assertEqual(sum(s["count"] for s in data["samples"]), 6)
 
 

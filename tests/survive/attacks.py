@@ -600,7 +600,7 @@ def set_uid_caller(lab, _):
                      status=(2,))
 
 
-# The kernel's handler of crashes -------------------------------------------------------------------
+# The kernel's crash handler -------------------------------------------------------------------------
 
 class Crash:
     """A process of a user, its dump, and a directory of reports: the handler is run as the kernel

@@ -129,7 +129,7 @@ class Snapper:
         status = result.returncode
         self.statuses[status] = self.statuses.get(status, 0) + 1
         text = result.stdout.decode("utf-8", "replace")
-        found = re.search(r"paused ([\d.]+) ms(?: \([^)]*running ones at most ([\d.]+) ms)?|nothing was paused", text)
+        found = re.search(r"paused ([\d.]+) ms(?: \([^)]*running ones at most ([\d.]+) ms)?|no thread was paused", text)
         if status not in (0, 1) or not found:
             self.complaints.append("status %d: %s" % (
                 status, result.stderr.decode("utf-8", "replace")[:300]))

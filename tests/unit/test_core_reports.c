@@ -121,7 +121,7 @@ static void test_slots(void **state)
 		ss_core_reports_close(&open[i]);
 }
 
-/* All handlers together have a quarter of the memory, but there are four in any case. */
+/* All handlers together have a quarter of the memory, but there are always four. */
 static void test_limits(void **state)
 {
 	static const struct {

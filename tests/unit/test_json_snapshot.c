@@ -30,7 +30,7 @@ static const char *text_of(json_t *object, const char *key)
 	return json_string_value(json_object_get(object, key));
 }
 
-/* With a limit: the frames of equal stacks once, and the thread that crashed in any case. */
+/* With a limit: the frames of equal stacks once, and always the thread that crashed. */
 static void test_limit(void **state)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();

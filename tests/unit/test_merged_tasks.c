@@ -76,7 +76,7 @@ static void test_merged(void **state)
 	(void)state;
 	b->coverage[SS_TASK_ASYNCIO].unread = 7;
 	assert_text(&snapshots, 20, false,
-		    "\n4 tasks of asyncio, 3 in the first snapshot; 3 groups; up to 7 "
+		    "\n4 asyncio tasks, 3 in the first snapshot; 3 groups; up to 7 "
 		    "more could not be read\n");
 	/* The line is that of the last snapshot. */
 	assert_text(&snapshots, 20, false,
@@ -109,8 +109,8 @@ static void test_none(void **state)
 	assert_text(&snapshots, 20, false, "");
 	assert_text(&snapshots, 20, true, "\"tasks\":null,\"tasks_problem\":null");
 	snapshot->coverage[SS_TASK_ASYNCIO].problem =
-		"tasks of asyncio are not shown: no";
-	assert_text(&snapshots, 20, false, "\ntasks of asyncio are not shown: no\n");
+		"asyncio tasks are not shown: no";
+	assert_text(&snapshots, 20, false, "\nasyncio tasks are not shown: no\n");
 }
 
 int main(void)

@@ -59,7 +59,7 @@ static void test_nothing_is_missing(void **state)
 	check(&summary, false, "the kernel sampled running threads", "not available");
 	check(&summary, true, "the CPUs were sampled", "not available");
 	check(&summary, true, "no thread was stopped", "threads were stopped");
-	check(&summary, false, "no thread was stopped", "thinned itself");
+	check(&summary, false, "no thread was stopped", "have no stack");
 }
 
 /* Times are of stops that are counted, and of each, not parts of the time of one thread. */
@@ -79,7 +79,7 @@ static void test_stops(void **state)
 	      "4.00 ms at most",
 	      "of the time)");
 	check(&summary, false,
-	      "thinned itself: 20 samples of running threads have no stack", NULL);
+	      "20 samples of running threads have no stack", NULL);
 }
 
 static void test_no_programs(void **state)
@@ -88,12 +88,12 @@ static void test_no_programs(void **state)
 		int errnum;
 		const char *remedy;
 	} cases[] = {
-		{ EPERM, "they need root, or CAP_BPF and CAP_PERFMON" },
-		{ EACCES, "they need root, or CAP_BPF and CAP_PERFMON" },
-		{ EMFILE, "they need a larger limit of open files (ulimit -Hn)" },
-		{ ENOMEM, "they need 512 KiB of memory for each CPU" },
-		{ EINVAL, "they need Linux 5.11 or later" },
-		{ ENOSYS, "they need Linux 5.11 or later" },
+		{ EPERM, "it needs root, or CAP_BPF and CAP_PERFMON" },
+		{ EACCES, "it needs root, or CAP_BPF and CAP_PERFMON" },
+		{ EMFILE, "it needs a larger limit of open files (ulimit -Hn)" },
+		{ ENOMEM, "it needs 512 KiB of memory for each CPU" },
+		{ EINVAL, "it needs Linux 5.11 or later" },
+		{ ENOSYS, "it needs Linux 5.11 or later" },
 	};
 
 	(void)state;
@@ -101,9 +101,9 @@ static void test_no_programs(void **state)
 		struct ss_recorder_summary summary = { .sampled_cpus = true,
 						       .copy_errno = cases[i].errnum };
 		check(&summary, false, cases[i].remedy, NULL);
-		check(&summary, false, "threads were stopped for their functions", NULL);
-		check(&summary, true, cases[i].remedy, "stopped for their functions");
-		check(&summary, true, "samples have no functions", NULL);
+		check(&summary, false, "threads were stopped to read their functions", NULL);
+		check(&summary, true, cases[i].remedy, "stopped to read their functions");
+		check(&summary, true, "samples have no Python or JavaScript functions", NULL);
 		check(&summary, true, strerror(cases[i].errnum), NULL);
 	}
 }
@@ -149,7 +149,7 @@ static void test_losses(void **state)
 	summary.undropped = ENOSPC;
 	check(&summary, false, "unwinding died; 3 ticks lost", NULL);
 	check(&summary, false,
-	      "some children were not recorded: too few files may be open", NULL);
+	      "some children were not recorded: too many open files", NULL);
 	check(&summary, false, "cannot be dropped, so the file grows", NULL);
 }
 

@@ -109,7 +109,7 @@ static void test_changes(void **state)
 	for (size_t i = 1; i < diff->count; i++)
 		assert_true(diff->items[i].change >= diff->items[i - 1].change);
 	assert_text(&input, 20, false,
-		    "\n6 tasks of asyncio: 3 unchanged, 2 moved, 1 new, 1 gone\n"
+		    "\n6 asyncio tasks: 3 unchanged, 2 moved, 1 new, 1 gone\n"
 		    "\nunchanged: 2 tasks, waiting for Future, event loop of thread 100: "
 		    "fetch-1, fetch-2\n"
 		    "  #0  fetch at /srv/shop.py:5 [python]\n  #1  main at "
@@ -148,7 +148,7 @@ static void test_reused_address(void **state)
 	sample_add_task(before, "worker", 0x20, SS_STATUS_RUNNABLE, "fetch", 5);
 	sample_add_task(after, "worker", 0x30, SS_STATUS_RUNNABLE, "fetch", 5);
 	assert_text(&input, 20, false,
-		    "\n2 tasks of asyncio: 0 unchanged, 0 moved, 2 new, 2 gone\n");
+		    "\n2 asyncio tasks: 0 unchanged, 0 moved, 2 new, 2 gone\n");
 }
 
 /* Of a task that runs, the thread tells whether it has moved. */
@@ -186,19 +186,19 @@ static void test_not_read(void **state)
 	after->coverage[SS_TASK_ASYNCIO].unread = 1;
 	assert_text(
 		&input, 20, false,
-		"\n0 tasks of asyncio: 0 unchanged, 0 moved, 0 new, 6 gone\n"
-		"2 tasks of asyncio could not be read in the first snapshot\n"
-		"1 task of asyncio could not be read in the second snapshot: some that "
+		"\n0 asyncio tasks: 0 unchanged, 0 moved, 0 new, 6 gone\n"
+		"2 asyncio tasks could not be read in the first snapshot\n"
+		"1 asyncio task could not be read in the second snapshot: some that "
 		"are gone may still exist\n");
 	before->coverage[SS_TASK_ASYNCIO].known = true;
 	assert_text(&input, 20, false,
-		    "\ntasks of asyncio are not compared: they were not read in the "
+		    "\nasyncio tasks are not compared: they were not read in the "
 		    "second snapshot\n");
-	assert_text(&input, 20, true, "\"tasks\":[],\"tasks_problem\":\"tasks of ");
+	assert_text(&input, 20, true, "\"tasks\":[],\"tasks_problem\":\"asyncio tasks ");
 	assert_text(&input, 0, true, "\"tasks\":[],\"tasks_problem\":null");
 	after->coverage[SS_TASK_ASYNCIO].known = true;
-	after->coverage[SS_TASK_ASYNCIO].problem = "tasks of asyncio are not shown: no";
-	assert_text(&input, 20, false, "\ntasks of asyncio are not shown: no\n");
+	after->coverage[SS_TASK_ASYNCIO].problem = "asyncio tasks are not shown: no";
+	assert_text(&input, 20, false, "\nasyncio tasks are not shown: no\n");
 }
 
 int main(void)

@@ -72,11 +72,11 @@ static void test_second_line_says_what_was_paused(void **state)
 	process->running_stopped_ns = 0;
 	assert_second_line(snapshot, "3 threads; paused 0.41 ms (all threads), atomic");
 	process->mode = SS_MODE_LIVE;
-	assert_second_line(snapshot, "3 threads; paused 0.41 ms (all threads), unwound "
-				     "meanwhile, atomic");
+	assert_second_line(snapshot, "3 threads; paused 0.41 ms (all threads), including "
+				     "unwinding, atomic");
 	process->mode = SS_MODE_AUTO;
 	process->threads_stopped = 0;
-	assert_second_line(snapshot, "3 threads; nothing was paused, atomic");
+	assert_second_line(snapshot, "3 threads; no thread was paused, atomic");
 }
 
 static void test_second_line_says_why_it_is_not_atomic(void **state)
@@ -93,14 +93,14 @@ static void test_second_line_says_why_it_is_not_atomic(void **state)
 	sample_add_thread(snapshot, 100, "shop", stack, 1, SS_END_ROOT);
 	struct ss_task *thread =
 		sample_add_thread(snapshot, 101, "a", stack, 1, SS_END_ROOT);
-	assert_second_line(snapshot, "2 threads; nothing was paused, not atomic: threads "
+	assert_second_line(snapshot, "2 threads; no thread was paused, not atomic: threads "
 				     "were read one after another");
 	process->threads_unseen = 1;
-	assert_second_line(snapshot, "2 threads; nothing was paused, not atomic: some "
+	assert_second_line(snapshot, "2 threads; no thread was paused, not atomic: some "
 				     "threads were not captured");
 	thread->consistent = false;
 	assert_second_line(snapshot,
-			   "2 threads; nothing was paused, not atomic: 1 thread "
+			   "2 threads; no thread was paused, not atomic: 1 thread "
 			   "changed while being read");
 	thread->consistent = true;
 	process->threads_unseen = 0;

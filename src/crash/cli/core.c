@@ -46,21 +46,21 @@ enum key {
 enum { QUOTA_MIB = 64, QUOTA_MAX = 1 << 20, RATE = 10, RATE_MAX = 1 << 20 };
 
 static const struct argp_option table[] = {
-	{ NULL, 0, NULL, 0, "Handler of crashes:", 5 },
+	{ NULL, 0, NULL, 0, "Crash handler:", 5 },
 	{ "install", KEY_INSTALL, NULL, 0,
-	  "Make this program the kernel's handler of crashes, until the next boot", 0 },
+	  "Make this program the kernel's crash handler, until the next boot", 0 },
 	{ "uninstall", KEY_UNINSTALL, NULL, 0, "Restore the previous handler", 0 },
 	{ "handler", KEY_HANDLER, NULL, 0,
-	  "Write a report about the process whose dump is standard input; for the "
-	  "kernel, "
-	  "with the arguments %P %I %s %t %d %F",
+	  "Write a report about the process whose dump is on standard input; called by "
+	  "the kernel, with the arguments %P %I %s %t %d %F",
 	  0 },
 	{ "directory", KEY_DIRECTORY, "DIR", 0,
 	  "Directory of reports (default: " SS_CORE_DIRECTORY ")", 0 },
 	{ "quota", KEY_QUOTA, "MIB", 0,
-	  "Keep reports of MIB MiB, an eighth for each user (default: 64)", 0 },
+	  "Keep at most MIB MiB of reports, an eighth of it for each user (default: 64)",
+	  0 },
 	{ "rate", KEY_RATE, "N", 0,
-	  "Begin at most N reports per minute for each user (default: 10)", 0 },
+	  "Write at most N reports per minute for each user (default: 10)", 0 },
 	{ "forward", KEY_FORWARD, "COMMAND", 0,
 	  "Also pass the whole dump to another handler", 0 },
 	{},
@@ -325,9 +325,8 @@ static struct ss_error *uninstall(void)
 		return ss_error_with_remedy(
 			ss_error_new_errno(errnum, "cannot read %s, the previous handler",
 					   saved_file),
-			"without a handler, core_pattern is 'core' and core_pipe_limit "
-			"is "
-			"0");
+			"the defaults without a handler are: core_pattern 'core', "
+			"core_pipe_limit 0");
 	char *limit = strchr(saved.bytes, '\n');
 	if (limit)
 		*limit++ = '\0';
@@ -360,8 +359,8 @@ static void take_action(struct core *core, enum action action,
 			const struct argp_state *state)
 {
 	if (core->action != ACTION_SHOW)
-		ss_usage_fail("--handler, --install and --uninstall exclude each "
-			      "other");
+		ss_usage_fail(
+			"--handler, --install and --uninstall are mutually exclusive");
 	core->action = action;
 	core->handler.skip = (size_t)state->next - 2; /* of options: without argv[0] */
 }
@@ -423,9 +422,9 @@ static const struct argp argp = {
 	.options = table,
 	.parser = parse,
 	.args_doc = "COREFILE [PROGRAM]\n--install|--uninstall",
-	.doc = "Print the stacks of all threads in a core file.\vPROGRAM is used if it "
-	       "is the "
-	       "build that dumped core (default: the file at its path then).",
+	.doc = "Print the stacks of all threads in a core file.\vPROGRAM is used only if "
+	       "it is the build that dumped core (default: the file at the path that it "
+	       "had).",
 	.children = children,
 };
 

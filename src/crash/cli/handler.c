@@ -34,7 +34,7 @@
 #include "sandbox/sandbox.h"
 
 enum {
-	/* The process is let go after this, even if it has not been read completely. */
+	/* The process is released after this, even if it has not been read completely. */
 	HOLD_MS = 5000,
 	PROBE_MS = 3000,    /* of that, to find the frames of runtimes, */
 	SLOW_COPY_MS = 500, /* unless copying the stacks took so long */
@@ -169,7 +169,7 @@ static void write_message(FILE *out, const struct ss_core_process *process,
 		      name ? name : "?", path ? ": " : "; there is no report: ");
 	write_value(out, path ? path : problem ? problem : "unknown");
 	if (path && problem) {
-		(void)fputs("; it has only the thread that crashed: ", out);
+		(void)fputs("; the report has only the thread that crashed: ", out);
 		write_value(out, problem);
 	}
 }
@@ -599,7 +599,7 @@ static struct ss_error *forward(const struct crash *crash)
 	if (read_all && ss_child_wait(&child, STALL_MS))
 		return NULL;
 	return ss_error_new(SS_ERROR_SYSTEM,
-			    "'%s' did nothing for %d s; the process was let go",
+			    "'%s' made no progress for %d s; the process was released",
 			    crash->handler->forward, STALL_MS / 1000);
 }
 

@@ -126,7 +126,8 @@ static struct ss_error *check_directory(int fd, const char *path, size_t length)
 		ss_error_new(SS_ERROR_DENIED,
 			     "'%.*s' belongs to another user, or others may write to it",
 			     (int)SS_MAX(length, (size_t)1), path),
-		"reports must be in a directory of root, below directories of root");
+		"reports must be in a directory that belongs to root, as all its parents "
+		"must");
 }
 
 static struct ss_error *open_component(int *fd, const char *path, const char *name,
@@ -139,9 +140,10 @@ static struct ss_error *open_component(int *fd, const char *path, const char *na
 
 	if (next < 0)
 		return errnum == ENOTDIR ?
-			       ss_error_new(SS_ERROR_DENIED,
-					    "'%.*s' is a symbolic link, or no directory",
-					    (int)length, path) :
+			       ss_error_new(
+				       SS_ERROR_DENIED,
+				       "'%.*s' is a symbolic link, or not a directory",
+				       (int)length, path) :
 			       ss_error_new_errno(errnum, "cannot open '%.*s'",
 						  (int)length, path);
 	if (made) /* or it stays closed to others */

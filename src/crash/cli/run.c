@@ -56,10 +56,10 @@ static const struct argp_option table[] = {
 	  0 },
 	{ "no-crashes", KEY_NO_CRASHES, NULL, 0,
 	  "Do not trace the processes: only the time limit applies. For programs that "
-	  "are traced by others, or fail with EPERM in ptrace(2)",
+	  "are traced by others, or in which ptrace(2) fails with EPERM",
 	  0 },
-	{ "no-cache", KEY_NO_CACHE, NULL, 0,
-	  "Neither use nor keep names from earlier runs", 3 },
+	{ "no-cache", KEY_NO_CACHE, NULL, 0, "Do not use or update the cache of names",
+	  3 },
 	{},
 };
 
@@ -352,14 +352,11 @@ static const struct argp argp = {
 	.options = table,
 	.parser = parse,
 	.args_doc = "-- COMMAND ARG...",
-	.doc = "Run a command; print the stacks of all threads when a signal ends it, or "
-	       "a "
-	       "process that it started, or when it takes too long.\v"
-	       "Reports go to standard error (default of --output). Exit status: that of "
-	       "the "
-	       "command, 128+N after signal N; 124 after the time limit, 125 if "
-	       "stacksnap "
-	       "failed, 126 and 127 if the command could not be started.",
+	.doc = "Run a command; print the stacks of all threads when a signal kills it or "
+	       "a process that it started, or when it takes too long.\vReports go to "
+	       "standard error (default of --output). Exit status: that of the command, "
+	       "128+N after signal N; 124 after the time limit, 125 if stacksnap failed, "
+	       "126 and 127 if the command could not be started.",
 };
 
 /* The command --------------------------------------------------------------- */
@@ -419,8 +416,8 @@ static void trace(const struct run *run)
 	if (!error)
 		return;
 	ss_failure_warn("crashes are not seen: %s", ss_error_message(error));
-	ss_failure_hint("is there a seccomp filter or kernel.yama.ptrace_scope above 1? "
-			"--no-crashes hides this message");
+	ss_failure_hint("is there a seccomp filter, or is kernel.yama.ptrace_scope above "
+			"1? --no-crashes hides this message");
 }
 
 static struct ss_error *start(struct run *run)

@@ -95,11 +95,10 @@ static const struct argp argp = {
 	.options = table,
 	.parser = parse,
 	.args_doc = "PID|NAME",
-	.doc = "Print what a process has allocated with malloc of the GNU C library: "
-	       "bytes and numbers by arena, size and C++ class. The process is not "
-	       "stopped.\v"
-	       "Exit status: 0 complete, 1 something is missing, 2 the heap could not be "
-	       "read, 64 wrong usage.",
+	.doc = "Print what a process has allocated with the malloc of the GNU C library: "
+	       "bytes and counts by arena, size and C++ class. The process is not "
+	       "stopped.\vExit status: 0 complete, 1 something is missing, 2 the heap "
+	       "could not be read, 64 wrong usage.",
 };
 
 /* Of the sandbox: what was counted. */

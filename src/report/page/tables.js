@@ -113,7 +113,7 @@ class ModuleTable {
 		path.textContent = module.path;
 		id.textContent = module.build_id ? "build-id " + module.build_id : "no build-id";
 		if (module.by_file)
-			id.textContent += ` · names rest on size, headers and symbols of its file (${module.file_hash})`;
+			id.textContent += ` · names rely on the size, headers and symbols of the file (${module.file_hash})`;
 		name.className = "name";
 		name.append(path, document.createElement("br"), id);
 		if (module.problem) {

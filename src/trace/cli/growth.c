@@ -306,7 +306,7 @@ static void write_text(struct ss_trace_output *output)
 	(void)fprintf(out, "; each sample stands for %s",
 		      ss_quantity_size(growth->sample_bytes).text);
 	if (growth->unsampled_bytes)
-		(void)fprintf(out, "; up to %s more is in no sample",
+		(void)fprintf(out, "; up to %s more may be missing from the samples",
 			      ss_quantity_size(growth->unsampled_bytes).text);
 	(void)fputc('\n', out);
 	for (size_t i = 0; i < growth->sites.count; i++) {

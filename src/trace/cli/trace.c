@@ -53,23 +53,26 @@ enum {
 static const struct argp_option table[] = {
 	{ "probe", KEY_PROBE, "FUNCTION", 0,
 	  "Report calls of FUNCTION; also MODULE:FUNCTION, MODULE+0xOFFSET, FILE:LINE, "
-	  "PROVIDER:PROBE (USDT), with wildcards; can be repeated",
+	  "PROVIDER:PROBE (USDT), with wildcards; may be repeated",
 	  0 },
-	{ "list", KEY_LIST, NULL, 0, "List what matches, and set no probe", 0 },
+	{ "list", KEY_LIST, NULL, 0, "List what matches, without setting probes", 0 },
 	{ "scope", KEY_SCOPE, NULL, 0,
-	  "Report returns, too: durations, nesting, and what is still open at the end",
+	  "Also report returns: durations, nesting, and calls that are still open at the "
+	  "end",
 	  0 },
 	{ "args", KEY_ARGS, "N", OPTION_ARG_OPTIONAL,
-	  "Show the first N registers of integer arguments, up to 6 (default of N: 6)",
+	  "Show the first N integer arguments that are passed in registers, at most 6 "
+	  "(default: 6)",
 	  0 },
 	{ "stack", KEY_STACK, NULL, 0,
 	  "Show the stack of each hit (sets --max-rate to 5000 unless it is given)", 0 },
 	{ "every", KEY_EVERY, "N", 0,
-	  "Report each N-th hit of a thread on a CPU only; with --scope, each N-th entry "
-	  "(default: 1)",
+	  "Report only every N-th hit of a thread on each CPU; with --scope, every N-th "
+	  "entry (default: 1)",
 	  0 },
 	{ "max-rate", KEY_MAX_RATE, "N", 0,
-	  "Report at most N hits a second; others are counted (default: no limit)", 0 },
+	  "Report at most N hits a second; only count the others (default: no limit)",
+	  0 },
 	{ "count", KEY_COUNT, "N", 0, "End after N hits (default: no limit)", 0 },
 	{ "duration", KEY_DURATION, "TIME", 0,
 	  "End after TIME, for instance 10s or 500ms (default: until Ctrl-C, or the end "
@@ -77,17 +80,15 @@ static const struct argp_option table[] = {
 	  "the process)",
 	  0 },
 	{ "output", KEY_OUTPUT, "FILE", 0,
-	  "Write to the new file FILE; without -f a recording, for stacksnap report; %p "
-	  "in "
-	  "FILE: the pid, %t: the time, %%: a percent sign",
+	  "Write to a new FILE, without -f as a recording for stacksnap report; %p is "
+	  "the pid, %t the time, %% a percent sign",
 	  0 },
 	{ "alloc", KEY_ALLOC, "BYTES", OPTION_ARG_OPTIONAL,
-	  "In place of functions, show which stacks touch new memory, by a sample of "
-	  "each "
-	  "BYTES (default of BYTES: 524288)",
+	  "Instead of calls, show which stacks touch new memory, with one sample per "
+	  "BYTES (default: 524288)",
 	  0 },
 	{ "leaks", KEY_LEAKS, NULL, 0,
-	  "With --alloc: only memory that the process still has at the end", 0 },
+	  "With --alloc: only memory that the process still holds at the end", 0 },
 	{ "rows", KEY_ROWS, "N", 0, "With --alloc, as text: show N stacks (default: 20)",
 	  0 },
 	{ "debug-dir", KEY_DEBUG_DIR, "DIRECTORY", 0,
@@ -154,8 +155,8 @@ static void check_alloc(struct trace *trace)
 		ss_usage_fail("--alloc cannot be used with functions and their "
 			      "options");
 	if (trace->growth.rows && (trace->recording || trace->format != &ss_growth_text))
-		ss_usage_fail("--rows can be used with the format text only: others, "
-			      "and recordings, have all stacks");
+		ss_usage_fail("--rows can be used only with --format=text: other "
+			      "formats, and recordings, have all stacks");
 	trace->growth.rows = trace->growth.rows ? trace->growth.rows : ALLOC_ROWS;
 }
 
@@ -201,7 +202,7 @@ static void check(struct trace *trace)
 	set_format(trace);
 	check_alloc(trace);
 	if (trace->specs.count == 0 && !trace->options.faults)
-		ss_usage_fail("expected -p FUNCTION: what is to be traced");
+		ss_usage_fail("expected -p FUNCTION: what to trace");
 	if (trace->recording && ss_output_is_stdout(trace->path))
 		ss_usage_fail("-o: a recording must be a file");
 	if (trace->format->wants_stacks)
@@ -423,10 +424,9 @@ static bool report_specs(const struct trace *trace)
 	     i++) {
 		const struct ss_trace_probe *probe = ss_trace_probe(trace->trace, i);
 		if (probe->set && !probe->returns)
-			ss_failure_warn(
-				"%s: its returns are not known (no size, or code that "
-				"cannot be decoded): hits only",
-				probe->name);
+			ss_failure_warn("%s: its returns are not known (no size, or code "
+					"that cannot be decoded): only hits are reported",
+					probe->name);
 	}
 	return all;
 }

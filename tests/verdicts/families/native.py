@@ -191,7 +191,7 @@ pthread_t a, b;
 void *first(void *) { name("first"); meet(); pthread_join(b, nullptr); return nullptr; }
 void *second(void *) { name("second"); meet(); pthread_join(a, nullptr); return nullptr; }
 void run() { pthread_create(&a, nullptr, first, nullptr); pthread_create(&b, nullptr, second, nullptr); ready(); }
-""", ["first", "second", "join|end of", "DEADLOCK"], alarm=DEADLOCK)
+""", ["first", "second", "join|to end", "DEADLOCK"], alarm=DEADLOCK)
 case("rw", "a reader that waits for what a writer holds", "reader holds rw for reading and wants m; writer holds m and wants rw for writing",
      "std::shared_mutex rw; std::mutex m;" +
      two("std::shared_lock r(rw); meet(); std::lock_guard l(m);", "std::lock_guard l(m); meet(); std::unique_lock w(rw);"),
