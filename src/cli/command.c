@@ -168,14 +168,12 @@ __attribute__((noreturn)) static void hint_and_exit(const char *hint)
 	exit(EX_USAGE);
 }
 
-__attribute__((noreturn, format(printf, 2, 0))) static void
-fail(const char *hint, const char *format, va_list ap)
+__attribute__((format(printf, 1, 0))) static void warn(const char *format, va_list ap)
 {
 	_cleanup_free_ char *text = NULL;
 	int size = vasprintf(&text, format, ap);
 
 	ss_failure_warn("%s", size < 0 ? "out of memory" : text);
-	hint_and_exit(hint);
 }
 
 void ss_usage_fail(const char *format, ...)
@@ -183,7 +181,9 @@ void ss_usage_fail(const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	fail(NULL, format, ap);
+	warn(format, ap);
+	va_end(ap);
+	hint_and_exit(NULL);
 }
 
 void ss_usage_fail_hint(const char *hint, const char *format, ...)
@@ -191,7 +191,9 @@ void ss_usage_fail_hint(const char *hint, const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	fail(hint, format, ap);
+	warn(format, ap);
+	va_end(ap);
+	hint_and_exit(hint);
 }
 
 void ss_usage_fail_format(const char *name, const char *names)

@@ -140,6 +140,44 @@ static bool is_runtime_file(unsigned kinds, const char *path, const char *base)
 		strstr(path, "/jvm/"));
 }
 
+/* Names of C++ templates begin with the type of their result: "void std::__invoke_impl<...>(...)". */
+static const char *skip_result(const char *symbol)
+{
+	const char *name = symbol;
+	int depth = 0;
+
+	for (const char *at = symbol; *at && (*at != '(' || depth); at++) {
+		depth += *at == '<' || *at == '(';
+		depth -= *at == '>' || *at == ')';
+		if (*at == ' ' && depth == 0)
+			name = at + 1;
+	}
+	return name;
+}
+
+bool ss_symbol_is_of_c_library(const char *symbol)
+{
+	static const char *const starts[] = {
+		"std::",     "<std::",	     "core::",	  "<core::",	 "alloc::",
+		"<alloc::",  "<&dyn core::", "__rust_",	  "__gthread",	 "__glibcxx",
+		"__cxa_",    "__GI_",	     "__pthread", "___pthread",	 "pthread_",
+		"__lll_",    "__futex",	     "futex_",	  "__timedwait", "__wait",
+		"__syscall", "sem_",	     "__new_sem",
+	};
+
+	return begins_with_any(symbol, starts, SS_ARRAY_SIZE(starts)) ||
+	       (symbol && begins_with_any(skip_result(symbol), starts, 1));
+}
+
+bool ss_frame_is_of_c_library(const struct ss_frame *frame)
+{
+	if (frame->kind != SS_FRAME_NATIVE || frame->signal_frame)
+		return false;
+	if (ss_symbol_is_of_c_library(frame->symbol))
+		return true;
+	return frame->module && is_c_library(base_of(frame->module->path));
+}
+
 static unsigned kinds_of(const struct ss_snapshot *snapshot, const struct ss_task *task)
 {
 	unsigned kinds = 0;
@@ -172,14 +210,20 @@ struct ss_languages ss_snapshot_languages(const struct ss_snapshot *snapshot)
 	return languages;
 }
 
+bool ss_symbol_is_of_go_runtime(const char *symbol)
+{
+	static const char *const starts[] = { "runtime.", "runtime/",
+					      "internal/runtime/" };
+
+	return begins_with_any(symbol, starts, SS_ARRAY_SIZE(starts));
+}
+
 bool ss_frame_is_of_runtime(const struct ss_frame *frame,
 			    const struct ss_languages *languages)
 {
-	static const char *const go[] = { "runtime." };
-
 	if (frame->kind != SS_FRAME_NATIVE || frame->signal_frame)
 		return frame->kind == SS_FRAME_JIT;
-	if (languages->go && begins_with_any(frame->symbol, go, SS_ARRAY_SIZE(go)))
+	if (languages->go && ss_symbol_is_of_go_runtime(frame->symbol))
 		return true;
 	if (!languages->kinds && !languages->go)
 		return false;
@@ -192,11 +236,11 @@ bool ss_frame_is_of_runtime(const struct ss_frame *frame,
 
 bool ss_frame_is_of_go_library(const struct ss_frame *frame)
 {
-	static const char *const starts[] = { "sync.",	  "sync/",	  "internal/",
-					      "syscall.", "net.",	  "net/http.",
-					      "os.",	  "os/exec.",	  "time.",
-					      "io.",	  "bufio.",	  "context.",
-					      "runtime/", "database/sql." };
+	static const char *const starts[] = { "sync.",	      "sync/",	  "internal/",
+					      "syscall.",     "net.",	  "net/http.",
+					      "os.",	      "os/exec.", "time.",
+					      "io.",	      "bufio.",	  "context.",
+					      "database/sql." };
 
 	return frame->kind == SS_FRAME_NATIVE &&
 	       begins_with_any(frame->symbol, starts, SS_ARRAY_SIZE(starts));

@@ -35,6 +35,7 @@ struct ss_languages ss_task_languages(const struct ss_snapshot *snapshot,
 struct ss_languages ss_snapshot_languages(const struct ss_snapshot *snapshot);
 bool ss_frame_is_of_runtime(const struct ss_frame *frame,
 			    const struct ss_languages *languages);
+bool ss_symbol_is_of_go_runtime(const char *symbol);
 /* Whose native code it is: the program's are its executable, libraries outside of the directories
    of the system, and generated code. */
 enum ss_code { SS_CODE_PROGRAM, SS_CODE_LIBRARY, SS_CODE_C_LIBRARY };
@@ -43,6 +44,11 @@ enum ss_code ss_frame_code(const struct ss_process *process,
 /* Whether it is a function of a package of Go's library with which goroutines wait: sync, net, os and so
    on, by its name. */
 bool ss_frame_is_of_go_library(const struct ss_frame *frame);
+/* Whether a native function is of the C, C++ or Rust library, by its file or by its name: parts of these
+   libraries are compiled into programs. */
+bool ss_frame_is_of_c_library(const struct ss_frame *frame);
+/* The same by the name alone. */
+bool ss_symbol_is_of_c_library(const char *symbol);
 /* Whether a task has no frame of the program, and is one that each program of its language has: a
    collector of garbage, a thread that compiles. languages: those of the snapshot. */
 bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_task *task,

@@ -631,18 +631,12 @@ static bool mark_cycles(struct ss_progress *progress)
 static bool executes_program(const struct ss_snapshot *snapshot,
 			     const struct ss_task *thread)
 {
-	static const char *const runtime[] = { "runtime.", "runtime/",
-					       "internal/runtime/" };
-	bool program = false;
-
 	for (size_t i = 0; i < SS_MIN(thread->frame_count, (size_t)FRAMES_MAX); i++) {
 		const char *symbol = ss_snapshot_frame(snapshot, thread, i)->symbol;
-		bool own = symbol != NULL;
-		for (size_t k = 0; symbol && k < SS_ARRAY_SIZE(runtime); k++)
-			own &= strncmp(symbol, runtime[k], strlen(runtime[k])) != 0;
-		program |= own;
+		if (symbol && !ss_symbol_is_of_go_runtime(symbol))
+			return true;
 	}
-	return program;
+	return false;
 }
 
 /* Whether a goroutine of the program computes: Go's locks do not record who holds them, so it

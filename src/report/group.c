@@ -128,23 +128,23 @@ static void set_class(struct sorting *sorting, size_t index, enum ss_group_class
 		sorting->classes[index] = class;
 }
 
-/* In the language of the program, that other threads join a thread does not make it more important than
-   the others. */
-static bool is_usual_join(const struct sorting *sorting, const struct ss_wait *wait)
+/* A thread that only waits for another one to end tells less than that one. */
+static bool joins(const struct ss_wait *wait)
 {
-	return wait->kind == SS_WAIT_JOIN && sorting->languages.kinds;
+	return wait && wait->kind == SS_WAIT_JOIN && wait->owner_tid;
 }
 
 static void mark_owner(struct sorting *sorting, const struct ss_wait *wait)
 {
 	const struct ss_task *owner =
-		wait && wait->owner_tid && !wait->owner_pid &&
-				!is_usual_join(sorting, wait) ?
+		wait && wait->owner_tid && !wait->owner_pid ?
 			ss_snapshot_find_thread(sorting->snapshot, wait->owner_tid) :
 			NULL;
 
+	/* What a joined thread waits for matters as much as any other wait. */
 	if (owner)
-		set_class(sorting, index_of(sorting, owner), SS_GROUP_OWNER);
+		set_class(sorting, index_of(sorting, owner),
+			  joins(wait) ? SS_GROUP_OTHER : SS_GROUP_OWNER);
 }
 
 /* Threads that may hold a lock of the application. */
@@ -322,6 +322,13 @@ static int compare_members(const void *a, const void *b)
 	return compare_tasks(x, y) ?: SS_COMPARE(x, y);
 }
 
+static enum ss_group_class order_of(const struct ss_group *group)
+{
+	return group->class == SS_GROUP_OTHER && joins((*group->members)->wait) ?
+		       SS_GROUP_IDLE :
+		       group->class;
+}
+
 static int compare_groups(const void *a, const void *b)
 {
 	const struct ss_group *g = a;
@@ -332,8 +339,9 @@ static int compare_groups(const void *a, const void *b)
 				   x->kind != SS_TASK_THREAD;
 
 	return SS_COMPARE(x->on_thread, y->on_thread)		       ?:
-		       SS_COMPARE(g->class, h->class)		       ?:
+		       SS_COMPARE(order_of(g), order_of(h))	       ?:
 		       SS_COMPARE(h->waiters, g->waiters)	       ?:
+		       SS_COMPARE(joins(x->wait), joins(y->wait))      ?:
 		       SS_COMPARE(h->has_main, g->has_main)	       ?:
 		       (x->on_thread ? SS_COMPARE(x->tid, y->tid) : 0) ?:
 		       (largest_first ? SS_COMPARE(h->alike, g->alike) : SS_COMPARE(g->alike, h->alike)) ?:

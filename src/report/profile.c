@@ -15,26 +15,6 @@ const char *ss_label_base(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-bool ss_label_is_of_library(const char *symbol)
-{
-	static const char *const starts[] = {
-		"std::",     "<std::",	  "core::",  "<core::",	  "__gthread",
-		"__glibcxx", "__cxa_",	  "__GI_",   "__pthread", "___pthread",
-		"pthread_",  "__lll_",	  "__futex", "futex_",	  "__timedwait",
-		"__wait",    "__syscall", "sem_",    "__new_sem",
-	};
-
-	/* "void std::..." */
-	for (size_t word = strcspn(symbol, " <("); symbol[word] == ' ';
-	     word = strcspn(symbol, " <("))
-		symbol += word + 1;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(starts); i++) {
-		if (strncmp(symbol, starts[i], strlen(starts[i])) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* The name of the module or area, to be put between brackets if it has none. */
 static const char *module_name(const struct ss_frame *frame, bool *ret_brackets)
 {

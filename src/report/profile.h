@@ -32,10 +32,6 @@
 /* Returns the last component of a path; the whole path if that is empty. */
 const char *ss_label_base(const char *path);
 
-/* Whether a function of the program is library code: parts of the C++ and Rust libraries
-   that are compiled into it, or a statically linked libc. */
-bool ss_label_is_of_library(const char *symbol);
-
 /* The functions below return memory for free(), or NULL if there is none. */
 
 /* The symbol, or else the place; with raw, as ss_label_new_raw(). */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/graph.h"
+#include "data/snapshot.h"
 #include "report/profile.h"
 #include "diagnose/wait_table.h"
 #include "stacksnap/record.h"
@@ -208,7 +209,7 @@ struct ss_waiting_function ss_waiting_function_of(const struct ss_profile *profi
 			return none;
 		if (library == SS_ID_NONE)
 			inner = f->module;
-		else if (f->module != inner && !ss_label_is_of_library(f->name))
+		else if (f->module != inner && !ss_symbol_is_of_c_library(f->name))
 			break;
 		if (f->module == inner && !f->place)
 			library = function;

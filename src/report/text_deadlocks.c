@@ -39,7 +39,7 @@ static size_t first_user_frame(const struct ss_snapshot *snapshot,
 	}
 	for (size_t i = first; i < thread->frame_count && thread->wait; i++) {
 		const char *symbol = ss_snapshot_frame(snapshot, thread, i)->symbol;
-		if (!symbol || !ss_label_is_of_library(symbol))
+		if (!symbol || !ss_symbol_is_of_c_library(symbol))
 			return i;
 	}
 	return first;
@@ -148,7 +148,7 @@ static bool is_compiled_in(const struct ss_frame *frame)
 	static const char headers[] = "/usr/include/";
 
 	return (frame->file && strncmp(frame->file, headers, strlen(headers)) == 0) ||
-	       (frame->symbol && (ss_label_is_of_library(frame->symbol) ||
+	       (frame->symbol && (ss_symbol_is_of_c_library(frame->symbol) ||
 				  strcmp(frame->symbol, "_start") == 0));
 }
 
@@ -165,6 +165,22 @@ static size_t find_native(const struct ss_snapshot *snapshot,
 			break;
 	}
 	return from;
+}
+
+/* The function that waits for a lock of the application: what it is built on tells nothing. Without
+   one 0. */
+static size_t find_lock(const struct ss_snapshot *snapshot, const struct ss_task *thread)
+{
+	const struct ss_wait *wait = thread->wait;
+	const char *function =
+		wait && wait->purpose == SS_PURPOSE_LOCK ? wait->purpose_function : NULL;
+
+	for (size_t i = 0; function && i < thread->frame_count; i++) {
+		const char *symbol = ss_snapshot_frame(snapshot, thread, i)->symbol;
+		if (symbol && strstr(symbol, function))
+			return i;
+	}
+	return 0;
 }
 
 /* Whether what the program called says more than what the thread waits for. */
@@ -217,7 +233,7 @@ void ss_text_write_where(const struct ss_snapshot *snapshot, const struct ss_tas
 		write_calls(snapshot, thread, first, program, options, out);
 		return;
 	}
-	first = find_native(snapshot, thread, 0);
+	first = find_native(snapshot, thread, find_lock(snapshot, thread));
 	if (first < thread->frame_count) {
 		write_native(snapshot, thread, first, options, out);
 		return;

@@ -284,11 +284,60 @@ static bool is_of_all(const struct ss_snapshot *snapshot, const char *reason)
 	return false;
 }
 
-/* Frames of the runtime that executes the program are shown as one line, unless there are no others. */
+/* Frames of the runtime that executes the program are shown as one line, unless there are no others. A
+   compiled program has the libraries of its language inside and outside of its own frames. */
 struct native {
 	struct ss_languages languages;
 	bool hidden;
+	size_t inner; /* compiled: how many frames are hidden, from the innermost on */
+	size_t outer; /* and from which one on, to the outermost; 0: none */
 };
+
+/* Fewer frames of such a library are shown. */
+enum { INNER_MIN = 4, OUTER_MIN = 3 };
+
+/* How the loader or a runtime begins a program: _start, and the main() of Rust, which calls
+   std::rt::lang_start(). */
+static bool is_entry(const struct ss_snapshot *snapshot, const struct ss_task *task,
+		     size_t index)
+{
+	const char *symbol = ss_snapshot_frame(snapshot, task, index)->symbol;
+	const char *inner = index ? ss_snapshot_frame(snapshot, task, index - 1)->symbol :
+				    NULL;
+
+	return symbol && (strcmp(symbol, "_start") == 0 ||
+			  (strcmp(symbol, "main") == 0 && inner &&
+			   strncmp(inner, "std::rt::", strlen("std::rt::")) == 0));
+}
+
+static bool is_compiled(const struct ss_snapshot *snapshot, const struct ss_task *task,
+			size_t index)
+{
+	const struct ss_frame *frame = ss_snapshot_frame(snapshot, task, index);
+
+	return !frame->omitted && ss_frame_is_of_c_library(frame);
+}
+
+/* Of the library's functions that lead to a wait, the one that the program has called is shown. If the
+   thread runs, all are. */
+static void find_compiled(const struct ss_snapshot *snapshot, const struct ss_task *task,
+			  struct native *native)
+{
+	size_t inner = 0;
+	size_t outer = task->frame_count;
+
+	while (inner < task->frame_count && is_compiled(snapshot, task, inner))
+		inner++;
+	if (inner == task->frame_count)
+		return;
+	while (is_compiled(snapshot, task, outer - 1) ||
+	       is_entry(snapshot, task, outer - 1))
+		outer--;
+	if (task->wait && inner > INNER_MIN)
+		native->inner = inner - 1;
+	if (task->frame_count - outer >= OUTER_MIN)
+		native->outer = outer;
+}
 
 static bool is_native(const struct ss_snapshot *snapshot, const struct ss_task *task,
 		      const struct native *native, size_t index)
@@ -307,6 +356,8 @@ static struct native native_find(const struct ss_snapshot *snapshot,
 
 	for (size_t i = 0; i < task->frame_count && !shown && !native.hidden; i++)
 		native.hidden = !is_native(snapshot, task, &native, i);
+	if (native.hidden && !native.languages.kinds && !native.languages.go)
+		find_compiled(snapshot, task, &native);
 	return native;
 }
 
@@ -352,6 +403,10 @@ static size_t count_native(const struct ss_snapshot *snapshot, const struct ss_t
 {
 	const bool runs = task->kind == SS_TASK_THREAD && !task->wait;
 
+	if (index == 0 && native->inner)
+		return native->inner;
+	if (native->outer && index == native->outer)
+		return task->frame_count - index;
 	if (!native->hidden || (index == 0 && runs))
 		return 0;
 	const size_t count = count_run(snapshot, task, native, index);

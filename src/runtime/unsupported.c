@@ -71,7 +71,7 @@ static bool open_unsupported(const struct ss_runtime_process *process,
 {
 	char text[96];
 
-	(void)ret; /* it has no functions */
+	(void)ret;			/* it has no functions */
 	if (process->capture->perf_map) /* it says what its code is called */
 		return true;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(languages); i++) {

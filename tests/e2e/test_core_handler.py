@@ -292,7 +292,7 @@ class Process(Handler):
                                           status=(1,)).stdout)
         self.assertEqual((groups["crashes"], groups["skipped"], groups["foreign"],
                           groups["refused"]), (1, 1, 2, 0))
-        self.assertIn(b"2 files not written by the handler",
+        self.assertIn(b"2 files skipped: not written by the handler",
                       self.run_tool("report", self.reports, status=(1,)).stdout)
 
     def test_reused_pid(self):

@@ -274,9 +274,23 @@ class Pools(Verdicts):
             path = os.path.join(directory, "rustpool")
             subprocess.run(["rustc", "-O", "-g", os.path.join(SOURCE, "targets", "rustpool.rs"),
                             "-o", path], check=True, stdout=subprocess.DEVNULL)
-            report = self.judge(self.start_command([path]).pid, "idle")
+            target = self.start_command([path])
+            report = self.judge(target.pid, "idle")
             kinds = [thread["wait_kind"] for thread in report["threads"]]
             self.assertEqual(kinds.count("mutex"), 3, kinds)
+            self.check_folded(target.pid)
+
+    def check_folded(self, pid):
+        """Of the library's frames the text has the function that the program called, and no others."""
+        text = self.run_tool("-a", pid).stdout.decode()
+        self.assertRegex(text, r"#0 +\[\d+ runtime frames\]\n +#\d+ +std::sync::[^\n]*Mutex[^\n]*lock[^\n]*\n"
+                               r" +#\d+ +rustpool::worker[^\n]*\n")
+        self.assertNotIn("std::panicking", text)
+        self.assertNotIn("start_thread", text)
+        text = self.run_tool("-a", "--native", pid).stdout.decode()
+        self.assertIn("std::panicking", text)
+        self.assertIn("start_thread", text)
+        self.assertNotIn("runtime frames", text)
 
     def test_rust_locks(self):
         """Two threads in a deadlock, which the main thread, waiting for connections, did not cause."""

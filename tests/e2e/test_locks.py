@@ -469,7 +469,7 @@ class Deadlocks(EndToEnd):
             self.assertIn("t%d -> t%d" % (thread["tid"], thread["wait"]["owner_tid"]), graph)
         target = self.start("deadlock", "normal", 1, 1)
         tid = self.snap(target.pid).thread("locker-0")["tid"]
-        self.assertIn("Would be a self-deadlock unless",
+        self.assertIn("Self-deadlock, unless another thread unlocks it",
                       self.run_tool("--thread=%d" % tid, target.pid).stdout.decode())
 
     def text_of_one_moment(self, pid, *words, status=(0,)):

@@ -57,7 +57,7 @@ class Links(ReportTest):
         """For each deadlock: its heading, and the names of its threads."""
         return [(heading, re.findall(r"^  \d+ \((.*?)\) waits for ", lines, re.M))
                 for heading, lines in re.findall(
-                    r"^((?:DEADLOCK|Contention|Would be).*):\n((?:  .+\n)*)", text, re.M)]
+                    r"^((?:DEADLOCK|Contention|Self-deadlock).*):\n((?:  .+\n)*)", text, re.M)]
 
 
 class Processes(Links):
@@ -106,7 +106,7 @@ class Processes(Links):
         for thread, lock, owner in (("wants-mutex", "mutex held_lock", "reads-pipe"),
                                     ("wants-behind", "mutex second_lock", "wants-mutex"),
                                     ("wants-write", "write access to rwlock held_shared", "reads-pipe"),
-                                    ("writes-stream", "lock inside", "locks-stream")):
+                                    ("writes-stream", "lock of a stdio stream", "locks-stream")):
             pattern = held % (thread, lock, owner)
             self.assertEqual(len([one for one in lines if re.search(pattern, one)]), 1, pattern)
         self.assertTrue(any("(reads-pipe) waits for input from fd" in one for one in lines))

@@ -191,7 +191,7 @@ pthread_t a, b;
 void *first(void *) { name("first"); meet(); pthread_join(b, nullptr); return nullptr; }
 void *second(void *) { name("second"); meet(); pthread_join(a, nullptr); return nullptr; }
 void run() { pthread_create(&a, nullptr, first, nullptr); pthread_create(&b, nullptr, second, nullptr); ready(); }
-""", ["first", "second", "join|end of", "DEADLOCK"], alarm=DEADLOCK)
+""", ["first", "second", "join|to end", "DEADLOCK"], alarm=DEADLOCK)
 case("rw", "a reader that waits for what a writer holds", "reader holds rw for reading and wants m; writer holds m and wants rw for writing",
      "std::shared_mutex rw; std::mutex m;" +
      two("std::shared_lock r(rw); meet(); std::lock_guard l(m);", "std::lock_guard l(m); meet(); std::unique_lock w(rw);"),
@@ -232,7 +232,7 @@ std::mutex m; KEEP void child_work() { std::lock_guard l(m); }
 KEEP void holder() { std::lock_guard l(m); meet(); pause(); }
 void run() { std::thread(holder).detach(); meet(); pid_t p = fork(); if (!p) { child_work(); _exit(0); }
 	printf("fact child %d\\n", p); ready(); waitpid(p, nullptr, 0); }
-""", ["child|{child}", "waitpid|wait4|end of"], alarm=ALARM)
+""", ["child|{child}", "waitpid|wait4|end of|child process"], alarm=ALARM)
 case("ended", "a thread that ended with a lock", "main waits in next for m; the thread that took it has ended",
      "std::mutex m; KEEP void quits() { m.lock(); } KEEP void next() { std::lock_guard l(m); }"
      "void run() { std::thread(quits).join(); ready(); next(); }",
