@@ -493,6 +493,9 @@ struct ss_watched_fd {
 	bool input;  /* watched for input; */
 	bool output; /* for room to write; neither: for errors only */
 	const struct ss_descriptor *what; /* NULL: not known */
+	/* EPOLL, edge-triggered: bytes that have been received and not read, of which no other event
+	   tells; 0: none, or not known */
+	uint32_t unread;
 };
 
 /* Which child processes are waited for. */

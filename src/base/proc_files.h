@@ -75,6 +75,7 @@ struct ss_net_inet {
 	struct ss_net_address remote;
 	unsigned state; /* TCP_... of netinet/tcp.h; UDP uses ESTABLISHED and CLOSE */
 	uint64_t inode;
+	uint32_t unread; /* bytes that were received; from sock_diag(7) only */
 };
 
 /* Parses the line at *cursor and advances *cursor. Skips invalid lines, such as the

@@ -72,6 +72,7 @@ struct ss_socket_fact {
 	const char *protocol; /* "TCP", "UDPv6", "UNIX", "NETLINK" ...; NULL: not known */
 	bool found;	      /* the following members are known */
 	bool listens;	      /* UNIX */
+	uint32_t unread;      /* UNIX: bytes that were received; of TCP, inet has it */
 	struct ss_net_inet inet;
 	const char *path;      /* UNIX: name of this end, or NULL */
 	const char *peer_path; /* name of the other end, or NULL */

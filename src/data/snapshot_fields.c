@@ -97,6 +97,7 @@ static const struct ss_field watched_fields[] = {
 	SS_FIELD(3, UNSIGNED, ss_watched_fd, output, 1),
 	SS_FIELD_NESTED(4, POINTER, ss_watched_fd, what, &ss_watched_descriptor_schema,
 			SS_TABLE_DESCRIPTORS, .name = "descriptor"),
+	SS_FIELD(5, UNSIGNED, ss_watched_fd, unread, UINT32_MAX, .flags = SS_OPTIONAL),
 };
 static const struct ss_schema watched = SS_SCHEMA(watched_fields, ss_watched_fd, NULL);
 

@@ -107,6 +107,26 @@ static pid_t find_pid(const struct ss_snapshot *snapshot, const struct ss_wait *
 	return facts->children.items[0].pid;
 }
 
+/* Of a process that has to end: usually its main thread ends it. If that one only waits for another
+   one, the one that waits for another process. */
+static const struct ss_task *telling_thread(const struct ss_snapshot *process)
+{
+	const struct ss_task *threads = process->tasks[SS_TASK_THREAD].items;
+	const struct ss_task *main =
+		ss_snapshot_find_thread(process, process->process.pid);
+
+	for (size_t i = 0;
+	     main && main->wait && main->wait->within_process && !main->wait->owner_tid &&
+	     i < process->tasks[SS_TASK_THREAD].count;
+	     i++) {
+		const struct ss_wait *wait = threads[i].wait;
+		if (wait && (wait->owner_pid || wait->kind == SS_WAIT_WRITE ||
+			     wait->kind == SS_WAIT_SEND))
+			return &threads[i];
+	}
+	return main;
+}
+
 /* Returns the target of a thread's wait, in its own process or a related one. */
 static struct ss_chain_link chain_follow(const struct ss_snapshot *snapshot,
 					 const struct ss_task *thread)
@@ -125,8 +145,7 @@ static struct ss_chain_link chain_follow(const struct ss_snapshot *snapshot,
 		to.thread = &to.snapshot->tasks[SS_TASK_THREAD].items[0];
 	} else if (to.snapshot &&
 		   (wait->kind == SS_WAIT_CHILD || wait->kind == SS_WAIT_SIGNAL)) {
-		/* Usually its main thread ends it. */
-		to.thread = ss_snapshot_find_thread(to.snapshot, pid);
+		to.thread = telling_thread(to.snapshot);
 		to.ambiguous = true;
 	}
 	return to;
@@ -595,11 +614,14 @@ static bool made_no_progress(const struct process_search *search, size_t node)
 
 /* Whether only processes that are known can end the wait, and each of their threads is stuck. */
 static bool others_are_stuck(const struct process_search *search,
+			     const struct ss_thread_ref *member,
 			     const struct ss_related_process *others, size_t count)
 {
+	bool handles = ss_process_expects_signal(&member->snapshot->process);
+
 	for (size_t i = 0; i < count; i++) {
 		/* Its own signal handler may end it. */
-		if (others[i].same ||
+		if ((others[i].same && (handles || count == 1)) ||
 		    !all_threads(search, others[i].pid, is_marked_stuck))
 			return false;
 	}
@@ -613,6 +635,12 @@ static bool waits_for_stuck(const struct process_search *search, size_t node)
 
 	if (wait->owner_tid || wait->owner_pid)
 		return owner_is(search, node, is_marked_stuck);
+	/* Of the process itself see ss_progress_is_closed(). */
+	if (wait->within_process)
+		return member->snapshot != search->snapshot &&
+		       !ss_process_expects_signal(&member->snapshot->process) &&
+		       all_threads(search, member->snapshot->process.pid,
+				   is_marked_stuck);
 	switch (wait->kind) {
 	case SS_WAIT_SIGNAL:
 		if (ss_process_expects_signal(&member->snapshot->process))
@@ -621,13 +649,14 @@ static bool waits_for_stuck(const struct process_search *search, size_t node)
 	case SS_WAIT_CHILD: /* any of them */
 		return wait->child_scope == SS_CHILD_ANY && wait->children_known &&
 		       wait->child_count == wait->children_total &&
-		       others_are_stuck(search, wait->children, wait->child_count);
+		       others_are_stuck(search, member, wait->children,
+					wait->child_count);
 	case SS_WAIT_READ:
 	case SS_WAIT_WRITE:
 	case SS_WAIT_RECEIVE:
 	case SS_WAIT_SEND:
 		return wait->descriptor && !wait->descriptor->peers_incomplete &&
-		       others_are_stuck(search, wait->descriptor->peers,
+		       others_are_stuck(search, member, wait->descriptor->peers,
 					wait->descriptor->peer_count);
 	default:
 		return false;

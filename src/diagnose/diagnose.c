@@ -6,6 +6,7 @@
 #include <seccomp.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/sem.h>
 #include <sys/wait.h>
@@ -84,6 +85,16 @@ static const struct ss_descriptor *descriptor_find(const struct ss_snapshot *sna
 	return fact ? &snapshot->descriptors[fact - snapshot->facts->fds.items] : NULL;
 }
 
+/* Bytes that lie in a socket of which an event tells only once. */
+static uint32_t count_unread(const struct ss_fdinfo_watch *watch,
+			     const struct ss_fd_fact *fact)
+{
+	if (!fact || fact->kind != SS_FD_SOCKET || !(watch->events & EPOLLET) ||
+	    !(watch->events & EPOLLIN))
+		return 0;
+	return fact->socket.unread ? fact->socket.unread : fact->socket.inet.unread;
+}
+
 static bool set_watches(struct ss_snapshot *snapshot, const struct ss_fd_fact *fact,
 			struct ss_descriptor *ret)
 {
@@ -94,9 +105,12 @@ static bool set_watches(struct ss_snapshot *snapshot, const struct ss_fd_fact *f
 		ss_snapshot_alloc(snapshot, fact->watch_count, sizeof(*watches));
 	for (size_t i = 0; watches && i < fact->watch_count; i++) {
 		int fd = fact->watches[i].fd;
-		watches[i] =
-			(struct ss_watched_fd){ .fd = fd,
-						.what = descriptor_find(snapshot, fd) };
+		const struct ss_fd_fact *watched = ss_facts_find_fd(snapshot->facts, fd);
+		watches[i] = (struct ss_watched_fd){
+			.fd = fd,
+			.what = descriptor_find(snapshot, fd),
+			.unread = count_unread(&fact->watches[i], watched)
+		};
 	}
 	ret->watches = watches;
 	ret->watch_count = watches ? fact->watch_count : 0;

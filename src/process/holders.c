@@ -668,7 +668,7 @@ static bool may_have_more(const struct search *s, const struct peer_end *item)
 enum pass {
 	FIRST,
 	AGAIN, /* those that were taken over from the previous capture */
-	WHOLE, /* those of which one holder is known, and perhaps not all */
+	WHOLE, /* those of which holders are known, and perhaps not all */
 };
 
 static bool is_wanted(const struct ss_fd_fact *fact, enum pass pass)
@@ -676,7 +676,7 @@ static bool is_wanted(const struct ss_fd_fact *fact, enum pass pass)
 	if (!fact->resolve_peers)
 		return false;
 	if (pass == WHOLE)
-		return fact->holder_count == 1 && fact->holders_truncated;
+		return fact->holder_count > 0 && fact->holders_truncated;
 	return fact->holders_kept == (pass == AGAIN) &&
 	       (fact->holder_count == 0 || pass == AGAIN);
 }

@@ -77,6 +77,8 @@ static void visit_message(const struct nlmsghdr *header, ss_inet_diag_visitor *v
 		     &socket.remote);
 	socket.state = message->idiag_state;
 	socket.inode = message->idiag_inode;
+	/* Of one that listens, it is the number of connections. */
+	socket.unread = socket.state == TCP_LISTEN ? 0 : message->idiag_rqueue;
 	visit(data, &socket);
 }
 
@@ -139,7 +141,8 @@ static bool send_unix_request(int fd, uint64_t inode)
 		.request = { .sdiag_family = AF_UNIX,
 			     .udiag_states = UINT32_MAX,
 			     .udiag_ino = (uint32_t)inode,
-			     .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER,
+			     .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER |
+					   UDIAG_SHOW_RQLEN,
 			     .udiag_cookie = { UINT32_MAX, UINT32_MAX } },
 	};
 
@@ -154,6 +157,7 @@ struct answer {
 	char *name;
 	size_t name_size;
 	uint64_t peer;
+	uint32_t unread;
 };
 
 static void take_attributes(struct rtattr *at, size_t left, struct answer *ret)
@@ -167,6 +171,11 @@ static void take_attributes(struct rtattr *at, size_t left, struct answer *ret)
 			uint32_t peer;
 			memcpy(&peer, RTA_DATA(at), sizeof(peer));
 			ret->peer = peer;
+		} else if (at->rta_type == UNIX_DIAG_RQLEN &&
+			   RTA_PAYLOAD(at) >= sizeof(struct unix_diag_rqlen)) {
+			struct unix_diag_rqlen queue;
+			memcpy(&queue, RTA_DATA(at), sizeof(queue));
+			ret->unread = queue.udiag_rqueue;
 		}
 	}
 }
@@ -208,6 +217,7 @@ static void set_own(struct ss_facts *facts, struct ss_socket_fact *socket,
 			facts->strings, answer->stream ? "UNIX-STREAM" : "UNIX");
 	socket->found = true;
 	socket->listens = answer->listens;
+	socket->unread = answer->listens ? 0 : answer->unread;
 	socket->path = keep_name(facts, answer);
 	socket->peer_inode = answer->peer;
 }
@@ -714,9 +724,9 @@ static void read_unix_sockets(struct ss_facts *facts, const struct ss_target *ta
 		list && ss_unix_diag_prefers_list(facts) ? open_diag(target) : -1;
 	if (diag_fd >= 0)
 		ss_unix_diag_read(facts, diag_fd, list_fd);
-	if (list_fd < 0)
+	if (!list)
 		return;
-	/* Of what was not in the list, if it was too long. */
+	/* Of what was not in the list, if it was too long or not needed after all. */
 	read_protocols(facts, target, false);
 	ss_unix_diag_read(facts, diag_fd, -1);
 }

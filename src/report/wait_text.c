@@ -298,6 +298,10 @@ static void write_fds(const struct ss_text_writer *w, const struct ss_watched_fd
 			continue;
 		ss_text_writer_add(w, " (");
 		ss_descriptor_text_write(w, fds[i].what);
+		if (fds[i].unread)
+			ss_text_writer_add(w,
+					   ", edge-triggered, %" PRIu32 " byte%s unread",
+					   fds[i].unread, fds[i].unread == 1 ? "" : "s");
 		ss_text_writer_add(w, ")");
 	}
 	if (shown < count)

@@ -75,6 +75,22 @@ class HungFiles(EndToEnd):
         self.assertIn("read", {(frame["symbol"] or "").strip("_").replace("GI___libc_", "")
                                for frame in frames})
 
+    def test_wait(self):
+        """Who waits for the server is stuck: the mount and the server are named."""
+        for words in (("cat",), ("ls", "-l")):
+            with self.subTest(words[0]):
+                path = self.mount()
+                self.command("hang")
+                process = subprocess.Popen([*words, path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                self.addCleanup(process.wait)
+                self.addCleanup(self.server.kill)
+                wait_until(lambda: "fuse" in read_text("/proc/%d/stack" % process.pid), "the call")
+                text = self.run_tool("hang", "--for=300ms", process.pid, status=(4,)).stdout
+                self.assertIn(b"pid %d: stuck" % process.pid, text)
+                wait = self.snap(process.pid, status=(0, 1)).threads[0]["wait"]
+                self.assertEqual((wait["mount"], wait["owner_pid"]),
+                                 (os.path.dirname(path), self.server.pid), wait)
+
     def test_server_answers(self):
         """Names and lines are those of the same program on another file system."""
         target = self.start_program()

@@ -1,6 +1,7 @@
 """Waits that lead to other processes: chains and cycles through several of them.
 targets/processes.c."""
 
+import ctypes
 import glob
 import json
 import os
@@ -464,6 +465,49 @@ class Processes(EndToEnd):
         child = int(self.descendants(pid)[0])
         self.addCleanup(kill, child)
         self.hang(pid, "stuck", r"%d \(\S+\) to accept fd \d, UNIX socket s\b" % child)
+
+    def test_mixed_sockets(self):
+        """Each is described, also behind a UNIX socket."""
+        pid = self.python("import select\n"
+                          "l = socket.create_server(('127.0.0.1', 0))\n"
+                          "def connect(): return socket.create_connection(l.getsockname())\n"
+                          "all = [l, connect(), *socket.socketpair(), connect(), connect(), connect()]\n"
+                          "e = select.epoll()\n"
+                          "for s in all[:3] + all[4:]: e.register(s, select.EPOLLIN if s is not l else 0)\n"
+                          "ready(); e.poll()")
+        text = self.snap(pid).threads[0]["wait"]["text"]
+        self.assertEqual(text.count("TCP connection"), 4, text)
+
+    def test_semaphore(self):
+        """Who changed it last probably has it."""
+        pid = self.python("import ctypes, struct\n"
+                          "libc = ctypes.CDLL(None)\n"
+                          "s = libc.semget(0, 1, 0o600)\n"
+                          "def change(n): libc.semop(s, struct.pack('Hhh', 0, n, 0), 1)\n"
+                          "change(1)\n"
+                          "if not os.fork(): change(-1); ready(); signal.pause()\n"
+                          "time.sleep(0.2); change(-1)")
+        child = int(self.descendants(pid)[0])
+        self.addCleanup(kill, child)
+        wait_until(lambda: read_text("/proc/%d/syscall" % pid).startswith(("65 ", "220 ")), "it to wait")
+        wait = self.snap(pid).threads[0]["wait"]
+        self.addCleanup(ctypes.CDLL(None).semctl, wait["ipc_id"], 0, 0)  # IPC_RMID
+        self.assertEqual(wait["operator_pid"], child)
+        self.assertIn("probably held by %d " % child, wait["text"])
+
+    def test_database(self):
+        """SQLite tries again and again; the kernel's table of locks has who has locked the database."""
+        begin = "import sqlite3; d = sqlite3.connect('db', timeout=1000, isolation_level=None); "
+        pid = self.python(begin + "d.execute('create table t (i)')\n"
+                          "if not os.fork():\n    " + begin + "d.execute('begin immediate'); ready(); signal.pause()\n"
+                          "time.sleep(0.3); d.execute('insert into t values (1)')")
+        child = int(self.descendants(pid)[0])
+        self.addCleanup(kill, child)
+        time.sleep(1)
+        result = self.run_tool("hang", "--for=1s", pid, status=(0, 4))
+        if b"libsqlite3" not in self.run_tool("modules", pid).stdout:
+            self.skipTest("SQLite is no library")
+        self.assertRegex(result.stdout.decode(), r"pid \d+: blocked\n(?s:.*)SQLite(?s:.*)held by (process )?%d " % child)
 
     def test_own_pipe(self):
         """Nobody else can empty it; but a signal handler can."""

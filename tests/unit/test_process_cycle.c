@@ -214,6 +214,28 @@ static void test_readers(void **state)
 	ss_snapshot_free(family.of[0]);
 }
 
+/* A child whose only thread waits for itself, unless a signal handler may help. */
+static void test_closed_child(void **state)
+{
+	struct family family;
+
+	(void)state;
+	make(&family);
+	set_owner(&family, 0, 1);
+	family.of[0]->waits->kind = SS_WAIT_CHILD;
+	set_owner(&family, 1, -1);
+	set_owner(&family, 2, -1);
+	*family.of[1]->waits =
+		(struct ss_wait){ .kind = SS_WAIT_SEMAPHORE, .within_process = true };
+	assert_true(is_stuck_elsewhere(&family));
+	family.of[1]->process.handled_signals = 1 << 9; /* SIGUSR1 */
+	assert_false(is_stuck_elsewhere(&family));
+	family.of[1]->process.handled_signals = 0;
+	add_thread(&family, 1);
+	assert_false(is_stuck_elsewhere(&family));
+	ss_snapshot_free(family.of[0]);
+}
+
 static void test_chain(void **state)
 {
 	struct family family;
@@ -240,7 +262,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cycle),	cmocka_unit_test(test_unproven),
 		cmocka_unit_test(test_pipes),	cmocka_unit_test(test_children),
-		cmocka_unit_test(test_readers), cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_readers), cmocka_unit_test(test_closed_child),
+		cmocka_unit_test(test_chain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

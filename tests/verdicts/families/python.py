@@ -158,7 +158,7 @@ pid = os.fork()
 if not pid:
     child_work(); os._exit(0)
 print("fact child", pid, flush=True); ready(); os.waitpid(pid, 0)
-""", ["{child}", "waitpid|end of|exit of"], alarm=ALARM)
+""", ["{child}", "waitpid|end of|exit of|child process"], alarm=ALARM)
 case("an import that waits for a thread that imports", "main imports slow, which joins a thread that waits in import for the same module", """
 sys.path.insert(0, os.path.dirname(__file__))
 open(os.path.join(os.path.dirname(__file__), "slow.py"), "w").write('''
