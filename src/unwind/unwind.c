@@ -14,7 +14,7 @@
 
 enum {
 	/* Frames that are unwound for those of runtimes, and for each one that is shown */
-	CALLS_MIN = 8192,
+	CALLS_MIN = 1 << 14,
 	NATIVES = 8,
 	FRAMES_MAX = 4 << 20, /* the default: a 64 MiB stack of the smallest frames */
 	OVERFLOW_MAX =
@@ -120,7 +120,7 @@ static void renumber_references(struct ss_snapshot *snapshot, size_t first,
    to its end: the limit is for what is shown. False without memory. */
 static bool walk_thread(struct ss_walk *walk, struct ss_runtimes *runtimes,
 			const struct ss_capture_thread *from,
-			struct ss_runtimes_frames *ret)
+			struct ss_runtimes_frames *ret, uint64_t *ret_missing)
 {
 	const size_t first_reference = walk->snapshot->references.count;
 
@@ -148,6 +148,9 @@ static bool walk_thread(struct ss_walk *walk, struct ss_runtimes *runtimes,
 	}
 	if (walk->frames.count <= walk->limit)
 		return true;
+	/* More of the stack may show the functions of a runtime. */
+	if (ret->reason)
+		*ret_missing = find_missing(walk, from);
 	walk->snapshot->references.count = first_reference;
 	walk->max_frames = walk->limit;
 	return ss_walk_thread(walk, from);
@@ -209,6 +212,7 @@ static bool add_thread(struct ss_walk *walk, const struct calls *calls,
 {
 	bool found = false;
 	struct ss_runtimes_frames frames = {};
+	uint64_t missing = 0;
 	struct ss_snapshot *snapshot = walk->snapshot;
 	struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 
@@ -234,9 +238,9 @@ static bool add_thread(struct ss_walk *walk, const struct calls *calls,
 		ok = ss_saved_stacks_apply(saved, thread, &found);
 	if (found || !ok)
 		return ok;
-	ok = walk_thread(walk, calls->runtimes, from, &frames);
+	ok = walk_thread(walk, calls->runtimes, from, &frames, &missing);
 	thread->end = walk->end;
-	thread->missing = find_missing(walk, from);
+	thread->missing = missing ? missing : find_missing(walk, from);
 	if (thread->end == SS_END_FRAMES && !thread->reason)
 		thread->reason = intern_or_null(snapshot, walk->frames_reason);
 	if (thread->end == SS_END_UNREADABLE && !thread->reason)
