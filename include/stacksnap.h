@@ -369,6 +369,7 @@ enum ss_lock_type {
 	SS_LOCK_JAVA_LOCK,    /* of java.util.concurrent: ReentrantLock and others */
 	SS_LOCK_PYTHON_RLOCK, /* threading.RLock */
 	SS_LOCK_STREAM,	      /* of a stdio stream, FILE */
+	SS_LOCK_JAVA_CLASS,   /* a Java class that is being initialised */
 };
 
 /* "mutex", "robust-mutex", "rust-rwlock", ..., "none". Never NULL. */
@@ -674,6 +675,16 @@ enum ss_task_status {
 /* "runnable", "running", "syscall", "waiting", ... Never NULL. */
 SS_API const char *ss_task_status_name(enum ss_task_status status);
 
+/* Why nothing will end the wait of a task, unless the task is cancelled. */
+enum ss_endless {
+	SS_ENDLESS_NO = 0, /* something may */
+	/* Only tasks of which this is true refer to what it waits for. GOROUTINE: its channel is
+	   nil */
+	SS_ENDLESS_OBJECT,
+	/* Its event loop waits for nothing, and no other thread can wake it. */
+	SS_ENDLESS_LOOP,
+};
+
 /* Something that executes functions one after the other and so has a stack. Members of which
    the comment names kinds are set for these only. */
 struct ss_task {
@@ -746,9 +757,17 @@ struct ss_task {
 	bool in_cycle;
 	size_t cycle_next; /* the index of the next one in the cycle */
 	/* Tasks that it waits for, itself or by asyncio.gather(), a TaskGroup, asyncio.wait() or
-	   asyncio.wait_for(): indexes for ss_snapshot_task() */
+	   asyncio.wait_for(), or the one that holds the lock: indexes for ss_snapshot_task() */
 	const size_t *awaited;
 	size_t awaited_count;
+	/* The type of the lock or queue through which it waits, such as "Lock"; NULL: none, or
+	   not known */
+	const char *object;
+	bool loop_empty; /* its event loop has no timers, no signals and no descriptors */
+	enum ss_endless endless; /* GOROUTINE, too */
+
+	/* GOROUTINE: the id of the one that probably holds the lock; 0: not known */
+	uint64_t holder;
 };
 
 /* How far the tasks of a kind are known. */

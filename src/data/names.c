@@ -57,6 +57,13 @@ static const char *const task_statuses[] = {
 };
 NAMES(task_status, task_statuses);
 
+static const char *const endless_reasons[] = {
+	[SS_ENDLESS_NO] = NULL,
+	[SS_ENDLESS_OBJECT] = "object",
+	[SS_ENDLESS_LOOP] = "loop",
+};
+NAMES(endless, endless_reasons);
+
 static const char *const wait_kinds[] = {
 	[SS_WAIT_OTHER] = "other",
 	[SS_WAIT_FUTEX] = "futex",
@@ -122,6 +129,7 @@ static const char *const lock_types[] = {
 	[SS_LOCK_PYTHON_LOCK] = "python-lock",
 	[SS_LOCK_PYTHON_RLOCK] = "python-rlock",
 	[SS_LOCK_STREAM] = "stream",
+	[SS_LOCK_JAVA_CLASS] = "java-class",
 };
 NAMES(lock_type, lock_types);
 

@@ -21,6 +21,7 @@ extern const struct ss_names ss_names_end;
 extern const struct ss_names ss_names_frame_kind;
 extern const struct ss_names ss_names_task_kind;
 extern const struct ss_names ss_names_task_status;
+extern const struct ss_names ss_names_endless;
 extern const struct ss_names ss_names_wait_kind;
 extern const struct ss_names ss_names_wait_purpose;
 extern const struct ss_names ss_names_lock_type;

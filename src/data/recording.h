@@ -45,6 +45,8 @@ struct ss_recorded_task {
 	uint32_t cycle_next;
 	const size_t *awaited;
 	size_t awaited_count;
+	const char *object;
+	enum ss_endless endless;
 };
 
 /* A hit, or a scope from its entry to its end. There are many: compact. */

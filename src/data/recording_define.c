@@ -524,6 +524,8 @@ void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *writ
 		.cycle_next = task->in_cycle ? (uint32_t)task->cycle_next : 0,
 		.awaited = task->awaited,
 		.awaited_count = task->awaited_count,
+		.object = task->object,
+		.endless = task->endless,
 	};
 
 	put_fields(&writer->definer, SS_DEFINE_TASK, &record);

@@ -73,6 +73,8 @@ static const struct ss_field task_fields[] = {
 	SS_FIELD(16, UNSIGNED, ss_recorded_task, cycle_next, 0),
 	SS_FIELD_OF(17, INDEXES, ss_recorded_task, awaited, awaited_count, NULL,
 		    SS_TABLE_ASYNCIO, 0),
+	SS_FIELD(18, TEXT, ss_recorded_task, object, 0),
+	SS_FIELD(19, UNSIGNED, ss_recorded_task, endless, SS_ENDLESS_LOOP),
 };
 static const struct ss_recorded_task no_task = { .name = "", .thread = UINT32_MAX };
 

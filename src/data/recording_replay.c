@@ -487,6 +487,8 @@ static bool add_task(struct replay *replay, const struct tasks *tasks, size_t in
 	slot->changed = from->changed;
 	slot->runtime = copy_text(replay, from->runtime);
 	slot->awaits_all = from->awaits_all;
+	slot->object = copy_text(replay, from->object);
+	slot->endless = from->endless;
 	slot->end = stack->end;
 	slot->reason = copy_text(replay, stack->reason);
 	if (!slot->name || !set_awaited(replay, tasks, from, slot))

@@ -82,10 +82,11 @@ struct ss_lock_place {
 };
 
 /* The last of enum ss_lock_type: what is read from outside may not be larger. */
-enum { SS_LOCK_TYPE_LAST = SS_LOCK_STREAM };
+enum { SS_LOCK_TYPE_LAST = SS_LOCK_JAVA_CLASS };
 
 /* A lock of a runtime, of which its memory names the owner. */
 struct ss_runtime_lock {
+	enum ss_frame_kind kind; /* of its runtime */
 	enum ss_lock_type type;
 	uint64_t address;
 	uint64_t start; /* its futexes are from here */

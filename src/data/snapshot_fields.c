@@ -300,6 +300,12 @@ static const struct ss_field task_fields[] = {
 		 .only = SS_SHOW_CAPTURED),
 	SS_FIELD(37, UNSIGNED, ss_task, daemon, 1, .only = SS_SHOW_CAPTURED,
 		 .known = JAVA),
+	SS_FIELD(38, TEXT, ss_task, object, 0, .only = SS_SHOW_AWAITED),
+	SS_FIELD(39, UNSIGNED, ss_task, endless, SS_ENDLESS_LOOP,
+		 .names = &ss_names_endless, .flags = SS_NULLABLE, .only = SS_SHOW_DOING),
+	SS_FIELD(40, UNSIGNED, ss_task, loop_empty, 1, .flags = SS_HIDDEN),
+	SS_FIELD(41, UNSIGNED, ss_task, holder, 0, .name = "probable_holder",
+		 .flags = SS_NULLABLE, .only = SS_SHOW_DOING),
 };
 static const struct ss_task no_task = { .name = "", .state = '?' };
 const struct ss_schema ss_task_schema =

@@ -830,6 +830,82 @@ static bool mark(struct ss_snapshot *snapshot, const struct edges *edges)
 	return true;
 }
 
+static bool handles_children(const struct ss_process *process)
+{
+	return process->handled_signals >> (SIGCHLD - 1) & 1;
+}
+
+/* Whether a thread waits in the selector of an event loop without a time limit, for the descriptor by
+   which other threads wake it. */
+static bool waits_for_calls(const struct ss_task *thread)
+{
+	const struct ss_wait *wait = thread->wait;
+
+	return wait && !wait->timed && wait->kind == SS_WAIT_EPOLL && wait->descriptor &&
+	       wait->descriptor->watch_count == 1 &&
+	       !wait->descriptor->watches_incomplete;
+}
+
+/* Whether nothing wakes an event loop that has no timers, signals and descriptors: each other thread of
+   the process waits for threads of the process. */
+static bool is_left_alone(const struct ss_snapshot *snapshot, pid_t loop_tid)
+{
+	const struct ss_task *loop = ss_snapshot_find_thread(snapshot, loop_tid);
+
+	if (!loop || !waits_for_calls(loop) || snapshot->process.threads_unseen ||
+	    handles_children(&snapshot->process) ||
+	    ss_process_expects_signal(&snapshot->process))
+		return false;
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
+		const struct ss_wait *wait = thread->wait;
+		if (thread != loop && thread->state != 'Z' &&
+		    !(wait && !wait->timed && wait->within_process))
+			return false;
+	}
+	return true;
+}
+
+/* Marks tasks for which no task waits: they may wait on purpose until the program is ended. */
+static void mark_roots(const struct ss_snapshot *snapshot, bool *ret)
+{
+	const struct ss_task *tasks = snapshot->tasks[SS_TASK_ASYNCIO].items;
+	const size_t count = snapshot->tasks[SS_TASK_ASYNCIO].count;
+
+	for (size_t i = 0; i < count; i++)
+		ret[i] = true;
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < tasks[i].awaited_count; k++)
+			ret[tasks[i].awaited[k]] = false;
+	}
+}
+
+/* Marks the tasks of event loops that nothing can wake. False without memory. */
+static bool find_endless(struct ss_snapshot *snapshot)
+{
+	const size_t count = snapshot->tasks[SS_TASK_ASYNCIO].count;
+	_cleanup_free_ bool *roots = calloc(count + 1, sizeof(*roots));
+	bool alone = false;
+	pid_t loop = 0;
+
+	if (!roots)
+		return false;
+	mark_roots(snapshot, roots);
+	for (size_t i = 0; i < count; i++) {
+		struct ss_task *task = &snapshot->tasks[SS_TASK_ASYNCIO].items[i];
+		const bool usual = !task->object || strcmp(task->object, "Event") == 0;
+		if (!task->loop_empty || task->status != SS_STATUS_WAITING ||
+		    task->awaited_count || (usual && roots[i]))
+			continue;
+		if (task->tid != loop)
+			alone = is_left_alone(snapshot, task->tid);
+		loop = task->tid;
+		if (alone)
+			task->endless = SS_ENDLESS_LOOP;
+	}
+	return true;
+}
+
 bool ss_task_cycles_find(struct ss_snapshot *snapshot)
 {
 	struct edges edges;
@@ -838,5 +914,5 @@ bool ss_task_cycles_find(struct ss_snapshot *snapshot)
 		return true;
 	bool ok = init(&edges, snapshot) && remove_ends(&edges) && mark(snapshot, &edges);
 	deinit(&edges);
-	return ok;
+	return ok && find_endless(snapshot);
 }

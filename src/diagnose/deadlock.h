@@ -39,11 +39,12 @@ bool ss_deadlock_find(struct ss_snapshot *snapshot);
 bool ss_process_cycle_find(struct ss_snapshot *snapshot);
 
 /*
- * Tasks of asyncio that wait for each other in a cycle: none of them can continue, unless one is
- * cancelled.
+ * Tasks of asyncio that wait for each other in a cycle, or whose event loop nothing can wake: none of
+ * them can continue, unless one is cancelled.
  */
 
-/* Sets in_cycle and cycle_next of the tasks. False without memory. */
+/* Sets in_cycle, cycle_next and endless of the tasks, after the threads were diagnosed. False without
+   memory. */
 bool ss_task_cycles_find(struct ss_snapshot *snapshot);
 
 #endif

@@ -3,10 +3,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/search.h"
 #include "diagnose/diagnose.h"
 #include "diagnose/wait_function.h"
-#include "data/pipeline.h"
 #include "diagnose/wait_table.h"
 
 /* A lock and the memory around it, while it is read. */
@@ -264,6 +262,7 @@ static const struct lock_class classes[SS_CLASS_COUNT] = {
 				 .read = read_ownerless },
 	[SS_CLASS_RUST_PARKER] = { SS_WAIT_FUTEX, .type = SS_LOCK_RUST_PARKER },
 	[SS_CLASS_JAVA_MONITOR] = { SS_WAIT_MUTEX, .type = SS_LOCK_JAVA_MONITOR },
+	[SS_CLASS_JAVA_CLASS] = { SS_WAIT_ONCE, .type = SS_LOCK_JAVA_CLASS },
 };
 /* clang-format on */
 
@@ -300,134 +299,6 @@ bool ss_lock_read(const struct ss_memory_fact *memory, const struct ss_futex *fu
 		read_pi(ret);
 	} else if (read) {
 		read(&r, ret);
-	}
-	return true;
-}
-
-enum { DEPTH = 16 }; /* frames that are searched for a function that waits */
-
-/* Whether it is a method of Go's locks. */
-static bool is_of_sync(const char *symbol)
-{
-	return symbol && (strncmp(symbol, "sync.", 5) == 0 ||
-			  strncmp(symbol, "internal/sync.", 14) == 0);
-}
-
-/* The function of a lock: the outermost one of Go's own, "sync.(*Mutex).Lock"; else the one
-   that the table has. NULL: it does not wait for a lock. */
-static const char *find_function(const struct ss_stack *stack,
-				 const struct ss_wait_table *table)
-{
-	size_t count = SS_MIN(stack->count, (size_t)DEPTH);
-	const struct ss_wait_entry *entry = NULL;
-	size_t at = 0;
-
-	for (; at < count && !entry; at++) {
-		if (stack->frames[at].symbol)
-			entry = ss_wait_table_find(table, stack->frames[at].symbol);
-	}
-	if (!entry || entry->purpose != SS_PURPOSE_LOCK)
-		return NULL;
-	while (at < count && is_of_sync(stack->frames[at].symbol))
-		at++;
-	return stack->frames[at - 1].symbol;
-}
-
-bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
-			     const struct ss_wait_table *table)
-{
-	size_t stacks = snapshot->stacks.count;
-
-	if (snapshot->tasks[SS_TASK_GOROUTINE].count == 0)
-		return true;
-	_cleanup_free_ const char **functions = calloc(stacks + 1, sizeof(const char *));
-	_cleanup_free_ bool *searched = calloc(stacks + 1, sizeof(*searched));
-	if (!functions || !searched)
-		return false;
-	for (size_t i = 0; i < snapshot->tasks[SS_TASK_GOROUTINE].count; i++) {
-		struct ss_task *goroutine = &snapshot->tasks[SS_TASK_GOROUTINE].items[i];
-		uint32_t id = goroutine->stack_id;
-		if (goroutine->status != SS_STATUS_WAITING)
-			continue;
-		if (!searched[id])
-			functions[id] = find_function(&snapshot->stacks.items[id], table);
-		searched[id] = true;
-		goroutine->lock_function = functions[id];
-	}
-	return true;
-}
-
-/* The same goroutine in another snapshot of the process; or NULL. */
-static const struct ss_task *find_goroutine(const struct ss_snapshot *snapshot,
-					    const struct ss_task *wanted)
-{
-	const struct ss_task *items = snapshot->tasks[SS_TASK_GOROUTINE].items;
-	const size_t count = snapshot->tasks[SS_TASK_GOROUTINE].count;
-	size_t at = ss_lower_bound(count, i, items[i].id < wanted->id);
-
-	for (; at < count && items[at].id == wanted->id; at++) {
-		if (items[at].runtime == wanted->runtime ||
-		    (items[at].runtime && wanted->runtime &&
-		     strcmp(items[at].runtime, wanted->runtime) == 0))
-			return &items[at];
-	}
-	return NULL;
-}
-
-/* Inlined frames are compared as well: both snapshots have them. */
-static bool has_same_stack(const struct ss_stack *a, const struct ss_stack *b)
-{
-	if (a->count != b->count)
-		return false;
-	for (size_t i = 0; i < a->count; i++) {
-		if (a->frames[i].pc != b->frames[i].pc)
-			return false;
-	}
-	return true;
-}
-
-/* Whether a goroutine waited all the time between two snapshots. */
-static bool has_waited(const struct ss_snapshot *last, const struct ss_task *goroutine,
-		       const struct ss_snapshot *first, const struct ss_task *before)
-{
-	return !goroutine->changed && !before->changed &&
-	       goroutine->status == SS_STATUS_WAITING &&
-	       before->status == SS_STATUS_WAITING && goroutine->run_mark != 0 &&
-	       goroutine->run_mark == before->run_mark &&
-	       has_same_stack(&last->stacks.items[goroutine->stack_id],
-			      &first->stacks.items[before->stack_id]);
-}
-
-/* Marks the stacks with which a goroutine waited that no longer does: others with the same
-   stack probably wait for the same lock, which changes hands. */
-static void find_left(const struct ss_snapshot *last, const struct ss_snapshot *first,
-		      bool *left)
-{
-	for (size_t i = 0; i < first->tasks[SS_TASK_GOROUTINE].count; i++) {
-		const struct ss_task *before = &first->tasks[SS_TASK_GOROUTINE].items[i];
-		const struct ss_task *goroutine = find_goroutine(last, before);
-		if (before->status == SS_STATUS_WAITING && !before->changed &&
-		    !(goroutine && has_waited(last, goroutine, first, before)))
-			left[before->stack_id] = true;
-	}
-}
-
-bool ss_snapshot_compare_goroutines(struct ss_snapshot *last,
-				    const struct ss_snapshot *first)
-{
-	_cleanup_free_ bool *left = calloc(first->stacks.count + 1, sizeof(*left));
-
-	if (!left)
-		return false;
-	find_left(last, first, left);
-	for (size_t i = 0; i < last->tasks[SS_TASK_GOROUTINE].count; i++) {
-		struct ss_task *goroutine = &last->tasks[SS_TASK_GOROUTINE].items[i];
-		const struct ss_task *before = goroutine->lock_function ?
-						       find_goroutine(first, goroutine) :
-						       NULL;
-		goroutine->blocked = before &&
-				     has_waited(last, goroutine, first, before) &&
-				     !left[before->stack_id];
 	}
 	return true;
 }
@@ -706,6 +577,53 @@ static void interrupted_lock_fill(struct ss_diagnosis *d)
 	}
 }
 
+/* Whether a thread initialises a class of Java. One that waits for a class is in the function for that,
+   too. */
+static bool initialises_class(const struct ss_snapshot *snapshot,
+			      const struct ss_task *thread)
+{
+	static const char initialiser[] = ".<clinit>";
+	const bool waits = thread->frame_count &&
+			   ss_wait_function_find(snapshot, thread).lock_class ==
+				   SS_CLASS_JAVA_CLASS;
+	size_t functions = 0;
+
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		const size_t size = frame->symbol ? strlen(frame->symbol) : 0;
+		if (frame->kind == SS_FRAME_JAVA && size > strlen(initialiser) &&
+		    strcmp(frame->symbol + size - strlen(initialiser), initialiser) == 0)
+			return true;
+		functions += ss_wait_function_initialises(frame);
+	}
+	return functions > (waits ? 1 : 0);
+}
+
+/* The class for which a thread waits is not known, but another thread initialises it: the owner is
+   known if only one does so with any class. */
+static void class_fill(struct ss_diagnosis *d)
+{
+	const struct ss_task *owner = NULL;
+
+	for (size_t i = 0; i < d->snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread =
+			&d->snapshot->tasks[SS_TASK_THREAD].items[i];
+		if (thread == d->thread || !initialises_class(d->snapshot, thread))
+			continue;
+		if (owner) {
+			d->wait->owner_unknown = SS_OWNER_RUNTIME;
+			return;
+		}
+		owner = thread;
+	}
+	if (!owner) {
+		d->wait->owner_unknown = SS_OWNER_RUNTIME;
+		return;
+	}
+	d->wait->owner_tid = owner->tid;
+	d->wait->owner_name = owner->name;
+}
+
 /* PyThread_acquire_lock_timed() calls sem_clockwait(), which calls a few of its own. */
 enum { PYTHON_FRAMES = 8 };
 
@@ -748,6 +666,27 @@ static bool is_refused(const struct ss_futex *futex,
 	       (futex->operation == FUTEX_WAIT || futex->operation == FUTEX_WAIT_BITSET);
 }
 
+/* Whether a Java thread waits for a notification in Thread.join(), and not in the program's own code. */
+static bool is_in_join(const struct ss_diagnosis *d)
+{
+	static const char *const functions[] = { "java.lang.Object.wait",
+						 "java.lang.Thread.join" };
+	size_t at = 0;
+
+	for (size_t i = 0; i < d->thread->frame_count; i++) {
+		const struct ss_frame *frame =
+			ss_snapshot_frame(d->snapshot, d->thread, i);
+		if (frame->kind != SS_FRAME_JAVA || !frame->symbol)
+			continue;
+		while (at < SS_ARRAY_SIZE(functions) &&
+		       strncmp(frame->symbol, functions[at], strlen(functions[at])) != 0)
+			at++;
+		if (at != 0)
+			return at < SS_ARRAY_SIZE(functions);
+	}
+	return false;
+}
+
 /* A lock of a runtime, which knows its owner. False: it is none. */
 static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *futex)
 {
@@ -756,7 +695,9 @@ static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *fut
 
 	for (size_t i = 0; i < snapshot->runtime_locks.count; i++) {
 		const struct ss_runtime_lock *lock = &snapshot->runtime_locks.items[i];
-		if (futex->address < lock->start || futex->address >= lock->end)
+		if (futex->address < lock->start || futex->address >= lock->end ||
+		    (lock->kind == SS_FRAME_JAVA && lock->type == SS_LOCK_THREAD &&
+		     !is_in_join(d)))
 			continue;
 		const struct ss_task *owner =
 			ss_snapshot_find_thread(snapshot, lock->owner);
@@ -821,6 +762,10 @@ static void fill(struct ss_diagnosis *d, const struct ss_futex *futex,
 	/* Threads that enter a monitor wait for a notification, not on the monitor. */
 	if (function->lock_class == SS_CLASS_JAVA_MONITOR) {
 		wait->owner_unknown = SS_OWNER_RUNTIME;
+		return;
+	}
+	if (function->lock_class == SS_CLASS_JAVA_CLASS) {
+		class_fill(d);
 		return;
 	}
 	wait->address = futex->address;

@@ -48,10 +48,11 @@ bool ss_lock_read(const struct ss_memory_fact *memory, const struct ss_futex *fu
 		  const struct ss_wait_function *function, struct ss_lock_state *ret);
 
 /*
- * Which goroutines wait for a lock, by the functions on their stacks.
+ * Which goroutines wait for a lock, by the functions on their stacks, and who probably holds it, which Go
+ * does not record.
  */
 
-/* Sets lock_function of goroutines. False without memory. */
+/* Sets lock_function, holder and endless of goroutines. False without memory. */
 bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
 			     const struct ss_wait_table *table);
 

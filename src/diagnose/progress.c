@@ -245,11 +245,28 @@ static const char *innermost(const struct ss_snapshot *snapshot,
 	return common > 0 ? ss_outer_frame(snapshot, thread, common - 1)->symbol : NULL;
 }
 
+/* How many of the outermost frames have to be equal if a thread waits in one place: of one that waits for
+   a Java monitor, those up to its innermost method. Below that, the virtual machine looks at times
+   whether it can enter. */
+static size_t count_needed(const struct ss_snapshot *snapshot,
+			   const struct ss_task *thread)
+{
+	size_t count = thread->frame_count;
+
+	if (!thread->wait || thread->wait->lock != SS_LOCK_JAVA_MONITOR)
+		return count;
+	while (count > 0 &&
+	       ss_outer_frame(snapshot, thread, count - 1)->kind != SS_FRAME_JAVA)
+		count--;
+	return count > 0 ? count : thread->frame_count;
+}
+
 /* Compares the stacks of one thread in all snapshots: how often the thread was stopped,
    whether its stack was always the same, and which function it never left. */
 static void compare_samples(struct ss_progress *progress, const struct ss_task *thread,
 			    struct ss_thread_progress *ret, unsigned *stops, bool *same)
 {
+	const size_t needed = count_needed(progress->last, thread);
 	size_t common = thread->frame_count;
 
 	*same = true;
@@ -277,8 +294,10 @@ static void compare_samples(struct ss_progress *progress, const struct ss_task *
 		size_t equal =
 			ss_outer_frames_common(snapshot, then, progress->last, thread);
 		common = SS_MIN(common, equal);
-		*same &= equal == thread->frame_count && equal == then->frame_count &&
-			 then->state != 'R';
+		*same &= needed < thread->frame_count ?
+				 equal >= needed :
+				 equal == thread->frame_count &&
+					 equal == then->frame_count && then->state != 'R';
 	}
 	ret->within = intern(progress, innermost(progress->last, thread, common));
 }
@@ -507,8 +526,11 @@ static bool is_closed(const struct ss_progress *progress)
 		if (progress->threads[i].movement != SS_MOVEMENT_NONE ||
 		    !is_internal(thread))
 			return false;
-		waiting += !thread->wait || (thread->wait->kind != SS_WAIT_JOIN &&
-					     thread->wait->purpose != SS_PURPOSE_IDLE);
+		/* The first thread of a Java process waits for the one of main(). */
+		waiting += !thread->wait ||
+			   ((thread->wait->kind != SS_WAIT_JOIN ||
+			     thread->tid != progress->last->process.pid) &&
+			    thread->wait->purpose != SS_PURPOSE_IDLE);
 	}
 	if (services)
 		return waiting > 2;
@@ -657,11 +679,15 @@ static enum ss_verdict find_verdict(struct ss_progress *progress)
 	}
 	const bool computes = goroutine_computes(progress);
 	for (size_t i = 0; i < progress->last->tasks[SS_TASK_GOROUTINE].count; i++)
-		blocked |= progress->last->tasks[SS_TASK_GOROUTINE].items[i].blocked &&
-			   !computes;
-	/* A time limit or a cancellation may end a cycle of tasks: it is no proven deadlock. */
-	for (size_t i = 0; i < progress->last->tasks[SS_TASK_ASYNCIO].count; i++)
-		blocked |= progress->last->tasks[SS_TASK_ASYNCIO].items[i].in_cycle;
+		blocked |= (progress->last->tasks[SS_TASK_GOROUTINE].items[i].blocked &&
+			    !computes) ||
+			   progress->last->tasks[SS_TASK_GOROUTINE].items[i].endless;
+	/* A cancellation may end a cycle of tasks: it is no proven deadlock. */
+	for (size_t i = 0; i < progress->last->tasks[SS_TASK_ASYNCIO].count; i++) {
+		const struct ss_task *task =
+			&progress->last->tasks[SS_TASK_ASYNCIO].items[i];
+		blocked |= task->in_cycle || task->endless;
+	}
 	if (deadlock)
 		return SS_VERDICT_DEADLOCK;
 	if (stuck)

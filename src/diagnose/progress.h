@@ -26,7 +26,7 @@ enum ss_verdict {
 	SS_VERDICT_MOVING,
 	SS_VERDICT_BUSY, /* a thread is runnable most of the time */
 	/* a thread or goroutine made no progress, waiting for an application lock; or tasks
-	   of asyncio wait for each other */
+	   of asyncio wait for each other, or for what nobody can give them */
 	SS_VERDICT_BLOCKED,
 	SS_VERDICT_STUCK,    /* a thread made no progress, in a wait that is not idle */
 	SS_VERDICT_DEADLOCK, /* a cycle of threads that made no progress */

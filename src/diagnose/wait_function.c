@@ -590,6 +590,27 @@ static bool enters_monitor(const struct ss_snapshot *snapshot,
 	return false;
 }
 
+bool ss_wait_function_initialises(const struct ss_frame *frame)
+{
+	return frame->kind == SS_FRAME_NATIVE && frame->symbol &&
+	       begins_with(frame->symbol, "InstanceKlass::initialize_impl(");
+}
+
+/* A thread that waits for a class of Java that another one initialises. */
+static bool awaits_class(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 size_t from)
+{
+	for (size_t i = from; i < SS_MIN(thread->frame_count, (size_t)FRAMES_MAX); i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (frame->kind != SS_FRAME_NATIVE ||
+		    (frame->symbol && strstr(frame->symbol, "::link_class")))
+			return false;
+		if (ss_wait_function_initialises(frame))
+			return true;
+	}
+	return false;
+}
+
 struct ss_wait_function ss_wait_function_find(const struct ss_snapshot *snapshot,
 					      const struct ss_task *thread)
 {
@@ -608,6 +629,9 @@ struct ss_wait_function ss_wait_function_find(const struct ss_snapshot *snapshot
 		if (found.lock_class == SS_CLASS_CONDVAR &&
 		    enters_monitor(snapshot, thread, i))
 			found.lock_class = SS_CLASS_JAVA_MONITOR;
+		else if (found.lock_class == SS_CLASS_CONDVAR &&
+			 awaits_class(snapshot, thread, i))
+			found.lock_class = SS_CLASS_JAVA_CLASS;
 		if (found.lock_class) {
 			found.name = frame->symbol;
 			break;

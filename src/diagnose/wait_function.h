@@ -65,6 +65,7 @@ enum ss_lock_class {
 	SS_CLASS_RUST_ONCE,
 	SS_CLASS_RUST_PARKER,
 	SS_CLASS_JAVA_MONITOR,
+	SS_CLASS_JAVA_CLASS,
 	SS_CLASS_COUNT,
 };
 
@@ -80,12 +81,15 @@ struct ss_wait_function {
 struct ss_wait_function ss_wait_function_find(const struct ss_snapshot *snapshot,
 					      const struct ss_task *thread);
 
-/* What a function waits for. Not for SS_CLASS_JAVA_MONITOR, which takes several functions. */
+/* What a function waits for. Not for SS_CLASS_JAVA_MONITOR and SS_CLASS_JAVA_CLASS, which take several functions. */
 enum ss_lock_class ss_wait_function_class(const char *symbol);
 
 /* A symbol without the parts that depend on how a libc was built: leading
    underscores, __GI_, a version, suffixes such as .cold. Writes at most size
    bytes, NUL-terminated. */
 void ss_wait_function_plain_name(const char *symbol, char *ret, size_t size);
+
+/* Whether the frame is of HotSpot's function that initialises a class. */
+bool ss_wait_function_initialises(const struct ss_frame *frame);
 
 #endif

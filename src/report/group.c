@@ -309,6 +309,8 @@ static int compare_tasks(const struct ss_task *a, const struct ss_task *b)
 		       SS_COMPARE(a->changed, b->changed)	      ?:
 		       SS_COMPARE(a->blocked, b->blocked)	      ?:
 		       compare_text(a->wait_reason, b->wait_reason)   ?:
+		       compare_text(a->object, b->object)	      ?:
+		       SS_COMPARE(a->endless, b->endless)	      ?:
 		       SS_COMPARE(a->awaited_count > 0, b->awaited_count > 0);
 }
 

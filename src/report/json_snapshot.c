@@ -169,7 +169,8 @@ bool ss_json_tasks(struct ss_json *json, const struct ss_snapshot *snapshot, boo
 		ss_json_open(json, "goroutines", '[');
 		for (size_t i = 0; i < grouping->count; i++) {
 			const struct ss_group *group = &grouping->groups[i];
-			if (!blocked || (*group->members)->blocked)
+			if (!blocked || (*group->members)->blocked ||
+			    (*group->members)->endless)
 				write_tasks(json, snapshot, group->members, group->count);
 		}
 		ss_json_close(json, ']');

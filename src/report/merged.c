@@ -105,11 +105,13 @@ static void write_key(struct work *work, const struct ss_snapshot *snapshot,
 		task->status,
 		task->on_thread,
 		task->awaited_count > 0,
+		task->endless,
 	};
 
 	work->key.size = 0;
 	ss_buffer_add(&work->key, numbers, sizeof(numbers));
 	add_text(&work->key, waits ? task->wait_reason : NULL);
+	add_text(&work->key, waits ? task->object : NULL);
 	add_text(&work->key, work->merged->several ? task->runtime : NULL);
 	for (size_t i = 0; i < task->frame_count; i++)
 		add_frame(&work->key, ss_snapshot_frame(snapshot, task, i),

@@ -521,7 +521,7 @@ void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 	write_application_locks(snapshot, options, out);
 }
 
-/* Cycles of tasks ------------------------------------------------------------ */
+/* Tasks that cannot continue ------------------------------------------------- */
 
 /* Each cycle is written at its first member. */
 static bool is_first(const struct ss_snapshot *snapshot, size_t index)
@@ -538,23 +538,62 @@ static bool is_first(const struct ss_snapshot *snapshot, size_t index)
 	return true;
 }
 
+/* " waits for second", " waits for a Lock of second" */
+static void write_link(const struct ss_task *task, const struct ss_task *next, FILE *out)
+{
+	(void)fputs_unlocked(" waits for ", out);
+	if (task->object) {
+		(void)fputs_unlocked("a ", out);
+		ss_escape_write(task->object, NULL, out);
+		(void)fputs_unlocked(
+			task == next ? " that it holds itself" : ", held by ", out);
+	}
+	if (task != next || !task->object)
+		ss_escape_write(next->name, NULL, out);
+}
+
 static void write_task_cycle(const struct ss_snapshot *snapshot, size_t index, FILE *out)
 {
 	const struct ss_task *task = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, index);
-	size_t at = task->cycle_next;
+	const struct ss_task *first = task;
 
 	ss_escape_write(task->name, NULL, out);
-	while (at != index) {
+	do {
 		const struct ss_task *next =
-			ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, at);
-		(void)fputs_unlocked(" waits for ", out);
-		ss_escape_write(next->name, NULL, out);
-		(void)fputs_unlocked(", which", out);
-		at = next->cycle_next;
-	}
-	(void)fputs_unlocked(" waits for ", out);
-	ss_escape_write(task->name, NULL, out);
+			ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, task->cycle_next);
+		write_link(task, next, out);
+		(void)fputs_unlocked(next == first ? "\n" : ", which", out);
+		task = next;
+	} while (task != first);
+}
+
+/* "2 tasks wait for what nobody can give them: consumer, producer: only such tasks refer to it" */
+static void write_endless(const struct ss_snapshot *snapshot, enum ss_endless reason,
+			  const char *words, const struct ss_format_options *options,
+			  FILE *out)
+{
+	const size_t tasks = ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO);
+	size_t count = 0;
+	size_t shown = 0;
+
+	for (size_t i = 0; i < tasks; i++)
+		count += ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i)->endless ==
+			 reason;
+	if (count == 0)
+		return;
 	(void)fputc_unlocked('\n', out);
+	ss_style_print(SS_STYLE_WARN, options->color, out, "%s",
+		       ss_quantity_things(count, "task").text);
+	(void)fprintf(out, count == 1 ? " waits %s: " : " wait %s: ", words);
+	for (size_t i = 0; i < tasks && shown < ss_text_most(options, MEMBERS_MAX); i++) {
+		const struct ss_task *task =
+			ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i);
+		if (task->endless != reason)
+			continue;
+		(void)fputs_unlocked(shown++ ? ", " : "", out);
+		ss_escape_write(task->name, NULL, out);
+	}
+	(void)fputs_unlocked(shown < count ? " ...\n" : "\n", out);
 }
 
 void ss_text_write_task_cycles(const struct ss_snapshot *snapshot,
@@ -568,4 +607,11 @@ void ss_text_write_task_cycles(const struct ss_snapshot *snapshot,
 		(void)fputs_unlocked(": ", out);
 		write_task_cycle(snapshot, i, out);
 	}
+	write_endless(snapshot, SS_ENDLESS_OBJECT,
+		      "for ever, as only tasks that wait refer to what would wake them",
+		      options, out);
+	write_endless(snapshot, SS_ENDLESS_LOOP,
+		      "for ever, as nothing can wake the event loop: it has no timer and "
+		      "no descriptor, and no other thread runs",
+		      options, out);
 }

@@ -74,6 +74,35 @@ static void write_runtime(const struct ss_task *task, bool several, FILE *out)
 	ss_escape_write(slash ? slash + 1 : path, NULL, out);
 }
 
+static const char *reason_of(const struct ss_task *task, const char *unknown)
+{
+	return task->object	 ? task->object :
+	       task->wait_reason ? task->wait_reason :
+				   unknown;
+}
+
+/* ", held by task refund" */
+static void write_holder(const struct ss_snapshot *snapshot, const struct ss_group *group,
+			 FILE *out)
+{
+	const struct ss_task *task = *group->members;
+
+	for (size_t i = 0; i < group->count; i++) {
+		if (group->members[i]->awaited_count != 1 ||
+		    group->members[i]->awaited[0] != *task->awaited)
+			return;
+	}
+	const struct ss_task *holder =
+		ss_snapshot_task(snapshot, task->kind, *task->awaited);
+	(void)fputs_unlocked(", held by ", out);
+	if (holder == task && group->count == 1) {
+		(void)fputs_unlocked("itself", out);
+	} else {
+		(void)fputs_unlocked("task ", out);
+		write_name(holder, out);
+	}
+}
+
 /* "waiting for Future", "waiting for tasks Task-2, Task-3", "waiting for other tasks" */
 static void write_awaited(const struct ss_snapshot *snapshot,
 			  const struct ss_group *group,
@@ -83,10 +112,10 @@ static void write_awaited(const struct ss_snapshot *snapshot,
 	const size_t shown =
 		SS_MIN(task->awaited_count, ss_text_most(options, NAMES_MAX));
 
-	if (task->awaited_count == 0) {
+	if (task->awaited_count == 0 || task->object) {
 		(void)fputs_unlocked("waiting for ", out);
-		ss_escape_write(task->wait_reason ? task->wait_reason : "a future", NULL,
-				out);
+		ss_escape_write(reason_of(task, "a future"), NULL, out);
+		write_holder(snapshot, group, out);
 		return;
 	}
 	if (group->count > 1) {
@@ -119,6 +148,9 @@ static void write_state(const struct ss_snapshot *snapshot, const struct ss_grou
 		(void)fputs_unlocked(", waits for an application lock: ", out);
 		ss_escape_write(first->lock_function, NULL, out);
 	}
+	if (first->holder)
+		(void)fprintf(out, ", probably held by goroutine %" PRIu64,
+			      first->holder);
 	if (first->changed)
 		(void)fputs_unlocked(", ran while it was read", out);
 	if (first->tid && !first->on_thread)
@@ -133,10 +165,9 @@ static void write_state(const struct ss_snapshot *snapshot, const struct ss_grou
 /* ", was runnable", ", was waiting for Future": what it did in another snapshot, if that differs. */
 static void write_was(const struct ss_task *was, const struct ss_task *is, FILE *out)
 {
-	const char *reason = was->wait_reason ? was->wait_reason : "";
+	const char *reason = reason_of(was, "");
 
-	if (was->status == is->status &&
-	    strcmp(reason, is->wait_reason ? is->wait_reason : "") == 0)
+	if (was->status == is->status && strcmp(reason, reason_of(is, "")) == 0)
 		return;
 	(void)fprintf(out, ", was %s", ss_task_status_name(was->status));
 	if (*reason) {
@@ -481,7 +512,8 @@ static bool is_hidden(const struct text *text, size_t index)
 	   groups, that is what the user wants to see. */
 	return text->language || text->snapshots->kind == SS_SNAPSHOTS_PROCESSES ||
 			       text->merged->own_count <= IDLE_GROUPS_SHOWN ?
-		       text->merged->items[0].class < SS_GROUP_IDLE :
+		       text->merged->items[0].class <
+			       (text->language ? SS_GROUP_OTHER : SS_GROUP_IDLE) :
 		       index > 0;
 }
 
@@ -713,6 +745,18 @@ struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
 	return error;
 }
 
+/* "3 goroutines made no progress, waiting for a lock of the application" */
+static void write_stuck(size_t count, const char *words,
+			const struct ss_format_options *options, FILE *out)
+{
+	if (count == 0)
+		return;
+	(void)fputc_unlocked('\n', out);
+	ss_style_print(SS_STYLE_WARN, options->color, out, "%s",
+		       ss_quantity_things(count, ss_task_noun(SS_TASK_GOROUTINE)).text);
+	(void)fprintf(out, " %s\n", words);
+}
+
 struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 					  const struct ss_format_options *options,
 					  FILE *out)
@@ -722,23 +766,21 @@ struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 					  .kind = SS_SNAPSHOTS_ONE };
 	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
 		ss_merged_new(&one, SS_TASK_GOROUTINE, true);
-	size_t count = 0;
+	size_t blocked = 0;
+	size_t endless = 0;
 
 	if (!merged)
 		return ss_error_no_memory();
 	for (size_t i = 0; i < merged->own_count; i++) {
-		if ((*merged->items[i].tasks.items)->blocked)
-			count += merged->items[i].tasks.count;
+		const struct ss_merged_group *item = &merged->items[i];
+		if ((*item->tasks.items)->blocked)
+			blocked += item->tasks.count;
+		if ((*item->tasks.items)->endless)
+			endless += item->tasks.count;
 	}
-	if (count) {
-		(void)fputc_unlocked('\n', out);
-		ss_style_print(
-			SS_STYLE_WARN, options->color, out, "%s",
-			ss_quantity_things(count, ss_task_noun(merged->kind)).text);
-		(void)fputs_unlocked(
-			" made no progress, waiting for a lock of the application\n",
-			out);
-	}
+	write_stuck(blocked, "made no progress, waiting for a lock of the application",
+		    options, out);
+	write_stuck(endless, "cannot continue: the channel is nil", options, out);
 	return ss_text_write_groups(&one, merged, NULL, false, options, out);
 }
 

@@ -67,6 +67,7 @@ static const char *lock_noun(enum ss_lock_type type)
 		[SS_LOCK_PYTHON_LOCK] = "threading.Lock",
 		[SS_LOCK_PYTHON_RLOCK] = "threading.RLock",
 		[SS_LOCK_STREAM] = "lock of a stdio stream",
+		[SS_LOCK_JAVA_CLASS] = "the initialization of a Java class",
 	};
 
 	return (size_t)type < SS_ARRAY_SIZE(nouns) ? nouns[type] : "lock";

@@ -132,6 +132,7 @@ struct ss_runtime_found_lock {
 	/* The waiter waits without a limit in a cycle, which was read twice; so it did in the
 	   capture. It need not have slept all the time. */
 	bool cyclic;
+	bool waited; /* the waiter waited here in the capture, too, even if it has run since */
 };
 
 enum { SS_RUNTIME_LOCKS_MAX = 1024 };
@@ -148,6 +149,10 @@ struct ss_runtime_task {
 	size_t first_awaited;
 	size_t awaited_count;
 	bool awaits_all;      /* it continues after all of awaited */
+	/* See struct ss_task */
+	const char *object;
+	bool endless;
+	bool loop_empty; /* its event loop waits for calls from other threads only */
 	uint64_t loop_thread; /* id of the thread of its event loop; 0: not known */
 	const struct ss_capture_thread *thread; /* the same thread, or NULL */
 };

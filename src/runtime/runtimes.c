@@ -419,7 +419,7 @@ bool ss_runtimes_skip(struct ss_runtimes *runtimes,
 }
 
 /* An owner that has not run since the capture owned the lock then, if it does now. */
-static bool add_lock(struct ss_runtimes *runtimes,
+static bool add_lock(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
 		     const struct ss_runtime_found_lock *found)
 {
 	const bool core = runtimes->capture->process.mode == SS_MODE_CORE;
@@ -428,7 +428,7 @@ static bool add_lock(struct ss_runtimes *runtimes,
 		      (core || !found->late || found->cyclic || found->lasting ||
 		       (may_ask && is_unmoved(runtimes, found->owner)));
 
-	if (found->waiter && found->late && !core && !found->cyclic &&
+	if (found->waiter && found->late && !core && !found->cyclic && !found->waited &&
 	    !(may_ask && is_unmoved(runtimes, found->waiter)))
 		return true;
 	if (found->only_owned && !proven)
@@ -436,7 +436,8 @@ static bool add_lock(struct ss_runtimes *runtimes,
 	struct ss_runtime_lock *lock = ss_vector_push(&runtimes->snapshot->runtime_locks);
 	if (!lock)
 		return false;
-	*lock = (struct ss_runtime_lock){ .type = found->type,
+	*lock = (struct ss_runtime_lock){ .kind = kind,
+					  .type = found->type,
 					  .address = found->address,
 					  .start = found->start,
 					  .end = found->end,
@@ -457,7 +458,7 @@ static bool add_locks_of(struct ss_runtimes *runtimes, size_t index)
 	size_t count =
 		table[index]->locks(runtimes->states[index], &copied.memory, locks);
 	for (size_t i = 0; i < count; i++) {
-		if (!add_lock(runtimes, &locks[i]))
+		if (!add_lock(runtimes, table[index]->kind, &locks[i]))
 			return false;
 	}
 	return true;
@@ -552,6 +553,11 @@ static bool add_task(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
 	slot->status = from->status;
 	slot->wait_reason = from->wait_reason;
 	slot->awaits_all = from->awaits_all;
+	slot->object = from->object;
+	slot->endless = from->endless ? SS_ENDLESS_OBJECT : SS_ENDLESS_NO;
+	slot->loop_empty = from->loop_empty && from->thread &&
+			   (runtimes->capture->process.mode == SS_MODE_CORE ||
+			    is_unmoved(runtimes, from->thread));
 	slot->tid = from->thread ? from->thread->tid : 0;
 	slot->frame_count = from->call_count;
 	runtimes->frames.count = 0;

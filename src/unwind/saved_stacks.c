@@ -39,7 +39,7 @@ struct saved_lock {
 	uint32_t cyclic;
 	int32_t waiter;
 	int32_t process;
-	uint32_t unused;
+	uint32_t kind;
 };
 
 struct saved_stack {
@@ -101,7 +101,9 @@ struct saved_task {
 	int32_t tid;
 	uint32_t stack;
 	uint32_t awaited; /* so many uint32_t follow */
-	uint32_t unused;
+	uint32_t object;
+	uint32_t endless;
+	uint32_t loop_empty;
 };
 
 /* Writing ------------------------------------------------------------------ */
@@ -219,7 +221,8 @@ static void write_runtimes(struct writer *writer)
 						  .owner = lock->owner,
 						  .cyclic = lock->cyclic,
 						  .waiter = lock->waiter,
-						  .process = lock->process };
+						  .process = lock->process,
+						  .kind = lock->kind };
 		ss_buffer_add(&writer->body, &saved, sizeof(saved));
 	}
 	writer->header.runtimes = (uint32_t)snapshot->runtimes.count;
@@ -300,6 +303,9 @@ static void write_tasks(struct writer *writer)
 			.tid = task->tid,
 			.stack = writer->stacks[task->stack_id],
 			.awaited = (uint32_t)task->awaited_count,
+			.object = number_of(writer, task->object),
+			.endless = task->endless,
+			.loop_empty = task->loop_empty,
 		};
 		ss_buffer_add(&writer->body, &saved, sizeof(saved));
 		for (size_t k = 0; k < task->awaited_count; k++) {
@@ -586,9 +592,10 @@ static bool read_locks(struct ss_saved_stacks *saved)
 			return fail_memory(saved);
 		if (!take(&saved->at, &lock, sizeof(lock)) ||
 		    lock.type > SS_LOCK_TYPE_LAST || lock.owner < 0 || lock.cyclic > 1 ||
-		    lock.waiter < 0 || lock.process < 0)
+		    lock.waiter < 0 || lock.process < 0 || lock.kind > SS_FRAME_JIT)
 			return false;
-		*slot = (struct ss_runtime_lock){ .type = (enum ss_lock_type)lock.type,
+		*slot = (struct ss_runtime_lock){ .kind = (enum ss_frame_kind)lock.kind,
+						  .type = (enum ss_lock_type)lock.type,
 						  .address = lock.address,
 						  .start = lock.start,
 						  .end = lock.end,
@@ -627,11 +634,15 @@ static bool read_task(struct ss_saved_stacks *saved, struct ss_task *task)
 	if (!take(&saved->at, &from, sizeof(from)) || from.status > SS_STATUS_COPYSTACK ||
 	    from.stack >= saved->header.stacks || from.tid < 0 ||
 	    !find_string(saved, from.name, &task->name) ||
-	    !find_string(saved, from.wait_reason, &task->wait_reason) || !task->name)
+	    !find_string(saved, from.wait_reason, &task->wait_reason) || !task->name ||
+	    !find_string(saved, from.object, &task->object) ||
+	    from.endless > SS_ENDLESS_LOOP)
 		return false;
 	task->id = from.id;
 	task->status = (enum ss_task_status)from.status;
 	task->awaits_all = from.awaits_all;
+	task->endless = (enum ss_endless)from.endless;
+	task->loop_empty = from.loop_empty;
 	task->tid = from.tid;
 	task->stack_id = saved->stacks[from.stack];
 	task->frame_count = saved->snapshot->stacks.items[task->stack_id].count;

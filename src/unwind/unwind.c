@@ -13,6 +13,9 @@
 #include "data/pipeline.h"
 
 enum {
+	/* Frames that are unwound for those of runtimes, and for each one that is shown */
+	CALLS_MIN = 8192,
+	NATIVES = 8,
 	FRAMES_MAX = 4 << 20, /* the default: a 64 MiB stack of the smallest frames */
 	OVERFLOW_MAX =
 		1 << 20, /* what a function with large variables accesses below sp */
@@ -113,31 +116,59 @@ static void renumber_references(struct ss_snapshot *snapshot, size_t first,
 	snapshot->references.count = kept;
 }
 
-/* Adds the stack of the walk, with the frames of runtimes. False without memory. */
-static bool add_stack(struct ss_walk *walk, struct ss_runtimes *runtimes,
-		      const struct ss_capture_thread *from, size_t first_reference,
-		      struct ss_task *thread)
+/* Unwinds a thread, and finds the frames of runtimes. Those may be known only if the stack is unwound
+   to its end: the limit is for what is shown. False without memory. */
+static bool walk_thread(struct ss_walk *walk, struct ss_runtimes *runtimes,
+			const struct ss_capture_thread *from,
+			struct ss_runtimes_frames *ret)
 {
-	struct ss_snapshot *snapshot = walk->snapshot;
+	const size_t first_reference = walk->snapshot->references.count;
+
+	walk->max_frames = walk->limit;
+	if (runtimes)
+		walk->max_frames =
+			SS_MIN(SS_MAX(walk->limit, (size_t)CALLS_MIN) * NATIVES,
+			       (size_t)FRAMES_MAX);
+	if (!ss_walk_thread(walk, from))
+		return false;
 	const struct ss_runtimes_stack stack = {
 		.frames = walk->frames.items,
 		.natives = walk->natives.items,
 		.count = walk->frames.count,
 		.complete = walk->end == SS_END_ROOT,
 	};
-	struct ss_runtimes_frames frames = {};
-
 	/* Frames of SS_MODE_LIVE have no registers. */
 	if (runtimes && walk->natives.count == walk->frames.count &&
-	    !ss_runtimes_apply(runtimes, from, &stack, &frames))
+	    !ss_runtimes_apply(runtimes, from, &stack, ret))
 		return false;
+	if (ret->items) {
+		renumber_references(walk->snapshot, first_reference, ret->map,
+				    walk->frames.count);
+		return true;
+	}
+	if (walk->frames.count <= walk->limit)
+		return true;
+	walk->snapshot->references.count = first_reference;
+	walk->max_frames = walk->limit;
+	return ss_walk_thread(walk, from);
+}
+
+/* Adds the stack of the walk, or with the frames of runtimes. False without memory. */
+static bool add_stack(struct ss_walk *walk, const struct ss_capture_thread *from,
+		      struct ss_runtimes_frames frames, struct ss_task *thread)
+{
+	struct ss_snapshot *snapshot = walk->snapshot;
+
 	thread->native_reason = intern_or_null(snapshot, frames.reason);
 	if (!frames.items) {
 		frames.items = walk->frames.items;
 		frames.count = walk->frames.count;
-	} else {
-		renumber_references(snapshot, first_reference, frames.map,
-				    walk->frames.count);
+	} else if (frames.count > walk->limit) {
+		frames.count = walk->limit;
+		frames.ended = false;
+		thread->end = SS_END_FRAMES;
+		thread->missing = 0;
+		thread->reason = intern_or_null(snapshot, walk->frames_reason);
 	}
 	if (frames.ended) {
 		thread->end = SS_END_ROOT;
@@ -177,7 +208,7 @@ static bool add_thread(struct ss_walk *walk, const struct calls *calls,
 		       const struct ss_capture_thread *from)
 {
 	bool found = false;
-	const size_t first_reference = walk->snapshot->references.count;
+	struct ss_runtimes_frames frames = {};
 	struct ss_snapshot *snapshot = walk->snapshot;
 	struct ss_task *thread = ss_vector_push(&snapshot->tasks[SS_TASK_THREAD]);
 
@@ -203,7 +234,7 @@ static bool add_thread(struct ss_walk *walk, const struct calls *calls,
 		ok = ss_saved_stacks_apply(saved, thread, &found);
 	if (found || !ok)
 		return ok;
-	ok = ss_walk_thread(walk, from);
+	ok = walk_thread(walk, calls->runtimes, from, &frames);
 	thread->end = walk->end;
 	thread->missing = find_missing(walk, from);
 	if (thread->end == SS_END_FRAMES && !thread->reason)
@@ -211,7 +242,7 @@ static bool add_thread(struct ss_walk *walk, const struct calls *calls,
 	if (thread->end == SS_END_UNREADABLE && !thread->reason)
 		thread->reason =
 			intern_or_null(snapshot, reason_of_unreadable(walk, from));
-	return ok && add_stack(walk, calls->runtimes, from, first_reference, thread);
+	return ok && add_stack(walk, from, frames, thread);
 }
 
 /*
@@ -306,7 +337,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 {
 	struct session_state *state = get_state(session);
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = ss_snapshot_new();
-	struct ss_walk walk = { .snapshot = snapshot, .max_frames = FRAMES_MAX };
+	struct ss_walk walk = { .snapshot = snapshot, .limit = FRAMES_MAX };
 	struct ss_unwind_options given = {};
 
 	if (options)
@@ -316,7 +347,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		return ss_error_no_memory();
 	bool ok = ss_lock_references_init(&walk.lock_references, capture);
 	if (given.max_frames)
-		walk.max_frames = SS_MIN(given.max_frames, (unsigned)FRAMES_MAX);
+		walk.limit = SS_MIN(given.max_frames, (unsigned)FRAMES_MAX);
 	walk.frames_reason = given.frames_reason;
 	walk.unwinders = &state->unwinders;
 	walk.ctx.words = session->words;
@@ -357,6 +388,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		ss_runtimes_add_tasks(runtimes);
 	if (ok && runtimes)
 		ss_runtimes_add_names(runtimes);
+	walk.max_frames = walk.limit;
 	ok = ok && ss_goroutines_walk(&walk);
 	ss_lock_references_deinit(&walk.lock_references);
 	ss_vector_free(&walk.frames);

@@ -51,7 +51,8 @@ struct ss_walk {
 	const struct ss_unwinders *unwinders;
 	/* The thread does not run, and the pc of its registers is a return address. */
 	bool parked;
-	size_t max_frames;
+	size_t limit;	   /* of the frames of a thread that are shown */
+	size_t max_frames; /* at present; those of runtimes may take more native ones */
 	const char *frames_reason;
 	SS_VECTOR(struct ss_frame) frames; /* result: of the current thread */
 	/* Registers of each of frames. LIVE: none */

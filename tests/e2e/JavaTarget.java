@@ -188,6 +188,73 @@ public class JavaTarget {
 			System.gc();
 	}
 
+	static Thread[] joined = new Thread[2];
+	static java.util.concurrent.CyclicBarrier initialise =
+		new java.util.concurrent.CyclicBarrier(2);
+
+	static void meet() {
+		try {
+			initialise.await();
+		} catch (Exception e) {
+			throw new Error(e);
+		}
+	}
+
+	static class First {
+		static int value;
+		static {
+			meet();
+			value = Second.value;
+		}
+	}
+
+	static class Second {
+		static int value;
+		static {
+			meet();
+			value = First.value;
+		}
+	}
+
+	/* Threads that join each other, and one that waits for a notification by a thread. */
+	static void ends() throws Exception {
+		java.util.concurrent.CyclicBarrier both = new java.util.concurrent.CyclicBarrier(2);
+		for (int i = 0; i < 2; i++) {
+			int other = 1 - i;
+			joined[i] = new Thread(() -> {
+				try {
+					both.await();
+					joined[other].join();
+				} catch (Exception e) {
+					throw new Error(e);
+				}
+			}, "joins-" + i);
+		}
+		joined[0].start();
+		joined[1].start();
+		start("limited", () -> joined[0].join(1000000));
+		start("notified", () -> {
+			synchronized (joined[1]) {
+				joined[1].wait();
+			}
+		});
+		until("joins-0", Thread.State.WAITING);
+		until("joins-1", Thread.State.WAITING);
+		until("limited", Thread.State.TIMED_WAITING);
+		until("notified", Thread.State.WAITING);
+	}
+
+	/* Two classes that initialise each other. */
+	static void classes() throws Exception {
+		start("first", () -> park(First.value));
+		start("second", () -> park(Second.value));
+		Thread.sleep(500);
+	}
+
+	static void park(int ignored) {
+		park();
+	}
+
 	/* Both kinds of deadlock, while the collector moves objects all the time. */
 	static void moves() throws Exception {
 		deadlock();
@@ -346,6 +413,12 @@ public class JavaTarget {
 			break;
 		case "locks":
 			locks();
+			break;
+		case "ends":
+			ends();
+			break;
+		case "classes":
+			classes();
 			break;
 		case "moves":
 			moves();

@@ -3,7 +3,7 @@ chosen at random reads a byte from standard input, so that the process stands st
 then it prints all tasks as asyncio and their coroutines have them, as JSON. Argument "idle": the
 event loop sleeps, and prints them at SIGUSR1. Argument "busy": tasks run all the time. Argument
 "crowd": many tasks wait, a few run all the time, and one makes others that end at once. Argument
-"deadlock": tasks await each other. Argument "step": after a byte from standard input, one task has moved, one
+"deadlock": tasks await each other. Argument "locks": tasks wait for locks and queues. Argument "step": after a byte from standard input, one task has moved, one
 begun and one ended, and one runs, in a call that blocks. Runs with CPython from 3.8 on."""
 
 import asyncio
@@ -287,9 +287,53 @@ def step():
     named(begins)
 
 
-def named(function):
-    TASKS[function.__name__] = own_task(function())
-    TASKS[function.__name__].set_name(function.__name__)
+def named(function, *arguments, name=None):
+    name = name or function.__name__
+    TASKS[name] = own_task(function(*arguments))
+    TASKS[name].set_name(name)
+
+
+async def takes(first_lock, second_lock):
+    async with first_lock:
+        await asyncio.sleep(0.01)
+        async with second_lock:
+            pass
+
+
+async def acquires(lock):
+    await lock.acquire()
+    await asyncio.sleep(1000)
+
+
+async def limited(lock):
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(lock.acquire(), 1000)
+
+
+async def queue_of_its_own():
+    await asyncio.Queue().get()
+
+
+async def locks():
+    """LOCK is free at last: nobody waits for it."""
+    a, b, c, d, e = [asyncio.Lock() for _ in range(5)]
+    condition = asyncio.Condition(e)
+    await LOCK.acquire()
+    for name, function, *arguments in (
+            ("pay", takes, a, b), ("refund", takes, b, a), ("twice", takes, c, c),
+            ("holder", acquires, d), ("fifth", takes, condition, LOCK)):
+        named(function, *arguments, name=name)
+    del a, b, c
+    await asyncio.sleep(0.05)
+    named(takes, d, LOCK, name="behind")
+    named(limited, d)
+    named(takes, condition, d, name="sixth")
+    named(queue_of_its_own)
+    named(there)
+    LOOP.add_reader(0, step)
+    await asyncio.sleep(0.05)
+    print("ready", flush=True)
+    await there()
 
 
 async def main():
@@ -298,6 +342,8 @@ async def main():
     EVENT, LOCK = asyncio.Event(), asyncio.Lock()
     if WHAT == "crowd":
         return await crowd()
+    if WHAT == "locks":
+        return await locks()
     if WHAT == "step":
         for function in (stays, moves, ends, blocks):
             named(function)

@@ -307,7 +307,8 @@ class Recording:
                 "thread": None if thread is None else self._threads[thread],
                 "end": stack[0], "frames": stack[2], "on_thread": bool(f.number(12)),
                 "changed": bool(f.number(13)), "awaits_all": bool(f.number(14)),
-                "cycle_next": f.number(16) if f.number(15) else None, "awaited": f.all(17)})
+                "cycle_next": f.number(16) if f.number(15) else None, "awaited": f.all(17),
+                "object": f.string(18), "endless": (None, "object", "loop")[f.number(19)]})
 
     def _events(self, c):
         assert c.number() == len(self.events)

@@ -120,7 +120,7 @@ class Asyncio(unittest.TestCase):
                 self.compare(taken, json.loads(program.process.stdout.readline()), python)
                 text, status = text_of(program.pid)
                 self.assertEqual(status, 0, text)
-                self.assertRegex(text, r"\n2 tasks, waiting for Future, event loop of thread "
+                self.assertRegex(text, r"\n2 tasks, waiting for Queue, event loop of thread "
                                  rf"{program.pid}: Task-2, Task-3\n  #0  .*\bget at .*queues\.py:\d+ "
                                  r"\[python\]\n  #1  queues at .*asyncio_target\.py:\d+")
                 self.assertRegex(text, r"\n1 task, waiting for task Task-\d+, event loop")
@@ -223,7 +223,7 @@ class Asyncio(unittest.TestCase):
                                          for task in expected}, text)
                 text, _ = text_of("--tasks=all", *series)
                 self.assertRegex(text, r"\n\d asyncio tasks; \d groups\n")
-                self.assertRegex(text, r"\nin all snapshots: 2 tasks, waiting for Future, event loop "
+                self.assertRegex(text, r"\nin all snapshots: 2 tasks, waiting for Queue, event loop "
                                  rf"of thread {program.pid}: Task-2, Task-3\n  #0  .*\bget at ")
                 text, _ = text_of(*series)
                 self.assertNotIn("asyncio task", text)
@@ -253,10 +253,10 @@ class Asyncio(unittest.TestCase):
                 self.assertRegex(text, r"\n5 asyncio tasks: 2 unchanged, 2 moved, 1 new, 1 gone\n")
                 for name, change in changes.items():
                     self.assertRegex(text, rf"\n{change}: 1 task, .*: {name}\n")
-                self.assertRegex(text, r"\nmoved: 1 task, waiting for Future, .*: moves\n"
+                self.assertRegex(text, r"\nmoved: 1 task, waiting for Event, .*: moves\n"
                                  r"    was in .*\bhere at .*\n    is in .*\bthere at .*\n"
                                  r"    both below moves at ")
-                self.assertRegex(text, r"\nmoved: 1 task, running, on thread \d+, was waiting for Future: blocks\n")
+                self.assertRegex(text, r"\nmoved: 1 task, running, on thread \d+, was waiting for Event: blocks\n")
                 text, _ = text_of("--after=10ms", "--tasks=0", program.pid, command="diff")
                 self.assertNotIn("asyncio task", text)
 
@@ -294,7 +294,7 @@ class Asyncio(unittest.TestCase):
                 text, status = text_of(before, after, command="diff")
                 self.assertEqual(status, 0, text)
                 self.assertRegex(text, r"\n5 asyncio tasks: 2 unchanged, 2 moved, 1 new, 1 gone\n")
-                self.assertRegex(text, r"\ngone: 1 task, waiting for Future, .*: ends\n")
+                self.assertRegex(text, r"\ngone: 1 task, waiting for Event, .*: ends\n")
                 folded, _ = text_of(before, "-f", "folded", command="report")
                 for name in ("moves", "ends", "blocks"):
                     self.assertRegex(folded, rf"(?m);task_\(waiting_for_Future\);{name};here;(Event\.)?wait 1$")
@@ -343,6 +343,39 @@ class Asyncio(unittest.TestCase):
                 cycle = {task["name"]: tasks[task["cycle_next"]]["name"] for task in tasks
                          if task["cycle_next"] is not None}
                 self.assertEqual(cycle, {"first": "second", "second": "third", "third": "first"})
+
+    def test_locks(self):
+        """Who holds the lock; which tasks wait for ever. Other programs are in tests/verdicts."""
+        for python in interpreters():
+            with self.subTest(python=python):
+                program = Program(self, python, "locks")
+                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
+                                   "it sleeps")
+                tasks = {task["name"]: task for task in snapshot(program.pid)["tasks"]}
+                names = [task["name"] for task in snapshot(program.pid)["tasks"]]
+                if "3.14" in python:
+                    self.skipTest("not known")
+                found = {name: (task["object"], [names[i] for i in task["awaited_tasks"]],
+                                task["endless"])
+                         for name, task in tasks.items() if task["object"]}
+                self.assertLessEqual({
+                    "pay": ("Lock", ["refund"], "object"),
+                    "refund": ("Lock", ["pay"], "object"),
+                    "twice": ("Lock", ["twice"], "object"),
+                    "sixth": ("Lock", ["fifth"], None),
+                    "queue_of_its_own": ("Queue", [], "object"),
+                    "there": ("Event", [], None)}.items(), found.items())
+                self.assertEqual(found["fifth"][1:], ([], None), found)
+                self.assertEqual({name: names[task["cycle_next"]] for name, task in tasks.items()
+                                  if task["cycle_next"] is not None},
+                                 {"pay": "refund", "refund": "pay", "twice": "twice"})
+                text, status = text_of(program.pid, "--for=200ms", "--tasks=all", command="hang")
+                self.assertEqual(status, 4, text)
+                self.assertIn("deadlock of tasks: pay waits for a Lock, held by refund, which waits "
+                              "for a Lock, held by pay\n", text)
+                self.assertIn("deadlock of tasks: twice waits for a Lock that it holds itself\n", text)
+                self.assertIn("\n4 tasks wait for ever, as only ", text)
+                self.assertRegex(text, r"waiting for Lock, held by task fifth, .*: sixth\n")
 
     def test_several_processes(self):
         """Their stacks are merged; a deadlock is found in each."""

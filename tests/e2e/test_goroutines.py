@@ -90,7 +90,7 @@ func main() {
 }
 """
 
-# AB-BA, and who waits behind them; a goroutine that works; with "turns", goroutines that hold a
+# AB-BA, and who waits behind them; who waits in the function that has got the lock; a goroutine that works; with "turns", goroutines that hold a
 # lock in turns in place of the deadlock.
 LOCKS = """
 package main
@@ -112,6 +112,14 @@ func both(x, y *sync.Mutex) {
 	fmt.Println("never")
 }
 
+var d sync.Mutex
+var none chan int
+
+func held() {
+	d.Lock()
+	<-none
+}
+
 func turns() {
 	for {
 		a.Lock()
@@ -131,6 +139,9 @@ func main() {
 		c.Lock()
 		for i := 0; i < 5; i++ {
 			go func() { c.RLock(); fmt.Println("never") }()
+		}
+		for i := 0; i < 3; i++ {
+			go held()
 		}
 	}
 	time.Sleep(300 * time.Millisecond)
@@ -564,7 +575,12 @@ class Goroutines(EndToEnd):
             result = self.run_tool("hang", "--for=500ms", target.pid, status=(4,))
             text = result.stdout.decode()
             self.assertRegex(text, r"pid \d+: blocked\n")
-            self.assertRegex(text, r"\n7 goroutines made no progress, waiting for a lock")
+            self.assertRegex(text, r"\n9 goroutines made no progress, waiting for a lock")
+            self.assertRegex(text, r"\n1 goroutine cannot continue: the channel is nil\n")
+            holder = re.search(r"\n1 goroutine, chan receive \(nil chan\)[^:\n]*: (\d+)\n", text)[1]
+            self.assertRegex(text, r"\n2 goroutines, [^\n]*sync\.\(\*Mutex\)\.[^\n]*, probably held by "
+                                   r"goroutine %s[:,]" % holder)
+            self.assertEqual(text.count("probably held"), 1, text)
             self.assertRegex(text, r"\n[12] goroutines?, [^\n]*, waits for an application lock: "
                                    r"(internal/)?sync\.\(\*Mutex\)\.")
             self.assertRegex(text, r"\n5 goroutines, [^\n]*, waits for an application lock: "
@@ -573,7 +589,7 @@ class Goroutines(EndToEnd):
             data = json.loads(self.run_tool("hang", "--for=500ms", "-f", "json", target.pid,
                                             status=(4,)).stdout)
             self.assertEqual(data["verdict"], "blocked")
-            self.assertEqual(sum(group["count"] for group in data["goroutines"]), 7, data)
+            self.assertEqual(sum(group["count"] for group in data["goroutines"]), 10, data)
             target.kill()
 
     def test_turns(self):

@@ -436,6 +436,31 @@ class Standing(Java):
                 with self.subTest(jdk=jdk, options=options):
                     self.check_locks(jdk, options)
 
+    def test_ends(self):
+        """Threads that wait for each other's end, or for classes that they initialise."""
+        for jdk in self.jdks:
+            with self.subTest(jdk=jdk):
+                target = self.start_java(jdk, "ends")
+                snapshot = self.snap(target.pid, "-n", "0", status=(0, 1))
+                names = {thread["tid"]: thread["name"] for thread in snapshot.threads}
+                found = {name: (wait["kind"], wait["timed"], names.get(wait["owner_tid"]))
+                         for name in ("joins-0", "joins-1", "limited", "notified")
+                         for wait in [snapshot.thread(name)["wait"]]}
+                self.assertEqual(found, {"joins-0": ("join", False, "joins-1"),
+                                         "joins-1": ("join", False, "joins-0"),
+                                         "limited": ("join", True, "joins-0"),
+                                         "notified": ("condvar", False, None)})
+                self.check_deadlock(target, "joins-0", "joins-1")
+                target = self.start_java(jdk, "classes")
+                self.check_deadlock(target, "first", "second")
+
+    def check_deadlock(self, target, *names):
+        text = self.run_tool("hang", "--for=300ms", target.pid, status=(3,)).stdout.decode()
+        self.assertRegex(text, r"\nDEADLOCK: 2 threads wait")
+        for name in names:
+            self.assertRegex(text, r"\n  \d+ \(%s\) waits for " % name)
+        target.kill()
+
     def check_locks(self, jdk, options):
         target = self.start_java(jdk, "locks", "-XX:-UseSerialGC", *options)
         snapshot = self.snap(target.pid, "-n", "0", status=(0, 1))

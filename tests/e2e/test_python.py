@@ -620,6 +620,13 @@ class Python(unittest.TestCase):
                                len(found), len(expected))
                     self.assertEqual(found[:1], [["<string>", 13, "deepest"]], summary)
                     self.assertTrue(found[1:] == expected, (summary, found[:20], expected[:20]))
+                    few, = [other for other in snapshot(process.pid, "-n", "12")["threads"]
+                            if other["tid"] == thread["tid"]]
+                    calls = [list(frame) for frame in python_frames(few)]
+                    self.assertEqual(calls, found[:len(calls)], few)
+                    outer = [frame for frame in few["frames"] if not frame["inlined"]]
+                    self.assertEqual((len(outer), few["end"], few["native_reason"], bool(calls)),
+                                     (12, "frames", None, True), few)
 
     def test_deep_running(self):
         """A thread that runs: its frames are copied while it stands still."""

@@ -36,6 +36,13 @@ SHORT = (
     "healthy / Java: a service whose main thread waits for a latch",
     "healthy / Java: a monitor held for 300 ms in turns",
     "healthy / Java: a monitor whose holder computes",
+    "java / threads that join each other", "java / two classes that initialise each other",
+    "asyncio / two asyncio locks in opposite order", "asyncio / a queue that nobody fills",
+    "asyncio / a semaphore whose holders want one more, without a server",
+    "asyncio / a timer beside tasks that wait for each other",
+    "healthy / asyncio: a queue that a signal handler fills", "healthy / asyncio: a lock with a time limit",
+    "healthy / asyncio: servers that wait for an event or a future that nobody sets",
+    "go / a mutex whose holder waits for a channel", "go / a receive from a nil channel",
 )
 
 

@@ -1093,6 +1093,42 @@ find_synchronizer(struct hotspot *hotspot, const struct java_thread *java, uint6
 	return found;
 }
 
+/* The object on which a thread waits for a notification. */
+static bool read_waited(struct hotspot *hotspot, const struct java_thread *java,
+			uint64_t *ret_monitor, uint64_t *ret_object)
+{
+	uint64_t handle;
+
+	if (!hotspot->layout.at[SS_HOTSPOT_THREAD_WAITING_MONITOR] ||
+	    !read_now(hotspot, java->address, SS_HOTSPOT_THREAD_WAITING_MONITOR,
+		      ret_monitor) ||
+	    !*ret_monitor ||
+	    !read_now(hotspot, *ret_monitor, SS_HOTSPOT_MONITOR_OBJECT, &handle))
+		return false;
+	*ret_object = handle;
+	return (hotspot->layout.direct_objects ||
+		ss_hotspot_handle_read(&hotspot->objects, handle, ret_object)) &&
+	       *ret_object;
+}
+
+/* The thread whose Thread object another one waits on, as Thread.join() does: its end is notified. */
+static const struct java_thread *
+find_joined(struct hotspot *hotspot, const struct java_thread *java, uint64_t *ret)
+{
+	uint64_t object;
+	uint64_t monitor;
+	uint64_t again;
+
+	if (!read_waited(hotspot, java, ret, &object))
+		return NULL;
+	const struct java_thread *found = find_owner(hotspot, has_object, &object);
+	/* As above */
+	return found && read_waited(hotspot, java, &monitor, &again) && monitor == *ret &&
+			       again == object && has_object(hotspot, found, &again) ?
+		       found :
+		       NULL;
+}
+
 /* Whether a thread waits in its Parker, by which it waits for locks of java.util.concurrent. It is
    in the JavaThread; up to 11, there is a pointer to it, which the tables do not have. */
 static bool is_in_parker(const struct hotspot *hotspot, const struct java_thread *java,
@@ -1135,6 +1171,10 @@ static bool find_lock(struct hotspot *hotspot, const struct ss_capture_thread *t
 		owner = find_synchronizer(hotspot, java, &lock);
 		type = SS_LOCK_JAVA_LOCK;
 	}
+	if (!owner) {
+		owner = find_joined(hotspot, java, &lock);
+		type = SS_LOCK_THREAD;
+	}
 	if (!owner || owner == java)
 		return false;
 	*ret = (struct ss_runtime_found_lock){
@@ -1145,6 +1185,7 @@ static bool find_lock(struct hotspot *hotspot, const struct ss_capture_thread *t
 		.owner = find_captured(hotspot, owner),
 		.waiter = thread,
 		.late = true,
+		.lasting = type == SS_LOCK_THREAD,
 	};
 	return true;
 }
@@ -1229,8 +1270,16 @@ static size_t find_locks(void *state, const struct ss_memory *copied,
 	if (hotspot->problem)
 		return 0;
 	for (size_t i = 0; i < capture->threads.count && count < SS_RUNTIME_LOCKS_MAX;
-	     i++)
-		count += find_lock(hotspot, &capture->threads.items[i], &ret[count]);
+	     i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		if (!find_lock(hotspot, thread, &ret[count]))
+			continue;
+		/* It looks at times whether it can enter. */
+		ret[count].waited =
+			ret[count].type == SS_LOCK_JAVA_MONITOR &&
+			refers_to(hotspot, copied, thread, ret[count].address);
+		count++;
+	}
 	mark_cycles(hotspot, copied, ret, count);
 	return count;
 }

@@ -85,7 +85,8 @@ enum ss_hotspot_value {
 	SS_HOTSPOT_THREAD_OS,
 	SS_HOTSPOT_THREAD_ANCHOR,
 	SS_HOTSPOT_THREAD_PENDING_MONITOR,
-	SS_HOTSPOT_THREAD_STACK_BASE, /* the highest address */
+	SS_HOTSPOT_THREAD_WAITING_MONITOR, /* in whose Object.wait() it is; may be missing */
+	SS_HOTSPOT_THREAD_STACK_BASE,	   /* the highest address */
 	SS_HOTSPOT_THREAD_STACK_SIZE,
 	SS_HOTSPOT_THREAD_MONITOR_ID, /* from 24 on */
 	SS_HOTSPOT_THREAD_LOCKS,      /* from 21 on: the objects that it has locked */

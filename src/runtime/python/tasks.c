@@ -64,25 +64,16 @@ enum state {
 	STATE_ENDED,
 };
 
-/* The frame of a coroutine. */
-struct link {
-	uint64_t code;
-	int64_t offset; /* of the instruction; of one that runs: INT64_MIN */
-};
-
-struct links {
-	SS_VECTOR(struct link) list;
-};
-
 /* What the memory of a task says. */
 struct decoded {
 	uint64_t name;
 	uint64_t loop;
 	uint64_t waiter;
 	uint64_t waiter_type;
+	uint64_t object; /* through which it waits; 0: none, or not known */
 	enum ss_task_status status;
 	bool awaits_all;
-	struct links links; /* outermost first */
+	struct ss_python_links links;
 	struct ss_python_objects awaited;
 };
 
@@ -101,6 +92,8 @@ struct reader {
 	const struct ss_memory *after;	   /* that of the second one */
 	size_t retries_left;
 	size_t items_left;
+	uint64_t loop; /* of the last task, and whether it is empty */
+	bool loop_empty;
 	bool no_memory;
 	struct ss_runtime_tasks *ret;
 };
@@ -146,6 +139,13 @@ static bool type_is(const struct reader *reader, uint64_t address, const char *n
 	return ss_python_has_type(reader->memory, address, name);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	const size_t size = strlen(text);
+
+	return size >= strlen(end) && strcmp(text + size - strlen(end), end) == 0;
+}
+
 /* One coroutine ------------------------------------------------------------- */
 
 struct coroutine {
@@ -161,14 +161,52 @@ static bool read_opcode(const struct reader *reader, uint64_t address, uint8_t r
 	return ss_memory_read(reader->memory, address, ret, 2);
 }
 
+/* From 3.14 on: what an object is referred to by in a frame has tags. */
+static uint64_t untag(const struct reader *reader, uint64_t reference)
+{
+	const uint64_t mask = reader->source->layout->frame_code_mask;
+
+	return mask ? reference & mask : reference;
+}
+
+/* Where the stack of a coroutine that is suspended ends. */
+static uint64_t stack_end(const struct reader *reader, const struct coroutine *coroutine)
+{
+	enum { VALUE_STACK = 64, STACK_TOP_9 = 72, DEPTH_10 = 80 };
+	const unsigned minor = reader->layout.minor;
+	uint32_t depth;
+
+	if (minor <= 9)
+		return word_at(coroutine->bytes, STACK_TOP_9);
+	if (minor >= 14)
+		return word_at(coroutine->bytes, reader->source->layout->frame_stack);
+	memcpy(&depth, coroutine->bytes + (minor == 10 ? DEPTH_10 : STACK_TOP),
+	       sizeof(depth));
+	depth = SS_MIN(depth, (uint32_t)LOCALS_MAX);
+	return (minor == 10 ? word_at(coroutine->bytes, VALUE_STACK) :
+			      coroutine->frame + reader->layout.frame_locals) +
+	       (uint64_t)depth * 8;
+}
+
+static bool find_awaited(const struct reader *reader, struct coroutine *coroutine)
+{
+	const uint64_t locals = coroutine->frame + reader->layout.frame_locals;
+	const uint64_t end = stack_end(reader, coroutine);
+
+	if (end % 8 || end - locals - 8 >= LOCALS_MAX * 8 ||
+	    !ss_memory_read_u64(reader->memory, end - 8, &coroutine->awaited))
+		return false;
+	coroutine->awaited = untag(reader, coroutine->awaited);
+	return true;
+}
+
 /* To 3.10 a yield from has not advanced the index of the instruction. */
 static bool find_awaited_10(const struct reader *reader, struct coroutine *coroutine)
 {
-	enum { YIELD_FROM = 72, VALUE_STACK = 64, STACK_TOP_9 = 72, DEPTH_10 = 80 };
+	enum { YIELD_FROM = 72 };
 	const struct ss_python_layout *layout = reader->source->layout;
 	uint8_t opcode[2];
 	uint64_t bytecode;
-	uint64_t top;
 	int64_t offset;
 
 	if (!ss_python_offset(layout, coroutine->bytes, coroutine->code, &offset) ||
@@ -178,18 +216,7 @@ static bool find_awaited_10(const struct reader *reader, struct coroutine *corou
 	    !read_opcode(reader, bytecode + BYTES_DATA + (uint64_t)offset + 2, opcode))
 		return false;
 	coroutine->state = opcode[0] == YIELD_FROM ? STATE_AWAITS : STATE_YIELDED;
-	if (coroutine->state == STATE_YIELDED)
-		return true;
-	if (layout->minor <= 9) {
-		top = word_at(coroutine->bytes, STACK_TOP_9);
-	} else {
-		uint32_t depth;
-		memcpy(&depth, coroutine->bytes + DEPTH_10, sizeof(depth));
-		if (depth > LOCALS_MAX)
-			return false;
-		top = word_at(coroutine->bytes, VALUE_STACK) + (uint64_t)depth * 8;
-	}
-	return ss_memory_read_u64(reader->memory, top - 8, &coroutine->awaited);
+	return coroutine->state == STATE_YIELDED || find_awaited(reader, coroutine);
 }
 
 static bool read_coroutine_10(const struct reader *reader, const uint8_t *generator,
@@ -223,14 +250,6 @@ static bool read_coroutine_10(const struct reader *reader, const uint8_t *genera
 	return true;
 }
 
-/* From 3.14 on: what an object is referred to by in a frame has tags. */
-static uint64_t untag(const struct reader *reader, uint64_t reference)
-{
-	const uint64_t mask = reader->source->layout->frame_code_mask;
-
-	return mask ? reference & mask : reference;
-}
-
 /* 3.11 and 3.12: the next instruction is a RESUME, with the reason. */
 static bool is_awaiting(const struct reader *reader, const struct coroutine *coroutine,
 			bool *ret)
@@ -247,26 +266,6 @@ static bool is_awaiting(const struct reader *reader, const struct coroutine *cor
 		      opcode[0] == (minor == 11 ? RESUME_QUICK_11 : INSTRUMENTED_12);
 	*ret = resume && (opcode[1] & 3) >= 2;
 	return true;
-}
-
-static bool find_awaited(const struct reader *reader, struct coroutine *coroutine)
-{
-	const uint32_t at = reader->source->layout->frame_stack;
-	const uint64_t locals = coroutine->frame + reader->layout.frame_locals;
-	int32_t top;
-
-	if (reader->layout.minor >= 14) {
-		const uint64_t end = word_at(coroutine->bytes, at);
-		if (end % 8 || end - locals - 8 >= LOCALS_MAX * 8 ||
-		    !ss_memory_read_u64(reader->memory, end - 8, &coroutine->awaited))
-			return false;
-		coroutine->awaited = untag(reader, coroutine->awaited);
-		return true;
-	}
-	memcpy(&top, coroutine->bytes + STACK_TOP, sizeof(top));
-	return top > 0 && top < LOCALS_MAX &&
-	       ss_memory_read_u64(reader->memory, locals + ((uint64_t)top - 1) * 8,
-				  &coroutine->awaited);
 }
 
 static bool read_coroutine_11(const struct reader *reader, uint64_t address,
@@ -329,6 +328,40 @@ static uint64_t find_coroutine(const struct reader *reader, uint64_t object)
 			return 0;
 	}
 	return 0;
+}
+
+static void set_words(const struct reader *reader, const struct coroutine *coroutine,
+		      struct ss_python_link *ret)
+{
+	const uint64_t locals = coroutine->frame + reader->layout.frame_locals;
+	const uint64_t end = stack_end(reader, coroutine);
+
+	if (coroutine->state != STATE_AWAITS || end % 8 ||
+	    end - locals > LOCALS_MAX * UINT64_C(8))
+		return;
+	ret->words = locals;
+	ret->word_count = (uint32_t)((end - locals) / 8);
+}
+
+/* Methods of asyncio's locks and queues have their object as the first argument. */
+static void set_self(struct reader *reader, uint64_t address, struct ss_python_link *ret)
+{
+	static const char *const files[] = { "/asyncio/locks.py", "/asyncio/queues.py" };
+	static const char enter[] = "__aenter__";
+	const struct ss_python_code *code = NULL;
+	bool is_method = false;
+
+	if (ret->word_count == 0)
+		return;
+	if (!ss_python_codes_find(reader->source->codes, address, &code)) {
+		reader->no_memory = true;
+		return;
+	}
+	for (size_t i = 0; code && i < SS_ARRAY_SIZE(files); i++)
+		is_method |= ends_with(code->file, files[i]);
+	if (is_method && ss_memory_read_u64(reader->memory, ret->words, &ret->self))
+		ret->self = untag(reader, ret->self);
+	ret->enters = is_method && ends_with(code->name, enter);
 }
 
 /* What is awaited ----------------------------------------------------------- */
@@ -452,12 +485,13 @@ static bool decode_chain(struct reader *reader, uint64_t object, struct decoded 
 			return false;
 		if (innermost->state == STATE_ENDED || !take_item(reader))
 			return false;
-		struct link *link = ss_vector_push(&ret->links.list);
+		struct ss_python_link *link = ss_vector_push(&ret->links.list);
 		if (!link) {
 			reader->no_memory = true;
 			return false;
 		}
-		*link = (struct link){ .code = innermost->code, .offset = INT64_MIN };
+		*link = (struct ss_python_link){ .code = innermost->code,
+						 .offset = INT64_MIN };
 		if (innermost->state == STATE_EXECUTES) {
 			ret->status = SS_STATUS_RUNNING;
 			return true;
@@ -465,6 +499,8 @@ static bool decode_chain(struct reader *reader, uint64_t object, struct decoded 
 		if (!ss_python_offset(layout, innermost->bytes, innermost->code,
 				      &link->offset))
 			return false;
+		set_words(reader, innermost, link);
+		set_self(reader, innermost->code, link);
 		if (innermost->state != STATE_AWAITS)
 			return true;
 		next = find_coroutine(reader, innermost->awaited);
@@ -500,20 +536,29 @@ static bool decode(struct reader *reader, uint64_t task, struct decoded *ret,
 		return false;
 	if (ret->waiter && ret->status != SS_STATUS_RUNNING)
 		find_awaited_tasks(reader, &innermost, ret);
+	if (ret->waiter && ret->status == SS_STATUS_WAITING &&
+	    ret->awaited.list.count == 0)
+		ret->object = ss_python_awaited_object(reader->memory, &ret->links,
+						       ret->waiter);
 	return !reader->no_memory && !is_at_limit(reader);
+}
+
+static bool is_same_link(const struct ss_python_link *a, const struct ss_python_link *b)
+{
+	return a->code == b->code && a->offset == b->offset && a->words == b->words &&
+	       a->word_count == b->word_count && a->self == b->self;
 }
 
 static bool is_equal(const struct decoded *a, const struct decoded *b)
 {
 	if (a->name != b->name || a->loop != b->loop || a->waiter != b->waiter ||
 	    a->waiter_type != b->waiter_type || a->status != b->status ||
-	    a->awaits_all != b->awaits_all ||
+	    a->awaits_all != b->awaits_all || a->object != b->object ||
 	    a->links.list.count != b->links.list.count ||
 	    a->awaited.list.count != b->awaited.list.count)
 		return false;
 	for (size_t i = 0; i < a->links.list.count; i++) {
-		if (a->links.list.items[i].code != b->links.list.items[i].code ||
-		    a->links.list.items[i].offset != b->links.list.items[i].offset)
+		if (!is_same_link(&a->links.list.items[i], &b->links.list.items[i]))
 			return false;
 	}
 	for (size_t i = 0; i < a->awaited.list.count; i++) {
@@ -526,7 +571,7 @@ static bool is_equal(const struct decoded *a, const struct decoded *b)
 /* Names --------------------------------------------------------------------- */
 
 /* A code object that is still what it was when its name was read. False: it is not. */
-static bool name_link(struct reader *reader, const struct link *link,
+static bool name_link(struct reader *reader, const struct ss_python_link *link,
 		      struct ss_runtime_call *ret)
 {
 	const struct ss_python_tasks_source *source = reader->source;
@@ -588,6 +633,12 @@ static bool add(struct reader *reader, uint64_t address, const struct decoded *d
 	uint64_t thread;
 
 	task.name = intern_name(reader, decoded->name);
+	if (decoded->loop != reader->loop) {
+		reader->loop = decoded->loop;
+		reader->loop_empty = ss_python_loop_is_empty(
+			reader->source->layout, reader->memory, decoded->loop);
+	}
+	task.loop_empty = reader->loop_empty;
 	if (decoded->status == SS_STATUS_WAITING)
 		task.wait_reason = intern_type(reader, decoded->waiter_type);
 	if (!task.name)
@@ -625,6 +676,7 @@ struct candidate {
 	bool is_decoded; /* or the rest of what it has is not valid */
 	bool valid;	 /* and it has names */
 	bool same;	 /* in the second reading */
+	bool endless;	 /* as struct ss_python_waiter has it */
 };
 
 struct candidates {
@@ -863,16 +915,21 @@ static void compare_candidates(struct reader *reader, struct candidates *candida
 	struct ss_runtime_tasks *ret = reader->ret;
 	size_t kept = first;
 	size_t at = first;
+	bool woken = false;
 
 	for (size_t i = 0; i < candidates->list.count && !reader->no_memory; i++) {
 		struct candidate *candidate = &candidates->list.items[i];
 		candidate->same = is_same(candidate, reader);
+		woken |= candidate->endless && !candidate->same;
 		if (candidate->valid && candidate->same)
 			ret->items.items[kept++] = ret->items.items[at];
 		ret->unread += candidate->same && !candidate->valid;
 		at += candidate->valid;
 	}
 	ret->items.count = kept;
+	/* What others refer to counts only if all of them wait. */
+	for (size_t i = first; woken && i < kept; i++)
+		ret->items.items[i].endless = false;
 	for (size_t i = 0; i < candidates->list.count && !reader->no_memory; i++) {
 		if (!candidates->list.items[i].same)
 			retry(reader, candidates->list.items[i].address);
@@ -991,6 +1048,70 @@ static void read_tasks(struct reader *reader, uint64_t module, struct candidates
 	}
 }
 
+/* What holds a lock is what the task waits for. False without memory. */
+static bool set_owner(struct reader *reader, const struct ss_python_waiter *waiter,
+		      struct ss_runtime_task *task)
+{
+	uint64_t type;
+
+	if (waiter->object != waiter->future &&
+	    ss_python_type_of(reader->memory, waiter->object, &type))
+		task->object = intern_type(reader, type);
+	task->endless = waiter->endless &&
+			!ss_python_is_usual(reader->memory, waiter->object);
+	if (!waiter->owner)
+		return true;
+	uint64_t *slot = ss_vector_push(&reader->ret->awaited);
+	if (!slot)
+		return false;
+	*slot = waiter->owner->address;
+	task->first_awaited = reader->ret->awaited.count - 1;
+	task->awaited_count = 1;
+	task->awaits_all = !waiter->timed;
+	return true;
+}
+
+/* Finds who holds what the tasks wait for, of those that are valid: first is the index of the first one
+   in the result. Their memory is that of the first reading. */
+static void find_owners(struct reader *reader, struct candidates *candidates,
+			size_t first)
+{
+	struct ss_runtime_task *task = reader->ret->items.items + first;
+	_cleanup_free_ struct ss_python_waiter *waiters =
+		calloc(candidates->list.count + 1, sizeof(*waiters));
+	size_t count = 0;
+
+	reader->no_memory |= !waiters;
+	for (size_t i = 0; waiters && i < candidates->list.count; i++) {
+		const struct candidate *candidate = &candidates->list.items[i];
+		const struct decoded *decoded = &candidate->decoded;
+		if (!candidate->valid)
+			continue;
+		waiters[count++] = (struct ss_python_waiter){
+			.links = &decoded->links,
+			.awaited = decoded->awaited.list.items,
+			.awaited_count = decoded->awaited.list.count,
+			.address = candidate->address,
+			.future = decoded->status == SS_STATUS_WAITING ? decoded->waiter :
+									 0,
+			.object = decoded->object,
+			.timed = decoded->awaited.list.count && !decoded->awaits_all,
+		};
+	}
+	reader->no_memory |= waiters &&
+			     !ss_python_owners_find(reader->source->layout,
+						    reader->memory, waiters, count);
+	for (size_t i = 0, k = 0; !reader->no_memory && i < count; k++) {
+		struct candidate *candidate = &candidates->list.items[k];
+		if (!candidate->valid)
+			continue;
+		candidate->endless = waiters[i].endless;
+		if (waiters[i].object)
+			reader->no_memory |= !set_owner(reader, &waiters[i], &task[i]);
+		i++;
+	}
+}
+
 bool ss_python_tasks_read(const struct ss_python_tasks_source *source,
 			  struct ss_runtime_tasks *ret)
 {
@@ -1019,6 +1140,8 @@ bool ss_python_tasks_read(const struct ss_python_tasks_source *source,
 		return true;
 	*source->reads_left -= reserve;
 	read_tasks(&reader, module, &candidates);
+	if (!reader.no_memory)
+		find_owners(&reader, &candidates, first);
 	*source->reads_left += reserve;
 	reader.memory = &after.memory;
 	reader.items_left = items_left;

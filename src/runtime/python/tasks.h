@@ -30,4 +30,58 @@ struct ss_python_tasks_source {
 bool ss_python_tasks_read(const struct ss_python_tasks_source *source,
 			  struct ss_runtime_tasks *ret);
 
+/*
+ * Objects through which tasks of asyncio wait: which task holds a lock, and whether any other task or
+ * code refers to an object, so that it could end the wait. From untrusted memory: all that is read of a
+ * task is of a task that waits, and counts only if the task is the same when it is read again.
+ */
+
+/* A coroutine of a task. */
+struct ss_python_link {
+	uint64_t code;
+	int64_t offset; /* of the instruction; of one that runs: INT64_MIN */
+	/* Of one that waits: its local variables, and what is on its stack */
+	uint64_t words;
+	uint32_t word_count;
+	/* Of a method of asyncio's locks and queues: its object. 0: it is none */
+	uint64_t self;
+	bool enters; /* it is __aenter__ */
+};
+
+struct ss_python_links {
+	SS_VECTOR(struct ss_python_link) list; /* outermost first */
+};
+
+struct ss_python_waiter {
+	const struct ss_python_links *links;
+	const uint64_t *awaited; /* addresses of tasks */
+	size_t awaited_count;
+	uint64_t address; /* of the task */
+	uint64_t future;  /* that it waits for; 0: it does not wait */
+	/* The lock, queue or future; 0: it waits for tasks, or that is not known */
+	uint64_t object;
+	/* What was found */
+	const struct ss_python_waiter *owner; /* who holds the lock; NULL: not known */
+	bool timed; /* something may end the wait at some time */
+	/* Only tasks that wait for such objects refer to it */
+	bool endless;
+};
+
+/* The object through which a task waits that awaits no task. */
+uint64_t ss_python_awaited_object(const struct ss_memory *memory,
+				  const struct ss_python_links *links, uint64_t future);
+
+/* Whether a task waits for it on purpose, until the program ends: an event or a future. */
+bool ss_python_is_usual(const struct ss_memory *memory, uint64_t object);
+
+/* Sets what was found of tasks, ascending by address. False without memory. */
+bool ss_python_owners_find(const struct ss_python_layout *layout,
+			   const struct ss_memory *memory,
+			   struct ss_python_waiter *waiters, size_t count);
+
+/* Whether an event loop waits for nothing but calls from other threads: it has no timers, no signals,
+   and no descriptors but its own. False: it has, or its type is not known. */
+bool ss_python_loop_is_empty(const struct ss_python_layout *layout,
+			     const struct ss_memory *memory, uint64_t loop);
+
 #endif

@@ -136,6 +136,11 @@ func deafLeft(c net.Conn) { c.Write([]byte("x")); c.Read(make([]byte, 1)) }
 func deafRight(c net.Conn) { c.Write([]byte("x")); c.Read(make([]byte, 1)) }
 func deaf() { a, b := net.Pipe(); go deafLeft(a); go deafRight(b) }
 """, ["deafLeft", "deafRight", "select|[Pp]ipe"], alarm=ALARM)
+case("held", "a mutex whose holder waits for a channel", "heldWork holds m and receives from a channel; four others wait for m in heldWork", """
+var heldM sync.Mutex
+func heldWork(c chan int) { heldM.Lock(); <-c }
+func held() { c := make(chan int); for i := 0; i < 5; i++ { go heldWork(c) } }
+""", ["4 goroutines", "heldWork", r"probably held by goroutine \d+", "chan receive"], alarm=ALARM)
 case("busy", "two mutexes in opposite order beside a ticker", "busyPay and busyRefund deadlock while busyTick runs every millisecond", """
 var busyA, busyB sync.Mutex
 func busyPay() { busyA.Lock(); time.Sleep(50 * time.Millisecond); busyB.Lock() }

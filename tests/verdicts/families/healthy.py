@@ -131,6 +131,66 @@ async def tick(t):
 async def main(): print("ready", flush=True); await asyncio.gather(tick(0.01), tick(1), tick(100))
 asyncio.run(main())
 """,
+    "asyncio: servers that wait for an event or a future that nobody sets": """
+async def serve(forever):
+    s = await asyncio.start_server(print, "127.0.0.1", 0); await forever()
+async def future(): await asyncio.get_running_loop().create_future()
+async def event(): await asyncio.Event().wait()
+async def main(): print("ready", flush=True); await asyncio.gather(serve(future), serve(event))
+asyncio.run(main())
+""",
+    "asyncio: nothing but an event that nobody sets": """
+async def main(): print("ready", flush=True); await asyncio.Event().wait()
+asyncio.run(main())
+""",
+    "asyncio: a queue that a signal handler fills": """
+async def consume(q): await q.get()
+async def main():
+    q = asyncio.Queue(); signal.signal(signal.SIGUSR1, lambda *_: q.put_nowait(1))
+    print("ready", flush=True); await asyncio.gather(consume(q), consume(q))
+asyncio.run(main())
+""",
+    "asyncio: a queue that a thread fills": """
+def fill(loop, q): signal.pause if sys.stdin.read(1) else None; loop.call_soon_threadsafe(q.put_nowait, 1)
+async def consume(q): await q.get()
+async def main():
+    q = asyncio.Queue(); threading.Thread(target=fill, args=(asyncio.get_running_loop(), q)).start()
+    print("ready", flush=True); await asyncio.gather(consume(q), consume(q))
+asyncio.run(main())
+""",
+    "asyncio: a queue that a timer fills": """
+async def consume(q): await q.get()
+async def main():
+    q = asyncio.Queue(); asyncio.get_running_loop().call_later(1000, q.put_nowait, 1)
+    print("ready", flush=True); await asyncio.create_task(consume(q))
+asyncio.run(main())
+""",
+    "asyncio: a lock with a time limit": """
+async def take(x, y):
+    while True:
+        async with x:
+            try: await asyncio.wait_for(y.acquire(), 100)
+            except asyncio.TimeoutError: continue
+            y.release()
+async def main():
+    a, b = asyncio.Lock(), asyncio.Lock(); print("ready", flush=True)
+    async def later(): await asyncio.sleep(0); await take(b, a)
+    async with b:
+        t = asyncio.create_task(take(a, b)); await asyncio.sleep(0.1)
+        await asyncio.wait_for(a.acquire(), 100)
+asyncio.run(main())
+""",
+    "asyncio: a lock whose holder waits for a socket": """
+async def hold(l, r):
+    async with l: await r.read()
+async def main():
+    l = asyncio.Lock()
+    async def silent(r, w): await r.read()
+    s = await asyncio.start_server(silent, "127.0.0.1", 0)
+    r, w = await asyncio.open_connection(*s.sockets[0].getsockname())
+    h = asyncio.create_task(hold(l, r)); await asyncio.sleep(0); print("ready", flush=True); await l.acquire()
+asyncio.run(main())
+""",
     "asyncio: an executor that works": """
 async def main():
     print("ready", flush=True)

@@ -250,10 +250,10 @@ async def serve():
 """
 
 
-def task(title, truth, source, expect, **options):
+def task(title, truth, source, expect, server=True, **options):
     """A program with an idle server beside the tasks, so that the loop has a descriptor to wait for."""
-    case(title, truth, source + "\nasync def main():\n    s = await serve()\n    ready()\n    await run()\n"
-         "asyncio.run(main())\n", expect, family="asyncio", prelude=AIO, **options)
+    case(title, truth, source + "\nasync def main():\n    s = " + ("await serve()" if server else "None") +
+         "\n    ready()\n    await run()\nasyncio.run(main())\n", expect, family="asyncio", prelude=AIO, **options)
 
 
 task("two asyncio locks in opposite order", "pay holds a and wants b, refund holds b and wants a", """
@@ -338,7 +338,7 @@ def second(): go.set()
 async def run():
     loop = asyncio.get_running_loop(); loop.set_default_executor(cf.ThreadPoolExecutor(1))
     await asyncio.gather(loop.run_in_executor(None, first), loop.run_in_executor(None, second))
-""", ["in first", "Event.wait", "run "], alarm=ALARM)
+""", [r"in first|first at", "Event.wait", "run "], alarm=ALARM)
 task("a subprocess whose output is not read", "run waits for a child in wait_child; the child waits to write to a pipe that main does not read", """
 async def wait_child():
     p = await asyncio.create_subprocess_exec("sh", "-c", "yes | head -c 10000000", stdout=asyncio.subprocess.PIPE, limit=1)
@@ -373,3 +373,35 @@ async def run():
     a, b = asyncio.Lock(), asyncio.Lock()
     await asyncio.gather(*[asyncio.create_task(f(), name=f.__name__) for f in (pay, refund, tick)])
 """, ["pay", "refund", "Lock"], alarm=ALARM, still=False)
+for title, truth, source, expect in (
+        ("a future that nobody sets", "main awaits answer, which awaits a future in await_answer", """
+async def await_answer(): await pending
+async def run():
+    global pending
+    pending = asyncio.get_running_loop().create_future(); await asyncio.create_task(await_answer(), name="answer")
+""", ["await_answer", "answer", "[Ff]uture", "for ever"]),
+        ("a semaphore whose holders want one more", "both tasks wait in more", """
+async def more(): await s.acquire()
+async def work():
+    await s.acquire(); await asyncio.sleep(0.1); await more()
+async def run():
+    global s
+    s = asyncio.Semaphore(2); await asyncio.gather(work(), work())
+""", ["more", "work", "Semaphore.acquire", "for ever"]),
+        ("a queue of the program that nobody fills", "consumers wait in Queue.get in consume; an executor's thread is idle", """
+async def consume(): await q.get()
+async def run():
+    global q
+    q = asyncio.Queue(); await asyncio.get_running_loop().run_in_executor(None, int); await asyncio.gather(consume(), consume())
+""", ["consume", "Queue.get", "for ever"]),
+        ("an event whose task wants a lock", "starter holds a in start_up and waits for loaded, which loader sets once it has a", """
+async def load():
+    async with a: loaded.set()
+async def start_up():
+    async with a:
+        t = asyncio.create_task(load(), name="loader"); await loaded.wait()
+async def run():
+    global a, loaded
+    a, loaded = asyncio.Lock(), asyncio.Event(); await asyncio.create_task(start_up(), name="starter")
+""", ["load", "start_up", "Lock, held by task starter", "for ever"])):
+    task(title + ", without a server", truth, source, expect, server=False, alarm=ALARM)
