@@ -279,30 +279,49 @@ static bool selects_late(const struct ss_reading *reading)
 	       !format_of(reading)->confined && !reading->options->no_waits;
 }
 
-struct ss_error *ss_reading_capture(struct ss_reading *reading,
-				    struct ss_selection_run *selection, bool list,
-				    struct ss_process_source **ret)
+/* Takes the capture with the selected threads, or with all of them. */
+static struct ss_error *capture_threads(struct ss_reading *reading,
+					struct ss_selection_run *selection, bool all,
+					bool list, struct ss_process_source **ret)
 {
-	pid_t pid = selection->argument->pid;
 	struct ss_capture_options capture = ss_options_capture(reading->options);
 	struct ss_process_source_options options = ss_reading_source(reading, &capture);
-	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
 
-	options.owners = selects_late(reading);
-	/* The names that Python and Java give to threads are not known yet. */
-	if (ss_selection_run_is_active(selection) &&
-	    !(options.owners && ss_selection_run_has_names(selection))) {
+	if (!all) {
 		capture.filter = ss_selection_run_filter;
 		capture.filter_data = selection;
 		capture.may_be_empty = ss_selection_run_may_be_empty(selection);
 	}
+	options.owners = selects_late(reading);
 	options.list = list;
 	ss_phases_enter(&reading->phases, SS_PHASE_CAPTURE);
-	_cleanup_error_ struct ss_error *error =
-		ss_process_source_new(pid, &options, &source);
+	struct ss_error *error =
+		ss_process_source_new(selection->argument->pid, &options, ret);
 	ss_phases_enter(&reading->phases, SS_PHASE_COUNT);
-	if (ss_selection_run_is_empty(selection))
-		return nothing_selected(pid);
+	return error;
+}
+
+struct ss_error *ss_reading_capture(struct ss_reading *reading,
+				    struct ss_selection_run *selection, bool list,
+				    struct ss_process_source **ret)
+{
+	const bool active = ss_selection_run_is_active(selection);
+	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
+	_cleanup_error_ struct ss_error *error =
+		capture_threads(reading, selection, !active, list, &source);
+	const bool empty = ss_selection_run_is_empty(selection);
+	const bool by_name = selects_late(reading) &&
+			     ss_selection_run_has_names(selection);
+
+	/* It may be a name that Python or Java gives to a thread: all threads are needed to know
+	   that. Otherwise those that are not selected are left alone. */
+	if (empty && by_name) {
+		ss_error_free(take_ptr(error));
+		ss_process_source_free(take_ptr(source));
+		error = capture_threads(reading, selection, true, list, &source);
+	} else if (empty) {
+		return nothing_selected(selection->argument->pid);
+	}
 	if (error)
 		return take_ptr(error);
 	if (ss_process_source_refusal(source))

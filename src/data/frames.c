@@ -269,3 +269,17 @@ bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_t
 	}
 	return true;
 }
+
+size_t ss_task_find_lock(const struct ss_snapshot *snapshot, const struct ss_task *task)
+{
+	const struct ss_wait *wait = task->wait;
+	const char *function =
+		wait && wait->purpose == SS_PURPOSE_LOCK ? wait->purpose_function : NULL;
+
+	for (size_t i = 0; function && i < task->frame_count; i++) {
+		const char *symbol = ss_snapshot_frame(snapshot, task, i)->symbol;
+		if (symbol && strstr(symbol, function))
+			return i;
+	}
+	return 0;
+}

@@ -36,6 +36,9 @@ struct ss_languages ss_snapshot_languages(const struct ss_snapshot *snapshot);
 bool ss_frame_is_of_runtime(const struct ss_frame *frame,
 			    const struct ss_languages *languages);
 bool ss_symbol_is_of_go_runtime(const char *symbol);
+/* The frame of the function that waits for a lock of the application: what it is built on tells
+   nothing. Without one 0. */
+size_t ss_task_find_lock(const struct ss_snapshot *snapshot, const struct ss_task *task);
 /* Whose native code it is: the program's are its executable, libraries outside of the directories
    of the system, and generated code. */
 enum ss_code { SS_CODE_PROGRAM, SS_CODE_LIBRARY, SS_CODE_C_LIBRARY };

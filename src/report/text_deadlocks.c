@@ -152,6 +152,12 @@ static bool is_compiled_in(const struct ss_frame *frame)
 				  strcmp(frame->symbol, "_start") == 0));
 }
 
+/* Code outside of all files is the program's only if it was generated. */
+static bool is_known(const struct ss_frame *frame)
+{
+	return frame->module || frame->symbol || frame->area;
+}
+
 /* The first native frame of the program from there on. Without one the number of frames. */
 static size_t find_native(const struct ss_snapshot *snapshot,
 			  const struct ss_task *thread, size_t from)
@@ -160,27 +166,11 @@ static size_t find_native(const struct ss_snapshot *snapshot,
 
 	for (; from < thread->frame_count; from++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, from);
-		if (!frame->signal_frame && !is_compiled_in(frame) &&
+		if (!frame->signal_frame && !is_compiled_in(frame) && is_known(frame) &&
 		    ss_frame_code(process, frame) == SS_CODE_PROGRAM)
 			break;
 	}
 	return from;
-}
-
-/* The function that waits for a lock of the application: what it is built on tells nothing. Without
-   one 0. */
-static size_t find_lock(const struct ss_snapshot *snapshot, const struct ss_task *thread)
-{
-	const struct ss_wait *wait = thread->wait;
-	const char *function =
-		wait && wait->purpose == SS_PURPOSE_LOCK ? wait->purpose_function : NULL;
-
-	for (size_t i = 0; function && i < thread->frame_count; i++) {
-		const char *symbol = ss_snapshot_frame(snapshot, thread, i)->symbol;
-		if (symbol && strstr(symbol, function))
-			return i;
-	}
-	return 0;
 }
 
 /* Whether what the program called says more than what the thread waits for. */
@@ -233,7 +223,7 @@ void ss_text_write_where(const struct ss_snapshot *snapshot, const struct ss_tas
 		write_calls(snapshot, thread, first, program, options, out);
 		return;
 	}
-	first = find_native(snapshot, thread, find_lock(snapshot, thread));
+	first = find_native(snapshot, thread, ss_task_find_lock(snapshot, thread));
 	if (first < thread->frame_count) {
 		write_native(snapshot, thread, first, options, out);
 		return;
