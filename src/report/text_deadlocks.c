@@ -155,7 +155,8 @@ static bool is_compiled_in(const struct ss_frame *frame)
 /* Code outside of all files is the program's only if it was generated. */
 static bool is_known(const struct ss_frame *frame)
 {
-	return frame->module || frame->symbol || frame->area;
+	return frame->module || frame->symbol ||
+	       (frame->area && frame->area[0] && strcmp(frame->area, "[unmapped]") != 0);
 }
 
 /* The first native frame of the program from there on. Without one the number of frames. */

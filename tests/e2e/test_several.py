@@ -54,13 +54,19 @@ class Several(EndToEnd):
                                    start_new_session=True)
         self.addCleanup(process.wait)
         self.addCleanup(os.killpg, process.pid, signal.SIGKILL)
-        wait_until(lambda: len(children(process.pid)) == 2 and all(map(children, children(process.pid))),
-                   "them to start")
+
+        def execute(pids):
+            """Until then they have the name of the shell."""
+            return pids and all(read_text("/proc/%d/comm" % pid) == "sleep\n" for pid in pids)
+
+        wait_until(lambda: len(children(process.pid)) == 2 and
+                   all(execute(children(child)) for child in children(process.pid)), "them to start")
         name = os.path.basename(shell)
         self.assertEqual(self.pids(name), [process.pid] + sorted(children(process.pid)))
         other = subprocess.Popen([shell, "-c", "sleep 1000; :"], start_new_session=True)
         self.addCleanup(other.wait)
         self.addCleanup(os.killpg, other.pid, signal.SIGKILL)
+        wait_until(lambda: execute(children(other.pid)), "it to start")
         result = self.run_tool(name, status=(2,))
         self.assertIn(b"4 processes are named", result.stderr)
 
