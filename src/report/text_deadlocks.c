@@ -155,8 +155,11 @@ static bool is_compiled_in(const struct ss_frame *frame)
 /* Code outside of all files is the program's only if it was generated. */
 static bool is_known(const struct ss_frame *frame)
 {
+	static const char unmapped[] = "[unmapped]";
+
 	return frame->module || frame->symbol ||
-	       (frame->area && frame->area[0] && strcmp(frame->area, "[unmapped]") != 0);
+	       (frame->area && frame->area[0] &&
+		strncmp(frame->area, unmapped, strlen(unmapped)) != 0);
 }
 
 /* The first native frame of the program from there on. Without one the number of frames. */
