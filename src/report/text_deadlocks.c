@@ -156,10 +156,11 @@ static bool is_compiled_in(const struct ss_frame *frame)
 static bool is_known(const struct ss_frame *frame)
 {
 	static const char unmapped[] = "[unmapped]";
+	const char *place = frame->module ? frame->module->path : frame->area;
 
-	return frame->module || frame->symbol ||
-	       (frame->area && frame->area[0] &&
-		strncmp(frame->area, unmapped, strlen(unmapped)) != 0);
+	if (place && strncmp(place, unmapped, strlen(unmapped)) == 0)
+		return false;
+	return frame->symbol || (place && place[0]);
 }
 
 /* The first native frame of the program from there on. Without one the number of frames. */
