@@ -332,9 +332,10 @@ static struct ss_error *show_all(struct batch *batch)
 	_cleanup_free_ struct ss_capture **captures =
 		calloc(batch->count + 1, sizeof(struct ss_capture *));
 	_cleanup_free_ bool *done = calloc(batch->count + 1, sizeof(*done));
-	struct ss_error *error = entries && captures && done ? NULL :
-							       ss_error_no_memory();
+	struct ss_error *error = NULL;
 
+	if (!entries || !captures || !done)
+		return ss_error_no_memory();
 	for (size_t i = 0; i < batch->count && !error; i++) {
 		struct merge merge = {
 			.processes = batch->processes,

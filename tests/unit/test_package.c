@@ -33,8 +33,7 @@ static const char *const files[][2] = {
 static const char *const entries[] = {
 	"libc6\nStatus: install ok installed\nArchitecture: i386\nVersion: 2.36\n",
 	"libc6\nStatus: install ok installed\nArchitecture: amd64\nVersion: 2.36\n",
-	"libjvm-decoy\nStatus: install ok installed\nDescription: decoy\n Package: "
-	"mysqld\n",
+	"libjvm-decoy\nStatus: install ok installed\nDescription: a\n Package: mysqld\n",
 	"removed\nStatus: deinstall ok config-files\nArchitecture: all\n",
 	"empty\nStatus: install ok installed\nArchitecture: all\n",
 	"mariadb-server-core\nStatus: install ok installed\nArchitecture: amd64\n",
