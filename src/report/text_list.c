@@ -13,7 +13,7 @@
 #include "report/wait_text.h"
 
 /*
- * Names that differ only in a trailing number are merged; consecutive ids become a range.
+ * Names that differ only in their last number are merged; consecutive ids become a range.
  */
 
 enum { ITEMS_MAX = 12 }; /* ids and ranges of a group without -v */
@@ -26,21 +26,38 @@ struct listing {
 	FILE *out;
 };
 
-static size_t stem_size(const char *name)
-{
-	size_t size = strlen(name);
+/* A name is split at its last number: "Thread-7 (fetch)" into "Thread-" and " (fetch)". */
+struct stem {
+	size_t size;	  /* of what is before the number */
+	const char *rest; /* after it */
+};
 
-	while (size > 0 && name[size - 1] >= '0' && name[size - 1] <= '9')
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static struct stem stem_of(const char *name)
+{
+	size_t end = strlen(name);
+
+	while (end > 0 && !is_digit(name[end - 1]))
+		end--;
+	size_t size = end;
+	while (size > 0 && is_digit(name[size - 1]))
 		size--;
-	return size;
+	return end > 0 ? (struct stem){ size, name + end } :
+			 (struct stem){ strlen(name), "" };
 }
 
 static int compare_stems(const struct ss_task *a, const struct ss_task *b)
 {
-	size_t size = stem_size(a->name);
-	size_t other = stem_size(b->name);
+	const struct stem x = stem_of(a->name);
+	const struct stem y = stem_of(b->name);
 
-	return memcmp(a->name, b->name, SS_MIN(size, other)) ?: SS_COMPARE(size, other);
+	return memcmp(a->name, b->name, SS_MIN(x.size, y.size)) ?:
+		       SS_COMPARE(x.size, y.size)		?:
+								  strcmp(x.rest, y.rest);
 }
 
 static int compare_threads(const void *a, const void *b)
@@ -73,9 +90,11 @@ static void write_stem(const struct listing *list, size_t first, size_t count)
 		ss_escape_write(name, NULL, list->out);
 		return;
 	}
-	_cleanup_free_ char *stem = strndup(name, stem_size(name));
-	ss_escape_write(stem ? stem : name, NULL, list->out);
+	const struct stem stem = stem_of(name);
+	_cleanup_free_ char *begin = strndup(name, stem.size);
+	ss_escape_write(begin ? begin : name, NULL, list->out);
 	(void)fputc_unlocked('*', list->out);
+	ss_escape_write(stem.rest, NULL, list->out);
 }
 
 /* The id in the thread's own pid namespace, if it is known. */

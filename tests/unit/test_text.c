@@ -93,8 +93,9 @@ static void test_second_line_says_why_it_is_not_atomic(void **state)
 	sample_add_thread(snapshot, 100, "shop", stack, 1, SS_END_ROOT);
 	struct ss_task *thread =
 		sample_add_thread(snapshot, 101, "a", stack, 1, SS_END_ROOT);
-	assert_second_line(snapshot, "2 threads; no thread was paused, not atomic: threads "
-				     "were read one after another");
+	assert_second_line(snapshot,
+			   "2 threads; no thread was paused, not atomic: threads "
+			   "were read one after another");
 	process->threads_unseen = 1;
 	assert_second_line(snapshot, "2 threads; no thread was paused, not atomic: some "
 				     "threads were not captured");
@@ -128,9 +129,13 @@ static void test_equal_stacks_are_merged(void **state)
 	sample_add_thread(snapshot, 102, "worker-2", worker, 1, SS_END_ROOT)->state = 'R';
 	sample_add_thread(snapshot, 103, "worker-3", worker, 1, SS_END_ROOT);
 	sample_add_thread(snapshot, 105, "io", worker, 1, SS_END_ROOT);
+	sample_add_thread(snapshot, 106, "T-1 (run)", worker, 1, SS_END_ROOT);
+	sample_add_thread(snapshot, 107, "T-2 (get)", worker, 1, SS_END_ROOT);
+	sample_add_thread(snapshot, 108, "T-3 (run)", worker, 1, SS_END_ROOT);
 	_cleanup_free_ char *text = render(snapshot, NULL);
-	assert_string_equal(text, "4 threads, 1 running, 3 sleeping, paused 0.30 ms: io "
-				  "105; worker-* 101-103\n"
+	assert_string_equal(text, "7 threads, 1 running, 6 sleeping, paused 0.30 ms: T-2 "
+				  "(get) 107; T-* (run) 106,108; io 105; worker-* "
+				  "101-103\n"
 				  "  #0  futex_wait+0x10 (libc.so.6)\n"
 				  "\n"
 				  "main thread, sleeping, paused 0.30 ms: shop 100\n"
