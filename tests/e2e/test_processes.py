@@ -464,7 +464,10 @@ class Processes(EndToEnd):
                           "a.connect('s'); ready(); b.connect('s')")
         child = int(self.descendants(pid)[0])
         self.addCleanup(kill, child)
-        self.hang(pid, "stuck", r"%d \(\S+\) to accept fd \d, UNIX socket s\b" % child)
+        # The search among all processes has a limit of CPU time.
+        pattern = re.compile(r"%d \(\S+\) to accept fd \d, UNIX socket s\b" % child)
+        wait_until(lambda: pattern.search(self.run_tool("-a", pid).stdout.decode()), "the listener")
+        self.hang(pid, "stuck", r"waits for .*to accept fd \d, UNIX socket s\b")
 
     def test_mixed_sockets(self):
         """Each is described, also behind a UNIX socket."""
