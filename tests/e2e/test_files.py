@@ -219,7 +219,7 @@ class Truncated(EndToEnd):
         for _ in range(self.TRIES):
             with open(debug, "wb") as file:
                 file.write(contents)
-            tool = subprocess.Popen([STACKSNAP, str(target.pid)], stdout=subprocess.PIPE,
+            tool = subprocess.Popen([STACKSNAP, "--native", str(target.pid)], stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, text=True)
             child = None
             while not child and tool.poll() is None:
