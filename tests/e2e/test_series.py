@@ -268,7 +268,7 @@ class Series(EndToEnd):
         moments = random.Random(5)
         whole = 0
         for _ in range(TRIES):
-            tool = subprocess.Popen([STACKSNAP, "-i", "1ms", "-f", "json", str(target.pid)],
+            tool = subprocess.Popen([STACKSNAP, "-n", "0", "-i", "1ms", "-f", "json", str(target.pid)],
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             with self.assertRaises(subprocess.TimeoutExpired):
                 tool.communicate(timeout=moments.uniform(0.3, 3))

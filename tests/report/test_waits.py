@@ -89,7 +89,7 @@ class Waits(ReportTest):
         for below, above in (("wants-mutex", "reads-pipe"), ("wants-behind", "wants-mutex"),
                              ("wants-write", "reads-pipe"), ("writes-stream", "locks-stream")):
             self.assertGreater(boxes[below][2], boxes[above][2], (below, above))
-        self.assertEqual(len(self.browser.run(ARROWS)), 9)
+        self.assertEqual(len(self.browser.run(ARROWS)), 10)
         # a click on a box shows the stack of its thread
         self.browser.click("#graph g.cycle")
         self.assertEqual(self.view(), "Flame graph")
