@@ -1,5 +1,6 @@
 """Waits that lead to other processes: chains and cycles through several of them.
 targets/processes.c."""
+# ctest: long-with-sanitizers
 
 import ctypes
 import glob

@@ -1,5 +1,6 @@
 """What threads wait for in recordings: objects, owners and keys, as in a snapshot; both ends of a
 connection; descriptors that become other connections; owners in another pid namespace."""
+# ctest: long-with-sanitizers
 
 import contextlib
 import gzip

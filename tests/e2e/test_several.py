@@ -1,5 +1,6 @@
 """Several processes at once: how they are selected, what happens to those that cannot be shown,
 hang and record of several."""
+# ctest: long-with-sanitizers
 
 import json
 import os

@@ -1,7 +1,7 @@
 """Signatures of many crashes of a seeded program under ASLR: the same for the same path through
 its functions, different for different ones. For comparison: sums and CRCs of the same stacks.
 COUNT=150 prints the figures of docs/how-we-know.md. A directory of reports is grouped by them."""
-# ctest: slow
+# ctest: long-with-sanitizers slow
 
 import json
 import os

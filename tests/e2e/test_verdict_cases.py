@@ -53,7 +53,7 @@ def is_short(case):
 class Cases(unittest.TestCase):
     def test_cases(self):
         wanted = [case for case in ALL if TRIES > 1 or is_short(case)]
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
             results = pool.map(lambda case: verdicts.run(case, 1), wanted)
         for case, (result,) in zip(wanted, results):
             with self.subTest(case.title):
