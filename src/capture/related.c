@@ -2,8 +2,10 @@
  * Captures related processes, which threads of a capture wait for: a few of the same
  * user, without stopping them. Cycles are checked again until no thread runs meanwhile.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "capture/stop.h"
@@ -313,15 +315,22 @@ void ss_capture_add_related(struct ss_capture *capture, struct ss_target *target
 	}
 }
 
-/* Ids of threads are unique among all processes. */
+/* Ids of threads are unique among all processes; the counts are sorted by them. */
 static const struct ss_run_count *find_count(const struct ss_run_counts *counts,
 					     pid_t tid)
 {
-	for (size_t i = 0; i < counts->count; i++) {
-		if (counts->items[i].tid == tid)
-			return &counts->items[i];
-	}
-	return NULL;
+	const size_t at = ss_lower_bound(counts->count, i, counts->items[i].tid < tid);
+
+	return at < counts->count && counts->items[at].tid == tid ? &counts->items[at] :
+								    NULL;
+}
+
+static int compare_counts(const void *a, const void *b)
+{
+	const struct ss_run_count *x = a;
+	const struct ss_run_count *y = b;
+
+	return SS_COMPARE(x->tid, y->tid);
 }
 
 void ss_capture_take_counts(struct ss_capture *capture, struct ss_run_counts *ret)
@@ -338,6 +347,8 @@ void ss_capture_take_counts(struct ss_capture *capture, struct ss_run_counts *re
 		ss_capture_free(other);
 	}
 	capture->others.count = 0;
+	if (ret->count > 1)
+		qsort(ret->items, ret->count, sizeof(*ret->items), compare_counts);
 }
 
 void ss_capture_compare_counts(struct ss_capture *capture,
@@ -347,7 +358,10 @@ void ss_capture_compare_counts(struct ss_capture *capture,
 		capture->facts->observed = true;
 	for (size_t i = 0; i < capture->others.count; i++) {
 		struct ss_capture *other = capture->others.items[i];
-		for (size_t t = 0; other->facts && t < other->threads.count; t++) {
+		const size_t count = other->facts ? SS_MIN(other->threads.count,
+							   other->facts->threads.count) :
+						    0;
+		for (size_t t = 0; t < count; t++) {
 			const struct ss_capture_thread *thread = &other->threads.items[t];
 			const struct ss_run_count *then = find_count(before, thread->tid);
 			/* They have the same order. */

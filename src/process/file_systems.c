@@ -14,7 +14,12 @@
 #include "data/call.h"
 #include "process/holders.h"
 
-enum { MOUNTS_MAX = 1 << 20, FDINFO_MAX = 4 * 1024, LOCKS_TEXT_MAX = 4 << 20 };
+enum {
+	MOUNTS_MAX = 1 << 20,
+	FDINFO_MAX = 4 * 1024,
+	LOCKS_TEXT_MAX = 4 << 20,
+	SEARCHES_MAX = 8, /* threads whose mount and server are searched for */
+};
 
 /* Kernel functions, the later of which wait if the earlier ones were inlined: fs/pipe.c and
    fs/fuse/dev.c. */
@@ -43,6 +48,8 @@ struct search {
 	const struct ss_target *target;
 	struct ss_buffer mounts; /* the text of mountinfo, once it has been read */
 	bool mounts_read;
+	unsigned
+		count; /* searches so far: each takes milliseconds, and threads may be many */
 };
 
 /* A path as the process names it, without looking it up: from its root, if it is relative to a
@@ -179,6 +186,11 @@ static void set_mount(struct search *search, struct ss_thread_facts *thread,
 	uint64_t device = fd ? fd->device : 0;
 	struct ss_mount mount;
 
+	/* Of the others is known that it is such a file system. */
+	if (search->count++ >= SEARCHES_MAX) {
+		thread->mount = ss_intern_string(search->facts->strings, "");
+		return;
+	}
 	if (!search->mounts_read)
 		(void)ss_io_read_path(search->target->proc_fd, "mountinfo", MOUNTS_MAX,
 				      &search->mounts); /* or none is known */
