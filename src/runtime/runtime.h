@@ -53,6 +53,10 @@ struct ss_runtime_process {
 	const struct ss_memory *after;
 	/* Has after read anew from now on; NULL: all memory is of one moment */
 	void (*forget)(const struct ss_memory *after);
+	/* Has pages of memory or after read together, which visit would have read one by one: see
+	   ss_late_memory_read_together() */
+	void (*read_together)(const struct ss_memory *memory, void (*visit)(void *data),
+			      void *data);
 	const bool *
 		limited; /* whether a limit of reading was reached; NULL: there is none */
 	bool recording;	 /* one of many captures: no owners of locks are needed */
@@ -148,11 +152,11 @@ struct ss_runtime_task {
 	size_t call_count;
 	size_t first_awaited;
 	size_t awaited_count;
-	bool awaits_all;      /* it continues after all of awaited */
+	bool awaits_all; /* it continues after all of awaited */
 	/* See struct ss_task */
 	const char *object;
 	bool endless;
-	bool loop_empty; /* its event loop waits for calls from other threads only */
+	bool loop_empty;      /* its event loop waits for calls from other threads only */
 	uint64_t loop_thread; /* id of the thread of its event loop; 0: not known */
 	const struct ss_capture_thread *thread; /* the same thread, or NULL */
 };
