@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/search.h"
 #include "elf/image.h"
 

@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/profile_frames.h"
 #include "report/profile.h"
-#include "report/profile_series.h"
 #include "report/profile_waits.h"
 #include "data/recording.h"
 #include "data/snapshot_fields.h"

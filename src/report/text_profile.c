@@ -2,16 +2,13 @@
  * A profile for people: the recordings, deadlocks, the hottest functions, states, threads,
  * waits, the call tree, and what is missing.
  */
-#include "report/text_profile.h"
+#include "report/text.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "report/escape.h"
+#include "report/print.h"
 #include "report/names.h"
-#include "report/quantity.h"
-#include "report/style.h"
-#include "report/text.h"
 #include "report/durations.h"
 #include "report/profile.h"
 #include "report/profile_condense.h"

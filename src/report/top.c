@@ -1,15 +1,12 @@
-#include "report/top.h"
+#include "report/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/search.h"
-#include "report/escape.h"
+#include "report/print.h"
 #include "report/group.h"
-#include "report/quantity.h"
-#include "report/style.h"
-#include "report/text_profile.h"
 #include "report/wait_text.h"
 #include "report/profile_condense.h"
 

@@ -1,10 +1,10 @@
-#include "symbolize/lookups.h"
+#include "symbolize/names.h"
 
 #include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "base/idtable.h"
 #include "base/vector.h"

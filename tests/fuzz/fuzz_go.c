@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 #include "symbolize/symtab.h"
-#include "unwind/go.h"
+#include "unwind/walk.h"
 
 enum { PROBES = 64 };
 

@@ -13,7 +13,7 @@
 
 #include "arch/arch.h"
 #include "symbolize/symtab.h"
-#include "unwind/go.h"
+#include "unwind/walk.h"
 
 enum {
 	TEXT = 0x401000,

@@ -20,7 +20,7 @@
 #include "data/pipeline.h"
 #include "data/session.h"
 #include "data/snapshot.h"
-#include "unwind/saved_stacks.h"
+#include "unwind/walk.h"
 
 enum { TID = 7, OTHER = 9, WORDS = 8 };
 

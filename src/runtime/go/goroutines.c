@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/load.h"
+#include "base/bytes.h"
 #include "elf/elffile.h"
 #include "data/gather_plan.h"
 
