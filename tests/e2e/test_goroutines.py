@@ -287,20 +287,12 @@ class Goroutines(EndToEnd):
                 found[number] = (group, frames)
         return found
 
-    def check_frames(self, dumped, frames, lines):
+    def check_frames(self, dumped, frames):
         ours = [(plain(frame["symbol"] or "?"),
                  "%s:%s" % (frame["file"], frame["line"]), frame["inlined"]) for frame in frames]
-        theirs = dumped.frames
-        if not lines:
-            theirs = [frame for frame in theirs if not frame[2]]
-        for one, other in zip(ours, theirs):
-            self.assertEqual(one[0], other[0], (dumped.id, ours, theirs))
-            # A file of the standard library may have a path of its own.
-            if lines:
-                self.assertEqual(one[1:], other[1:], (dumped.id, ours, theirs))
-        self.assertEqual(len(ours), len(theirs), (dumped.id, ours, theirs))
+        self.assertEqual(ours, dumped.frames, dumped.id)
 
-    def compare(self, compiler, *flags, count=50, lines=True, sections=True):
+    def compare(self, compiler, *flags, count=50, sections=True):
         program = self.build(compiler, *flags)
         if not sections:
             program = shutil.copy(program, self.directory)
@@ -326,12 +318,11 @@ class Goroutines(EndToEnd):
             self.assertEqual(group["wait_reason"] or group["status"], dumped[number].status,
                              group)
             self.assertEqual(group["on_thread"], number == 1, group)
-            if lines:
-                self.assertEqual(group["end"], "root", group)
+            self.assertEqual(group["end"], "root", group)
             if number == 1: # the runtime leaves out what follows its preparation for the call
                 dumped[1].frames = dumped[1].frames[1:]
-                frames = frames[-len([f for f in dumped[1].frames if lines or not f[2]]):]
-            self.check_frames(dumped[number], frames, lines)
+                frames = frames[-len(dumped[1].frames):]
+            self.check_frames(dumped[number], frames)
             compared += 1
         self.assertGreaterEqual(compared, count + 13)
         return snapshot, found
@@ -350,23 +341,23 @@ class Goroutines(EndToEnd):
     def test_stripped(self):
         for compiler in COMPILERS:
             with self.subTest(compiler):
-                self.compare(compiler, "-ldflags=-s -w", lines=False)
+                self.compare(compiler, "-ldflags=-s -w")
 
     def test_position_independent(self):
         for compiler in COMPILERS:
             with self.subTest(compiler):
-                self.compare(compiler, "-buildmode=pie", "-ldflags=-s -w", lines=False)
+                self.compare(compiler, "-buildmode=pie", "-ldflags=-s -w")
 
     def test_without_sections(self):
         """Programs without section headers, as sstrip(1) leaves them, linked in each way."""
         for flags in ([], ["-buildmode=pie"],
                       ["-buildmode=pie", "-ldflags=-linkmode=external"]):
             with self.subTest(flags):
-                self.compare("go", *flags, lines=False, sections=False)
+                self.compare("go", *flags, sections=False)
 
     def test_linked_by_c(self):
         """The linker of C puts the function table of such programs between other data."""
-        self.compare("go", "-buildmode=pie", "-ldflags=-linkmode=external -s -w", lines=False)
+        self.compare("go", "-buildmode=pie", "-ldflags=-linkmode=external -s -w")
 
     def test_library(self):
         """A stripped library of Go in a process of Python: its goroutines, and Python's functions."""
@@ -508,7 +499,7 @@ class Goroutines(EndToEnd):
             if number not in dumped or group["on_thread"] or not reason or \
                     dumped[number].status != reason or reason.startswith("GC "):
                 continue
-            self.check_frames(dumped[number], frames, lines=False)
+            self.check_frames(dumped[number], frames)
             self.assertEqual(group["end"], "root", group)
             compared += 1
         self.assertGreaterEqual(compared, 6, text)
