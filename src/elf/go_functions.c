@@ -127,24 +127,32 @@ bool ss_go_is_entry(struct ss_image *image, uint64_t address)
 	       image_entry_of(image, function) == address;
 }
 
+/* The start of the name of a function. */
+static void read_name(struct ss_image *image, uint64_t function, char ret[NAME_MAX_SIZE])
+{
+	const struct ss_go_table *go = &image->go;
+	const uint64_t at = find_description(image, function) + go->word + NAME_AT;
+	const uint64_t offset = go->names + image_word(image, at, 4);
+
+	ret[0] = '\0';
+	if (offset >= go->names_end)
+		return;
+	const size_t size = SS_MIN((uint64_t)NAME_MAX_SIZE - 1, go->names_end - offset);
+	ret[size] = '\0';
+	if (ss_image_read_at(image, go->file_offset + offset, ret, size) != size)
+		ret[0] = '\0';
+}
+
 /* Whether the function at address has one of the names. */
 static bool is_named(struct ss_image *image, uint64_t address, const char *const *names,
 		     size_t count)
 {
-	char name[NAME_MAX_SIZE] = "";
+	char name[NAME_MAX_SIZE];
 	uint64_t function;
 
 	if (!ss_go_table_of(image) || !find_function(image, address, &function))
 		return false;
-	const struct ss_go_table *go = &image->go;
-	uint64_t at = image_word(
-		image, find_description(image, function) + go->word + NAME_AT, 4);
-	uint64_t offset = go->names + at;
-	if (offset >= go->names_end)
-		return false;
-	size_t size = SS_MIN(sizeof(name) - 1, go->names_end - offset);
-	if (ss_image_read_at(image, go->file_offset + offset, name, size) != size)
-		return false;
+	read_name(image, function, name);
 	/* With an ABI, ".abi0", in some versions. */
 	char *abi = strstr(name, ".abi");
 	if (abi)
@@ -152,6 +160,22 @@ static bool is_named(struct ss_image *image, uint64_t address, const char *const
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(name, names[i]) == 0)
 			return true;
+	}
+	return false;
+}
+
+bool ss_go_find_function(struct ss_image *image, const char *name, uint64_t *ret_start,
+			 uint64_t *ret_size)
+{
+	char found[NAME_MAX_SIZE];
+
+	for (uint64_t i = 0; ss_go_table_of(image) && i < image->go.count; i++) {
+		read_name(image, i, found);
+		if (strcmp(found, name) != 0)
+			continue;
+		*ret_start = image_entry_of(image, i);
+		*ret_size = image_entry_of(image, i + 1) - *ret_start;
+		return *ret_start + *ret_size > *ret_start;
 	}
 	return false;
 }

@@ -69,6 +69,11 @@ struct ss_go_call {
 size_t ss_go_find_calls(struct ss_image *image, uint64_t address, uint64_t data,
 			struct ss_intern *strings, struct ss_go_call *ret, size_t max);
 
+/* Finds a function by its name, of less than 31 characters; those of the runtime are among the
+   first. False: there is none. */
+bool ss_go_find_function(struct ss_image *image, const char *name, uint64_t *ret_start,
+			 uint64_t *ret_size);
+
 /* Whether a function of Go begins at address (ELF virtual). */
 bool ss_go_is_entry(struct ss_image *image, uint64_t address);
 

@@ -1,7 +1,7 @@
 """Goroutines of Go programs: the same ones, with the same status, frames and lines, as in the
 runtime's own dump of the same parked moment; none of them is disturbed.
 
-Debian packages: golang-go, gcc, gdb, caddy. STACKSNAP_GO: paths of more versions of go, separated by colons.
+Debian packages: golang-go, gcc, gdb, caddy, prometheus, etcd-server; esbuild from npm. STACKSNAP_GO: paths of more versions of go, separated by colons.
 """
 # ctest: long-with-sanitizers real
 
@@ -14,12 +14,16 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import urllib.error
 import urllib.request
 
 from recording import Recording, ZSTD
 from harness import EndToEnd, LIMIT_S, Snapshot, main, wait_until
+
+sys.path.insert(0, os.path.join(os.environ["SOURCE"], "tests", "report"))
+import npm  # noqa: E402
 
 COMPILERS = ["go"] + [path for path in os.environ.get("STACKSNAP_GO", "").split(":") if path]
 with open(os.path.join(os.environ["SOURCE"], "targets", "goroutines.go"), encoding="utf-8") as park:
@@ -463,7 +467,14 @@ class Goroutines(EndToEnd):
                              "--advertise-client-urls=http://127.0.0.1:1",
                              "--listen-client-urls"], "http://")
 
-    def compare_server(self, command, prefix=""):
+    def test_esbuild(self):
+        """Of Go 1.26, and without its version, which its makers have removed."""
+        path = os.path.join(npm.package("@esbuild/linux-x64"), "bin", "esbuild")
+        program = shutil.copy(path, self.directory)
+        os.chmod(program, 0o755)
+        self.compare_server([program, "--servedir=."], "--serve=", least=4)
+
+    def compare_server(self, command, prefix="", least=6):
         """The command is completed by an address."""
         if not shutil.which(command[0]):
             self.skipTest("needs " + command[0])
@@ -474,8 +485,10 @@ class Goroutines(EndToEnd):
         log = os.path.join(self.directory, "log")
         with open(log, "wb") as file:
             process = subprocess.Popen(
-                command + [prefix + address], stdout=file, stderr=file, cwd=self.directory,
+                command + [prefix + address], stdin=subprocess.PIPE, stdout=file, stderr=file,
+                cwd=self.directory,
                 env=dict(os.environ, HOME=self.directory, GOTRACEBACK="system"))
+        self.addCleanup(process.stdin.close)
         self.addCleanup(process.wait, LIMIT_S)
         self.addCleanup(process.kill)
 
@@ -502,7 +515,7 @@ class Goroutines(EndToEnd):
             self.check_frames(dumped[number], frames)
             self.assertEqual(group["end"], "root", group)
             compared += 1
-        self.assertGreaterEqual(compared, 6, text)
+        self.assertGreaterEqual(compared, least, text)
 
     def test_text(self):
         target = self.run_program(self.build("go"), 1000)
