@@ -54,6 +54,10 @@ struct ss_runtime_process {
 	const struct ss_memory *after;
 	/* Has after read anew from now on; NULL: all memory is of one moment */
 	void (*forget)(const struct ss_memory *after);
+	/* Has pages of memory or after read together, which visit would have read one by one: see
+	   ss_late_memory_read_together() */
+	void (*read_together)(const struct ss_memory *memory, void (*visit)(void *data),
+			      void *data);
 	const bool *
 		limited; /* whether a limit of reading was reached; NULL: there is none */
 	bool recording;	 /* one of many captures: no owners of locks are needed */
