@@ -216,7 +216,7 @@ static bool collect_functions(struct top *top)
 
 	if (!top->view->idle)
 		empty_idle_runs(top->profile);
-	top->weights = ss_weights_new(profile);
+	top->weights = ss_weights_new(profile, SS_SAMPLES_ALL);
 	if (!top->weights)
 		return false;
 	for (size_t i = 0; i < profile->functions.count; i++) {
