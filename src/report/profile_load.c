@@ -52,11 +52,10 @@ static bool native_reasons_add_notes(const struct ss_native_reasons *reasons,
 {
 	for (size_t i = 0; i < reasons->count; i++) {
 		const uint64_t count = reasons->items[i].count;
-		if (!ss_profile_note(profile,
-				     "%s: %llu %s native frames instead of functions: %s",
-				     file, (unsigned long long)count,
-				     count == 1 ? "sample has" : "samples have",
-				     reasons->items[i].reason))
+		if (!ss_profile_note(
+			    profile, "%s: of %llu %s only native frames are known: %s",
+			    file, (unsigned long long)count,
+			    count == 1 ? "sample" : "samples", reasons->items[i].reason))
 			return false;
 		profile->harmless++;
 	}
