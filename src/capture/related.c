@@ -9,12 +9,11 @@
 #include "base/search.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "capture/stop.h"
+#include "capture/freeze.h"
 #include "data/call.h"
 #include "data/facts.h"
 #include "data/pipeline.h"
-#include "process/holders.h"
-#include "process/peers.h"
+#include "process/objects.h"
 #include "capture/activity.h"
 
 /* Limits for one process: waits are needed, not whole stacks. The process that is

@@ -1,14 +1,14 @@
-#include "process/peers.h"
+#include "process/objects.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/graph.h"
+#include "base/procfs.h"
 #include "base/search.h"
 #include "data/call.h"
 #include "data/futex.h"
-#include "base/proc_process.h"
 
 enum {
 	RECORD_MAX = 8 * 1024,

@@ -32,10 +32,11 @@
 #include "base/intern.h"
 #include "base/vector.h"
 #include "data/capture.h"
+#include "data/gather_plan.h"
 #include "data/memory.h"
 #include "data/session.h"
+#include "elf/tables.h"
 #include "stacksnap.h"
-#include "data/gather_plan.h"
 
 /* What a runtime knows of the process. */
 struct ss_runtime_process {
@@ -43,7 +44,7 @@ struct ss_runtime_process {
 	const struct ss_session *session;
 	/* What one runtime keeps for the next capture of the session */
 	struct ss_session_slot *kept;
-	struct ss_session_slot *symbols; /* of runtime/module_symbols.h */
+	struct ss_session_slot *symbols; /* see ss_module_symbols_find() */
 	struct ss_intern *strings;	 /* for everything that it returns */
 	/* All memory that can be had, at any moment since the capture. */
 	const struct ss_memory *memory;
@@ -245,5 +246,24 @@ extern const struct ss_runtime ss_runtime_v8;	   /* V8, in node */
 extern const struct ss_runtime ss_runtime_hotspot; /* Java: HotSpot */
 /* Those of which nothing is decoded: it only names them */
 extern const struct ss_runtime ss_runtime_unsupported;
+
+/*
+ * Symbols of a module by which a runtime is recognised. A session keeps what it found, also that
+ * there are none: a recording asks for the same ones at each tick.
+ */
+
+/*
+ * Finds symbols of a module of the capture, by index. names: a constant, of which the module must
+ * have the first one, exported or, unless section is NULL, in a section of its own with that name.
+ * Fills ret, whose addresses are those in the file, and *ret_bias. False: it is not there, or its
+ * file must not be read.
+ */
+bool ss_module_symbols_find(const struct ss_runtime_process *process, int32_t index,
+			    const char *const *names, size_t count, const char *section,
+			    struct ss_elf_symbol *ret, uint64_t *ret_bias);
+
+/* Finds a section by name: its address in the process, and its size. False: the same. */
+bool ss_module_section_find(const struct ss_runtime_process *process, int32_t index,
+			    const char *name, struct ss_elf_symbol *ret);
 
 #endif

@@ -6,9 +6,8 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "runtime/late_memory.h"
-#include "runtime/postgres.h"
 #include "data/gather_plan.h"
+#include "runtime/late_memory.h"
 
 bool ss_runtime_calls_merge(struct ss_runtime_call *calls, size_t first, size_t count)
 {

@@ -507,9 +507,11 @@ bool ss_python_dict_find(const struct ss_python_layout *layout,
 	return *ret != 0;
 }
 
-bool ss_python_dict_items(const struct ss_python_layout *layout,
-			  const struct ss_memory *memory, uint64_t dict, size_t max,
-			  struct ss_python_items *ret)
+/* Appends what a dictionary has, at most max. False without memory; an object of another type has
+   nothing. */
+static bool read_dict_items(const struct ss_python_layout *layout,
+			    const struct ss_memory *memory, uint64_t dict, size_t max,
+			    struct ss_python_items *ret)
 {
 	const size_t end = ret->list.count + max;
 	uint64_t values;
@@ -763,7 +765,7 @@ static bool read_names(const struct ss_runtime_process *process,
 	char text[4 * SS_RUNTIME_NAME_MAX + 1];
 	struct ss_python_items items = {};
 	struct ss_python_name name;
-	bool ok = ss_python_dict_items(layout, memory, active, THREADS_MAX, &items);
+	bool ok = read_dict_items(layout, memory, active, THREADS_MAX, &items);
 	for (size_t i = 0; ok && i < items.list.count; i++) {
 		if (!read_thread(layout, memory, &items.list.items[i], &name, text))
 			continue;

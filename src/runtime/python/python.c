@@ -8,8 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
-#include "base/load.h"
-#include "runtime/module_symbols.h"
+#include "base/bytes.h"
 #include "runtime/python/code.h"
 #include "runtime/python/locks.h"
 #include "runtime/python/tasks.h"
