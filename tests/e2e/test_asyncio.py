@@ -62,6 +62,13 @@ def waits_between(pid):
     harness.wait_until(is_still, "the first snapshot")
 
 
+def sleeping(test, python, what):
+    """A program whose event loop sleeps."""
+    program = Program(test, python, what)
+    harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S", "it sleeps")
+    return program
+
+
 def described(taken):
     """As the target describes its tasks."""
     tasks = taken["tasks"]
@@ -111,9 +118,7 @@ class Asyncio(unittest.TestCase):
         """While the event loop sleeps; nothing is stopped for it."""
         for python in interpreters():
             with self.subTest(python=python):
-                program = Program(self, python, "idle")
-                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
-                                   "it sleeps")
+                program = sleeping(self, python, "idle")
                 taken = snapshot(program.pid)
                 self.assertEqual(taken["capture"]["threads_stopped"], 0, taken)
                 os.kill(program.pid, signal.SIGUSR1)
@@ -180,9 +185,7 @@ class Asyncio(unittest.TestCase):
         """Each snapshot of a series has its tasks."""
         for python in interpreters():
             with self.subTest(python=python):
-                program = Program(self, python, "idle")
-                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
-                                   "it sleeps")
+                program = sleeping(self, python, "idle")
                 series = ["-i", "10ms", "-c", "3", program.pid]
                 text, status = text_of("--each", "--tasks=all", "--format=json", *series)
                 taken = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
@@ -201,9 +204,7 @@ class Asyncio(unittest.TestCase):
         """How many tasks of each group are in how many snapshots."""
         for python in interpreters():
             with self.subTest(python=python):
-                program = Program(self, python, "idle")
-                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
-                                   "it sleeps")
+                program = sleeping(self, python, "idle")
                 series = ["-i", "10ms", "-c", "3", program.pid]
                 text, status = text_of("--tasks=all", "--format=json", *series)
                 self.assertEqual(status, 0, text)
@@ -235,9 +236,7 @@ class Asyncio(unittest.TestCase):
                    "blocks": "moved"}
         for python in interpreters():
             with self.subTest(python=python):
-                program = Program(self, python, "step")
-                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
-                                   "it sleeps")
+                program = sleeping(self, python, "step")
                 same = json.loads(text_of("--after=10ms", "-f", "json", program.pid,
                                           command="diff")[0])
                 self.assertEqual({task["name"]: task["change"] for task in same["tasks"]},
@@ -267,9 +266,7 @@ class Asyncio(unittest.TestCase):
                 before, after, without, deadlock = (
                     os.path.join(directory, name)
                     for name in ("before", "after", "without", "deadlock"))
-                program = Program(self, python, "step")
-                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
-                                   "it sleeps")
+                program = sleeping(self, python, "step")
                 taken = snapshot(program.pid)
                 text_of("-f", "recording", "-o", before, program.pid)
                 recorded = recording.Recording(before)
@@ -312,9 +309,7 @@ class Asyncio(unittest.TestCase):
                 text, _ = text_of(before, without, command="diff")
                 self.assertIn("\nasyncio tasks are not compared: they were not read in the second "
                               "snapshot\n", text)
-                other = Program(self, python, "deadlock")
-                harness.wait_until(lambda: harness.task_states(other.pid)[other.pid] == "S",
-                                   "it sleeps")
+                other = sleeping(self, python, "deadlock")
                 text, status = text_of("-i", "10ms", "-c", "2", "--tasks=all", "-f", "recording",
                                        "-o", deadlock, other.pid)
                 self.assertEqual(status, 0, text)
@@ -328,9 +323,7 @@ class Asyncio(unittest.TestCase):
     def test_deadlock(self):
         for python in interpreters():
             with self.subTest(python=python):
-                program = Program(self, python, "deadlock")
-                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
-                                   "it sleeps")
+                program = sleeping(self, python, "deadlock")
                 text, _ = text_of(program.pid)
                 self.assertIn("deadlock of tasks: first waits for second, which waits for third, "
                               "which waits for first\n", text)
@@ -348,9 +341,7 @@ class Asyncio(unittest.TestCase):
         """Who holds the lock; which tasks wait for ever. Other programs are in tests/verdicts."""
         for python in interpreters():
             with self.subTest(python=python):
-                program = Program(self, python, "locks")
-                harness.wait_until(lambda: harness.task_states(program.pid)[program.pid] == "S",
-                                   "it sleeps")
+                program = sleeping(self, python, "locks")
                 tasks = {task["name"]: task for task in snapshot(program.pid)["tasks"]}
                 names = [task["name"] for task in snapshot(program.pid)["tasks"]]
                 if "3.14" in python:
@@ -380,10 +371,7 @@ class Asyncio(unittest.TestCase):
     def test_several_processes(self):
         """Their stacks are merged; a deadlock is found in each."""
         python = next(interpreters())
-        deadlock, idle = Program(self, python, "deadlock"), Program(self, python, "idle")
-        for program in (deadlock, idle):
-            harness.wait_until(lambda pid=program.pid: harness.task_states(pid)[pid] == "S",
-                               "it sleeps")
+        deadlock, idle = sleeping(self, python, "deadlock"), sleeping(self, python, "idle")
         text, _ = text_of(deadlock.pid, idle.pid)
         self.assertRegex(text, rf"\nin \S+, pid {deadlock.pid}:\n\s*deadlock of tasks: first waits for ")
         self.assertRegex(text, r"\n\d+ asyncio tasks; --tasks=all shows them, and each process separately\n")

@@ -1,10 +1,23 @@
-"""A debuginfod server of files in memory."""
+"""Local servers: any handler of requests in a thread, and a debuginfod server of files in memory."""
 
 import http.server
 import threading
 
 
-class Server:
+class LocalServer:
+    def __init__(self, handler):
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+class Server(LocalServer):
     """Serves /buildid/ID/KIND from files, and logs the requests."""
 
     def __init__(self, files):
@@ -22,12 +35,4 @@ class Server:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        super().__init__(Handler)

@@ -55,7 +55,7 @@ def replace_data(path, change, to):
         file.write(page[:found.start(2)] + packed + page[found.end(2):])
 
 
-class PageTest(ReportTest):
+class BrowserTest(ReportTest):
     @classmethod
     def setUpClass(cls):
         why = browser.missing()
@@ -65,6 +65,8 @@ class PageTest(ReportTest):
         cls.browser = browser.Browser()
         cls.addClassCleanup(cls.browser.close)
 
+
+class PageTest(BrowserTest):
     violates = False  # the test violates the page's policy
 
     def setUp(self):

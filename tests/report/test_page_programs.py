@@ -12,9 +12,8 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import browser  # noqa: E402
-from page import PageTest, replace_data  # noqa: E402
-from recordings import ReportTest, main  # noqa: E402
+from page import BrowserTest, PageTest, replace_data  # noqa: E402
+from recordings import main  # noqa: E402
 from mariadb import Connection, MariaDbServer  # noqa: E402
 
 
@@ -172,16 +171,9 @@ class Python(PageTest):
         self.assertEqual(self.total(), cpu)
 
 
-class RowLock(MariaDbServer, ReportTest):
+class RowLock(MariaDbServer, BrowserTest):
     """A query of MariaDB that waits for a row lock is no idle thread; connections without a
     query are."""
-
-    @classmethod
-    def setUpClass(cls):
-        why = browser.missing()
-        if why:
-            raise unittest.SkipTest(why)
-        super().setUpClass()
 
     def test_row_lock(self):
         server = self.start_server()
@@ -200,25 +192,24 @@ class RowLock(MariaDbServer, ReportTest):
             self.run_tool("record", "-r", 49, "-d", "1s", "-o", recording, server.pid,
                           status=(0, 1))
             self.report("-f", "html", "-o", page, recording, status=(0, 1))
-            with browser.Browser() as shown:
-                shown.open("file://" + page + "#show=all")
-                shown.wait("return window.stacksnap && 1", "the page")
-                threads = shown.run("""
-                    const m = window.stacksnap.model, tree = m.recorded, threads = {};
-                    for (let i = 0; i < m.runClass.length; i++) {
-                      const node = m.lines.nodeOf[m.runStack[i]];
-                      const names = tree.path(node).map((n) => m.names[tree.func[n]]).join();
-                      const kind = names.includes("ha_update_row") || names.includes("ha_rnd_next")
-                        || names.includes("mysql_update") ? "update"
-                        : names.includes("vio_read") ? "connection" : "";
-                      threads[kind] = threads[kind] || [0, 0, 0];
-                      threads[kind][m.runClass[i]] += m.runCount[i];
-                    }
-                    return threads;""")
-                shown.run("window.stacksnap.show(1); window.stacksnap.selectView('waits')")
-                shown.settle()
-                waits = shown.run("return [...document.querySelectorAll('#waits tbody tr')]"
-                                  ".map(row => [...row.cells].map(cell => cell.textContent))")
+            self.browser.open("file://" + page + "#show=all")
+            self.browser.wait("return window.stacksnap && 1", "the page")
+            threads = self.browser.run("""
+                const m = window.stacksnap.model, tree = m.recorded, threads = {};
+                for (let i = 0; i < m.runClass.length; i++) {
+                  const node = m.lines.nodeOf[m.runStack[i]];
+                  const names = tree.path(node).map((n) => m.names[tree.func[n]]).join();
+                  const kind = names.includes("ha_update_row") || names.includes("ha_rnd_next")
+                    || names.includes("mysql_update") ? "update"
+                    : names.includes("vio_read") ? "connection" : "";
+                  threads[kind] = threads[kind] || [0, 0, 0];
+                  threads[kind][m.runClass[i]] += m.runCount[i];
+                }
+                return threads;""")
+            self.browser.run("window.stacksnap.show(1); window.stacksnap.selectView('waits')")
+            self.browser.settle()
+            waits = self.browser.run("return [...document.querySelectorAll('#waits tbody tr')]"
+                                     ".map(row => [...row.cells].map(cell => cell.textContent))")
         self.assertRegex(str([row[2:4] for row in waits]),
                          r"'application lock', '[^']*row lock", waits)
         self.assertGreater(threads["update"][1], 10, threads)

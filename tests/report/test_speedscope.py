@@ -8,19 +8,19 @@ import http.server
 import json
 import os
 import sys
-import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import browser  # noqa: E402
+from file_server import LocalServer  # noqa: E402
 import npm  # noqa: E402
 from recordings import PERIOD, WALL, Description, ReportTest  # noqa: E402
 
 TEXT = "return document.body.innerText"
 
 
-class Server:
+class Server(LocalServer):
     """Serves the page of speedscope and one profile."""
 
     def __init__(self, directory, profile):
@@ -40,15 +40,7 @@ class Server:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        super().__init__(Handler)
 
 
 class Speedscope(ReportTest):

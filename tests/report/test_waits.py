@@ -6,12 +6,11 @@ Debian packages: chromium, chromium-driver."""
 
 import os
 import sys
-import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import browser  # noqa: E402
-from recordings import Description, ReportTest, main  # noqa: E402
+from page import BrowserTest  # noqa: E402
+from recordings import Description, main  # noqa: E402
 
 # Each box: name, whether it is part of a cycle, position, label.
 BOXES = """
@@ -33,16 +32,7 @@ return texts;
 """
 
 
-class Waits(ReportTest):
-    @classmethod
-    def setUpClass(cls):
-        why = browser.missing()
-        if why:
-            raise unittest.SkipTest(why)
-        super().setUpClass()
-        cls.browser = browser.Browser()
-        cls.addClassCleanup(cls.browser.close)
-
+class Waits(BrowserTest):
     def tearDown(self):
         self.assertEqual(self.browser.log(), [], "there are messages on the console")
 
