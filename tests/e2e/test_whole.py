@@ -3,7 +3,7 @@ thread's stack is whole, and has the same return addresses as in eu-stack's.
 
 Debian packages: elfutils, gdb, ruby, sbcl, golang-go, postgresql.
 """
-# ctest: real
+# ctest: real long-with-sanitizers
 
 import os
 import re
