@@ -119,4 +119,9 @@ bool ss_hotspot_thread_object_read(struct ss_hotspot_objects *objects, uint64_t 
 bool ss_hotspot_parked_for(struct ss_hotspot_objects *objects, uint64_t thread,
 			   uint64_t *ret_lock, uint64_t *ret_owner);
 
+/* Whether the loader of java.lang.Thread, the class of a JavaThread's object, has loaded none of these
+   classes. False, too, if it is not known. */
+bool ss_hotspot_lacks_classes(struct ss_hotspot_objects *objects, uint64_t thread,
+			      const char *const *names, size_t count);
+
 #endif
