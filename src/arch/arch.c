@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/words.h"
+#include "base/search.h"
 
 static const struct ss_arch *const processors[] = { &ss_arch_x86_64, &ss_arch_aarch64 };
 

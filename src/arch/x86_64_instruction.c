@@ -2,7 +2,7 @@
  * The length of an instruction in 64-bit mode, by the opcode maps of the Intel manual
  * (volume 2, appendix A).
  */
-#include "arch/instruction.h"
+#include "arch/arch.h"
 
 #include <string.h>
 

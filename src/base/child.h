@@ -14,6 +14,7 @@
 #ifndef SS_BASE_CHILD_H
 #define SS_BASE_CHILD_H
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,7 +47,7 @@ struct ss_child_options {
 	/* For functions that print: writes what is in the buffers of streams before, so that
 	   nothing is written twice, and afterwards. */
 	bool flush;
-	/* Starts on the CPU of the caller, and stays there (base/cpu_pin.h). */
+	/* Starts on the CPU of the caller, and stays there (struct ss_cpu_pin). */
 	bool on_this_cpu;
 	/* Closes all descriptors except its end of the channel and these, so that nothing of
 	   its parent's stays open if it is abandoned. Negative ones are ignored. */
@@ -119,5 +120,23 @@ uint64_t ss_child_blocked_ns(struct ss_child *child);
 
 /* After the end: the exit status; 128 and the number of the signal that has ended it. */
 int ss_child_exit_status(const struct ss_child *child);
+
+/*
+ * Starts threads and child processes on the current CPU. The scheduler places a new
+ * task on the least loaded CPU, which is often the one of a thread of the target; that
+ * thread would then wait until the scheduler moves one of the two. A task started here
+ * delays only the caller, which is about to wait for it anyway.
+ */
+
+struct ss_cpu_pin {
+	cpu_set_t saved;
+	bool pinned; /* else nothing was changed */
+};
+
+/* Restricts the calling thread, and the tasks that it starts, to the current CPU. */
+void ss_cpu_pin_begin(struct ss_cpu_pin *pin);
+/* Restores the affinity of the calling thread. A task started in between calls this for
+   itself: it has inherited the restriction. */
+void ss_cpu_pin_end(const struct ss_cpu_pin *pin);
 
 #endif

@@ -1,4 +1,4 @@
-#include "base/proc_files.h"
+#include "base/procfs.h"
 
 #include <limits.h>
 

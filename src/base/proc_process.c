@@ -1,4 +1,4 @@
-#include "base/proc_process.h"
+#include "base/procfs.h"
 
 #include <linux/auxvec.h>
 #include <string.h>

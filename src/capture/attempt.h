@@ -6,8 +6,7 @@
 #define SS_CAPTURE_ATTEMPT_H
 
 #include "capture/freeze.h"
-#include "capture/look.h"
-#include "capture/placement.h"
+#include "capture/observe.h"
 #include "capture/stacks.h"
 #include "capture/tasks.h"
 #include "data/gather.h"

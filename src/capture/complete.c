@@ -1,4 +1,4 @@
-#include "capture/complete.h"
+#include "capture/result.h"
 
 #include <stdlib.h>
 #include <string.h>

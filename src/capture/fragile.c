@@ -1,4 +1,4 @@
-#include "capture/fragile.h"
+#include "capture/tasks.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "data/call.h"
-#include "process/sockets.h"
+#include "process/objects.h"
 
 /* What a file descriptor refers to, as far as its link in /proc tells. */
 enum file_kind {

@@ -1,5 +1,5 @@
 #include "base/clock.h"
-#include "capture/stop.h"
+#include "capture/freeze.h"
 
 enum {
 	LIST_PASSES = 16,
@@ -92,7 +92,7 @@ static void read_again(struct ss_freeze *freeze, struct ss_tracee *task,
 	options.mode = SS_MODE_STOP;
 	task->phase = SS_TASK_SEEN;
 	ss_task_read(task, freeze->target, &options, text);
-	/* Then it may be in the same call, see look.h. */
+	/* Then it may be in the same call, see capture/observe.h. */
 	task->fragile |= fragile && task->runs;
 }
 

@@ -10,6 +10,9 @@
 #ifndef SS_CAPTURE_FREEZE_H
 #define SS_CAPTURE_FREEZE_H
 
+#include <pthread.h>
+#include <sched.h>
+
 #include "capture/tasks.h"
 
 struct ss_freeze {
@@ -77,5 +80,90 @@ void ss_freeze_finish(struct ss_freeze *freeze);
 /* Releases the threads of an earlier freeze that have stopped by now. Whether any is still
    attached. Only target, options and tasks of the freeze need to be set. */
 bool ss_freeze_release_late(struct ss_freeze *freeze);
+
+/*
+ * The CPU of the capture thread during a freeze, and the order in which sleeping threads
+ * are stopped.
+ *
+ * The kernel wakes a sleeping thread, to stop and to release it, on the CPU on which it
+ * last ran. A running thread of the target on that CPU is delayed, by 4 us each time. The
+ * capture thread runs at SCHED_FIFO and must not be there either: the running thread
+ * would be delayed for the whole freeze, until the next tick moves it.
+ */
+
+struct ss_placement {
+	cpu_set_t allowed; /* of the calling thread */
+	bool known;
+	int cpu; /* that was chosen, or -1 */
+};
+
+/*
+ * Called by the thread that starts the capture thread and waits for it: makes the new
+ * thread start on this CPU, which becomes free when the caller waits. (The kernel might
+ * place it on the CPU of a running thread of the target.) Undone by
+ * ss_placement_restore().
+ */
+void ss_placement_prepare(struct ss_placement *placement);
+void ss_placement_restore(const struct ss_placement *placement);
+
+/* Called by the same thread afterwards: moves it to the CPU of the capture thread. */
+void ss_placement_follow(const struct ss_placement *placement);
+
+/*
+ * Moves this thread to a CPU on which no thread of the target runs (the one on which most
+ * sleeping threads last ran), and raises it to SCHED_FIFO, if that is allowed. Marks
+ * sleeping threads that would wake on the CPU of a running thread, and orders tasks so
+ * that these and the others alternate. Only for short-lived threads.
+ */
+void ss_placement_enter(struct ss_placement *placement, struct ss_task_list *tasks,
+			const struct ss_target *target);
+
+/* Allows all CPUs again and restores normal priority. */
+void ss_placement_leave(const struct ss_placement *placement);
+
+/*
+ * Stopping and releasing a single thread.
+ */
+
+enum { SS_STOP_FEW = 8 };
+
+/*
+ * Whether this thread holds a thread in a stop. After a capture it may be one that a
+ * thread of the target created with CLONE_PTRACE while it was attached: the kernel
+ * attaches and stops it, too (clone(2)). The end of this thread releases it.
+ */
+bool ss_stop_has_tracee(void);
+
+/* Attaches the thread. Its next signal stops it, until it is released. Sets phase to
+   SEIZED, REFUSED or GONE. */
+void ss_stop_seize(const struct ss_freeze *freeze, struct ss_tracee *task);
+
+/* Asks the thread to stop. Sets phase to INTERRUPTED or GONE. */
+void ss_stop_interrupt(struct ss_tracee *task);
+
+/*
+ * Checks whether the thread has stopped, by reading its registers: the kernel refuses
+ * that with ESRCH until it has. waitpid() would be unreliable, since another thread of
+ * this program that waits for children could take its result.
+ */
+void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task);
+
+/*
+ * Stops waiting for threads that are in uninterruptible sleep now, and interrupts the
+ * other late threads once more. This opens a file of each late thread, but only while the
+ * freeze waits for it anyway.
+ */
+void ss_stop_check_late(struct ss_freeze *freeze);
+
+/*
+ * Sleeps. With few threads, until SIGCHLD, which reports a stop and is blocked in this
+ * thread (another thread of the program may consume it, hence the time limit). With many
+ * threads, as long as all need to stop: at SCHED_FIFO, waking up earlier would take the
+ * CPU away from them.
+ */
+void ss_stop_wait(struct ss_freeze *freeze, size_t late, uint64_t until_ns);
+
+/* Detaches the thread, with the signal that its stop intercepted. */
+void ss_stop_release(const struct ss_freeze *freeze, struct ss_tracee *task);
 
 #endif

@@ -1,9 +1,9 @@
-#include "capture/look.h"
+#include "capture/observe.h"
 
 #include <string.h>
 
 #include "base/clock.h"
-#include "capture/fragile.h"
+#include "capture/tasks.h"
 
 enum {
 	STEP_NS = 100 * 1000, /* doubles with each, up to: */

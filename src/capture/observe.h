@@ -1,14 +1,70 @@
 /*
- * Reading blocked threads without stopping them. procfs has the stack pointer and program
- * counter, the stack is read from memory, and a scheduler counter shows whether the
- * thread ran meanwhile. If it did not run from before the freeze of the others until
- * after it, its state belongs to the same instant.
+ * Reading threads without stopping them.
  */
 #ifndef SS_CAPTURE_OBSERVE_H
 #define SS_CAPTURE_OBSERVE_H
 
-#include "capture/look.h"
 #include "capture/stacks.h"
+#include "capture/tasks.h"
+#include "process/cpu_sampler.h"
+#include "process/process_memory.h"
+
+/*
+ * Running threads, before they are stopped. A thread that moves data in a
+ * system call must not be stopped: the call would return with a part of it. While it is in
+ * the call its user registers and its stack do not change, so they are read as those of a
+ * blocked thread are. Three sources tell where a running thread is:
+ *
+ * - Samples of its CPU (process/cpu_sampler.h), which need a privilege. A later sample with the
+ *   same registers shows that it is still there.
+ * - /proc/TID/syscall, if it sleeps in between.
+ * - Without that privilege, samples of the thread in user space (struct ss_user_sampler). A thread that
+ *   runs and is not seen there is not stopped, and has no stack.
+ */
+
+struct ss_look {
+	const struct ss_target *target;
+	const struct ss_process_memory *memory;
+	const struct ss_capture_options *options;
+	uint64_t limit_ns; /* to see a thread that waits for a CPU */
+	/* A thread must be seen in user space twice: one that only makes calls is there
+	   between two of them, too. */
+	bool twice;
+	struct ss_cpu_sampler cpus;
+	struct ss_user_sampler users; /* where cpus is refused; while it looks */
+	struct ss_buffer text;
+};
+
+/* The call in which a sample found a thread, whose user registers are those. False: it was
+   in user space, or in a page fault or an interrupt. */
+bool ss_look_find_call(const struct ss_process_memory *memory,
+		       const ss_kernel_regs *kernel, struct ss_syscall_text *ret);
+
+/*
+ * Looks at the threads that would be stopped although they run (phase SEEN, runs, neither
+ * watched nor known to compute). Those in a call that must not be interrupted become watched. Threads of which
+ * that is not certain, but which were in such a call before, or were only in the kernel, become
+ * spared. Those that are put off are not if they wait for a CPU in user space, or are on one and have
+ * not just woken up.
+ * Allocates, and opens files.
+ */
+void ss_look_at_running(struct ss_look *look, struct ss_task_list *tasks);
+
+/* The same for a short time, without such samples: for threads that will not be stopped. */
+void ss_look_briefly(struct ss_look *look, struct ss_task_list *tasks);
+
+/* Looks again at the watched threads that run: sets left for those that are no longer in
+   their call, or perhaps not. */
+void ss_look_again(struct ss_look *look, struct ss_task_list *tasks);
+
+void ss_look_deinit(struct ss_look *look);
+
+/*
+ * Blocked threads. procfs has the stack pointer and program
+ * counter, the stack is read from memory, and a scheduler counter shows whether the
+ * thread ran meanwhile. If it did not run from before the freeze of the others until
+ * after it, its state belongs to the same instant.
+ */
 
 /* Copies the stacks of watched threads that have no copy yet, and their lock words, for
    which it sets freeze_round. */

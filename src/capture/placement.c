@@ -1,4 +1,4 @@
-#include "capture/placement.h"
+#include "capture/freeze.h"
 
 #include <sched.h>
 #include <string.h>

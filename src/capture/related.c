@@ -2,17 +2,18 @@
  * Captures related processes, which threads of a capture wait for: a few of the same
  * user, without stopping them. Cycles are checked again until no thread runs meanwhile.
  */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/search.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "capture/stop.h"
+#include "capture/freeze.h"
+#include "data/call.h"
 #include "data/facts.h"
 #include "data/pipeline.h"
-#include "process/holders.h"
-#include "process/peers.h"
+#include "process/objects.h"
 #include "capture/activity.h"
 
 /* Limits for one process: waits are needed, not whole stacks. The process that is
@@ -242,6 +243,37 @@ static void recheck_until_stable(struct related *related, struct ss_capture *cap
 	}
 }
 
+/* Whether the other end of a pipe is open in the process itself, as far as is known. */
+static bool is_own_pipe(const struct ss_capture *capture, int number)
+{
+	const struct ss_fd_fact *fd = ss_facts_find_fd(capture->facts, number);
+
+	return fd && fd->kind == SS_FD_PIPE && fd->holder_count == 1 &&
+	       fd->holders[0].pid == capture->process.pid;
+}
+
+/* A thread that waits for other descriptors besides the pipe by which it is woken does not. */
+static bool waits_for_itself(const struct ss_capture *capture,
+			     const struct ss_thread_facts *thread)
+{
+	const struct ss_call *call = ss_call_find(thread->call.id);
+	struct pollfd entry;
+
+	if (!call)
+		return false;
+	if (call->fd)
+		return is_own_pipe(capture, (int)thread->call.args[call->fd - 1]);
+	if (call->kind != SS_WAIT_POLL)
+		return false;
+	const struct ss_memory_fact *set = &thread->memory[call->memory[0].arg - 1];
+	bool own = set->size > 0;
+	for (size_t at = 0; own && at + sizeof(entry) <= set->size; at += sizeof(entry)) {
+		memcpy(&entry, set->bytes + at, sizeof(entry));
+		own = entry.fd < 0 || is_own_pipe(capture, entry.fd);
+	}
+	return own;
+}
+
 /* A cycle through the two ends of a pipe or socket is one only if nobody else has these ends; and a thread
    cannot go on that waits for a process that is stopped, or for itself. */
 static bool needs_all_holders(const struct related *related,
@@ -249,11 +281,8 @@ static bool needs_all_holders(const struct related *related,
 {
 	bool needs = related->peers.has_cycle;
 
-	for (size_t i = 0; capture->facts && i < capture->facts->fds.count; i++) {
-		const struct ss_fd_fact *fd = &capture->facts->fds.items[i];
-		needs |= fd->kind == SS_FD_PIPE && fd->holder_count == 1 &&
-			 fd->holders[0].pid == capture->process.pid;
-	}
+	for (size_t i = 0; capture->facts && i < capture->facts->threads.count; i++)
+		needs |= waits_for_itself(capture, &capture->facts->threads.items[i]);
 	for (size_t i = 1; i < related->peers.count; i++) {
 		const struct ss_capture *other = related->processes[i].capture;
 		for (size_t t = 0; other && t < other->threads.count; t++)

@@ -1,4 +1,4 @@
-#include "capture/stop.h"
+#include "capture/freeze.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -8,8 +8,7 @@
 
 #include "base/clock.h"
 #include "base/search.h"
-#include "capture/complete.h"
-#include "capture/fragile.h"
+#include "capture/result.h"
 
 enum {
 	DIRECTORY_BYTES = 32 * 1024, /* as readdir(3) has; a thousand threads at once */
@@ -457,7 +456,7 @@ void ss_task_read_again(struct ss_tracee *task, const struct ss_target *target,
 		task->watched = false;
 		return;
 	}
-	/* Then it may be in the same call, see look.h. */
+	/* Then it may be in the same call, see capture/observe.h. */
 	task->fragile |= fragile && task->runs;
 	if (task->runs && !task->slow)
 		task->state = 'R';

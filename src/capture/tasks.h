@@ -69,11 +69,11 @@ struct ss_tracee {
 	/* before: it has not run since. Otherwise the copies of its stack have to be equal. */
 	bool not_run;
 	enum ss_task_filter filter;
-	bool fragile; /* in a system call that a stop would end early; see fragile.h */
+	bool fragile; /* in a system call that a stop would end early; see ss_fragile_blocked() */
 	bool watched; /* read without stopping it: blocked, or in such a call */
 	bool steady;  /* watched, and the same from before to after the freeze */
 	bool moved;   /* it was watched, and has run meanwhile */
-	/* It runs in that call, see look.h: kernel has its registers. */
+	/* It runs in that call, see capture/observe.h: kernel has its registers. */
 	bool in_call;
 	bool left;   /* in_call: it has been seen elsewhere since */
 	bool spared; /* perhaps in that call: not stopped */
@@ -200,5 +200,24 @@ struct ss_still {
  * the same bytes on its stack. It is waited for until it is back there.
  */
 bool ss_still_check(const struct ss_still *still, const struct ss_capture_thread *thread);
+
+/*
+ * System calls that a program could see the stop of its thread in: they return EINTR, or
+ * less than they would have transferred, or change memory of the program. A thread in one
+ * of them must not be stopped.
+ */
+
+/*
+ * Whether that is so of a call in which a thread is blocked. Unknown calls are fragile.
+ * Reads depend on their file; without look it is not looked at, and they are not fragile.
+ * A look takes a few microseconds and never waits for a file system.
+ */
+bool ss_fragile_blocked(const struct ss_target *target, pid_t tid,
+			const struct ss_syscall_text *call, bool look);
+
+/* The same of a call in which a thread runs. Calls that move no data are not fragile. A
+   call whose number is not known (negative) is. */
+bool ss_fragile_running(const struct ss_target *target, pid_t tid,
+			const struct ss_syscall_text *call);
 
 #endif

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +42,8 @@ static const struct {
 
 static const uint64_t year_ns = UINT64_C(366) * 24 * 3600000000000;
 
-bool ss_duration_parse(const char *text, uint64_t *ret_ns)
+/* Durations of the command line: 30, 90s, 5m, 2h, 500ms. A duration is more than zero and at most a year. Returns false if text is not one. */
+static bool parse_duration(const char *text, uint64_t *ret_ns)
 {
 	uint64_t value = 0;
 	uint64_t ns;
@@ -207,7 +209,7 @@ uint64_t ss_argument_duration(const char *name, const char *text)
 {
 	uint64_t ns = 0;
 
-	if (!ss_duration_parse(text, &ns))
+	if (!parse_duration(text, &ns))
 		ss_usage_fail("--%s: '%s' is not a time such as 30, 500ms, 90s, 5m or 2h",
 			      name, text);
 	return ns;

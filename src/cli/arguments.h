@@ -28,11 +28,6 @@ enum ss_number_result ss_number_parse(const char *text, uint64_t min, uint64_t m
 /* Whether text consists of digits only. */
 bool ss_number_is_digits(const char *text);
 
-/* Parses durations of the command line: 30, 90s, 5m, 2h, 500ms. */
-
-/* A duration is more than zero and at most a year. Returns false if text is not one. */
-bool ss_duration_parse(const char *text, uint64_t *ret_ns);
-
 /*
  * Parses times in a recording: seconds since its start ("12.5"), or wall times ("11:45:06",
  * "2026-11-21 11:45:06.5", or with "T" for the space).

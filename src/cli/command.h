@@ -12,13 +12,30 @@
 #include "report/format.h"
 
 /*
+ * "Did you mean": which of some words was probably meant.
+ */
+
+/* Zeroed but for given, there is none. */
+struct ss_suggestion {
+	const char *given;
+	const char *best; /* NULL: no word is similar */
+	size_t distance;  /* of best */
+	char hint[64];	  /* set by ss_suggestion_hint() */
+};
+
+/* Offers a word, which must outlive the suggestion. */
+void ss_suggestion_offer(struct ss_suggestion *suggestion, const char *word);
+
+/* "did you mean PREFIXWORD?"; NULL: there is no such word. */
+const char *ss_suggestion_hint(struct ss_suggestion *suggestion, const char *prefix);
+
+/*
  * The commands, in one table. A command parses its own options and returns an exit
  * status. Those of components that may be left out (SS_CRASH, SS_TRACE, SS_HEAP) are beside their
  * component.
  */
 
 struct ss_report_arguments;
-struct ss_suggestion;
 
 struct ss_command {
 	const char *name;

@@ -17,7 +17,7 @@
 #include "cli/interpret.h"
 #include "cli/report.h"
 #include "report/diff.h"
-#include "report/missing.h"
+#include "report/names.h"
 #include "cli/targets.h"
 #include "capture/activity.h"
 #include "diagnose/progress.h"

@@ -9,10 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "report/escape.h"
-#include "report/missing.h"
 #include "report/names.h"
-#include "report/quantity.h"
+#include "report/print.h"
 #include "stacksnap/record.h"
 
 #define HINT "  hint: "

@@ -18,7 +18,7 @@
 
 /* Exit statuses. For several targets it is the worst one, but NOTHING only if all of them
    failed. Wrong usage is EX_USAGE (64). */
-enum ss_status {
+enum ss_exit_status {
 	SS_STATUS_WHOLE = 0,
 	SS_STATUS_PARTIAL = 1,
 	SS_STATUS_NOTHING = 2,

@@ -17,8 +17,8 @@
 #include "diagnose/progress.h"
 #include "interpret/interpret.h"
 #include "process/process_list.h"
-#include "report/escape.h"
-#include "report/missing.h"
+#include "report/print.h"
+#include "report/names.h"
 #include "sandbox/sandbox.h"
 
 enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4, NOT_RUN = 127 };

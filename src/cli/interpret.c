@@ -8,7 +8,7 @@
 
 #include "base/io.h"
 #include "report/advice.h"
-#include "report/missing.h"
+#include "report/names.h"
 #include "cli/output.h"
 #include "cli/failure.h"
 #include "cli/process.h"

@@ -14,7 +14,6 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/process.h"
-#include "cli/suggestion.h"
 
 enum { NAME_SIZE = 64, NOT_RUN = 127 };
 

@@ -14,7 +14,7 @@
 #include "cli/targets.h"
 #include "data/snapshot_fields.h"
 #include "process/spawn.h"
-#include "report/escape.h"
+#include "report/print.h"
 #include "report/json.h"
 #include "sample/recorder.h"
 #include "stacksnap/record.h"

@@ -11,8 +11,8 @@
 #include "cli/interpret.h"
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "report/rows.h"
-#include "data/places.h"
+#include "report/format.h"
+#include "data/snapshot.h"
 #include "sandbox/sandbox.h"
 
 enum { INPUT_MAX = 256 << 20, TIMEOUT_MS = 600000 };

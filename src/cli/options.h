@@ -16,7 +16,6 @@
 #include "cli/targets.h"
 #include "diagnose/wait_table.h"
 #include "report/format.h"
-#include "report/rows.h"
 #include "stacksnap.h"
 
 /* The options of the format "rows": --batch, --label and --env. */

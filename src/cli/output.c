@@ -8,8 +8,7 @@
 #include <time.h>
 
 #include "base/io.h"
-#include "base/new_file.h"
-#include "report/escape.h"
+#include "report/print.h"
 
 enum { BUFFER_SIZE = 256 << 10 };
 

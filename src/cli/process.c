@@ -18,7 +18,6 @@
 
 #include "base/child.h"
 #include "base/clock.h"
-#include "base/cpu_pin.h"
 #include "base/io.h"
 #include "cli/output.h"
 #include "cli/failure.h"
@@ -298,7 +297,9 @@ static void set_recorder(const struct ss_recorder *recorder)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-void ss_watchdog_begin_recording(pid_t pid, const struct ss_recorder *recorder)
+/* Starts watching a recording: the limit is for each read of the process. If it is exceeded,
+   the file stays without a summary. */
+static void begin_recording(pid_t pid, const struct ss_recorder *recorder)
 {
 	const struct timespec ts = { .tv_sec = CHECK_MS / 1000 };
 	const struct itimerspec each = { .it_value = ts, .it_interval = ts };
@@ -527,7 +528,7 @@ struct ss_error *ss_recorder_run_watched(struct ss_recorder *recorder, pid_t pid
 		    (all || before.sa_handler != SIG_IGN))
 			(void)sigaction(signals[i], &action, NULL);
 	}
-	ss_watchdog_begin_recording(pid, recorder);
+	begin_recording(pid, recorder);
 	struct ss_error *error = ss_recorder_run(recorder);
 	ss_watchdog_end();
 	interrupted = NULL;

@@ -52,10 +52,6 @@ void ss_file_limit_restore(void);
    one process can be watched at a time. */
 void ss_watchdog_begin(pid_t pid, unsigned timeout_ms);
 
-/* Starts watching a recording: the limit is for each read of the process. If it is exceeded,
-   the file stays without a summary. */
-void ss_watchdog_begin_recording(pid_t pid, const struct ss_recorder *recorder);
-
 /* Stops watching. */
 void ss_watchdog_end(void);
 

@@ -100,7 +100,7 @@ struct ss_report_analysis {
 void ss_report_analysis_deinit(struct ss_report_analysis *analysis);
 
 /* Writes the report to the output and, to standard error, what is
-   missing; *ret is an enum ss_status. Errors: INVALID (the output exists), SYSTEM, DENIED,
+   missing; *ret is an enum ss_exit_status. Errors: INVALID (the output exists), SYSTEM, DENIED,
    NO_MEMORY. */
 struct ss_error *ss_report_analysis_run(struct ss_report_analysis *analysis, int *ret);
 

@@ -18,7 +18,7 @@
 #include "cli/targets.h"
 #include "interpret/interpret.h"
 #include "process/process_list.h"
-#include "report/missing.h"
+#include "report/names.h"
 #include "sandbox/sandbox.h"
 
 /*

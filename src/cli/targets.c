@@ -12,12 +12,12 @@
 #include "cli/failure.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
-#include "cli/suggestion.h"
 #include "process/process_list.h"
 #include "report/profile.h"
 
-struct ss_error *ss_target_argument_parse_id(const char *text, const char *what,
-					     pid_t *ret)
+/* Parses a thread or process id. what is its name in messages: "pid" or "tid".
+   Errors: INVALID. */
+static struct ss_error *parse_id(const char *text, const char *what, pid_t *ret)
 {
 	uint64_t value = 0;
 
@@ -43,7 +43,7 @@ static struct ss_error *parse_tids(char *list, struct ss_target_argument *argume
 {
 	for (char *item = strsep(&list, ","); item; item = strsep(&list, ",")) {
 		pid_t tid = 0;
-		struct ss_error *error = ss_target_argument_parse_id(item, "tid", &tid);
+		struct ss_error *error = parse_id(item, "tid", &tid);
 		if (error)
 			return error;
 		pid_t *slot = ss_vector_push(&argument->tids);
@@ -64,7 +64,7 @@ struct ss_error *ss_target_argument_parse(const char *text,
 		return ss_error_no_memory();
 	char *list = copy;
 	char *pid = strsep(&list, "/");
-	struct ss_error *error = ss_target_argument_parse_id(pid, "pid", &argument.pid);
+	struct ss_error *error = parse_id(pid, "pid", &argument.pid);
 	if (!error && list)
 		error = parse_tids(list, &argument);
 	if (error) {
@@ -135,7 +135,7 @@ static void add_pid(struct ss_target_options *options, const char *text)
 	struct ss_target_argument argument = {};
 
 	if (options->single || options->no_threads)
-		ss_usage_check(ss_target_argument_parse_id(text, "pid", &argument.pid));
+		ss_usage_check(parse_id(text, "pid", &argument.pid));
 	else
 		ss_usage_check(ss_target_argument_parse(text, &argument));
 	struct ss_target_argument *slot = ss_vector_push(&options->targets);
@@ -428,7 +428,7 @@ struct ss_error *ss_target_options_read_pid(const char *path, pid_t *ret)
 	if (error)
 		return ss_error_new_errno(-error, "reading %s", path);
 	text.bytes[strcspn(text.bytes, "\r\n\t ")] = '\0';
-	return ss_target_argument_parse_id(text.bytes, "pid", ret);
+	return parse_id(text.bytes, "pid", ret);
 }
 
 static bool resolve_pid_file(struct ss_target_options *options, const char *path)
@@ -582,13 +582,15 @@ static struct ss_error *add_thread_pattern(struct ss_selection *selection,
 			    "--thread: '%s' is not a regular expression: %s", text, why);
 }
 
-struct ss_error *ss_selection_add(struct ss_selection *selection, const char *text)
+/* Adds a thread id, or a POSIX extended regular expression over the name.
+   Errors: INVALID, NO_MEMORY. */
+static struct ss_error *add_selected(struct ss_selection *selection, const char *text)
 {
 	pid_t tid = 0;
 
 	if (!ss_number_is_digits(text))
 		return add_thread_pattern(selection, text);
-	struct ss_error *error = ss_target_argument_parse_id(text, "tid", &tid);
+	struct ss_error *error = parse_id(text, "tid", &tid);
 	if (error)
 		return error;
 	pid_t *slot = ss_vector_push(&selection->tids);
@@ -598,8 +600,8 @@ struct ss_error *ss_selection_add(struct ss_selection *selection, const char *te
 	return NULL;
 }
 
-struct ss_error *ss_selection_set_states(struct ss_selection *selection,
-					 const char *letters)
+/* Errors: INVALID (unknown letter). */
+static struct ss_error *set_states(struct ss_selection *selection, const char *letters)
 {
 	size_t known = strspn(letters, all_states);
 
@@ -729,9 +731,9 @@ static error_t parse_thread(int key, char *arg, struct argp_state *state)
 	struct ss_error *error = NULL;
 
 	if (key == KEY_THREAD)
-		error = ss_selection_add(selection, arg);
+		error = add_selected(selection, arg);
 	else if (key == KEY_STATE)
-		error = ss_selection_set_states(selection, arg);
+		error = set_states(selection, arg);
 	else
 		return ARGP_ERR_UNKNOWN;
 	ss_usage_check(error);

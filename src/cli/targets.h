@@ -19,11 +19,6 @@ struct ss_target_argument {
 	SS_VECTOR(pid_t) tids; /* empty: all threads. Owned. */
 };
 
-/* Parses a thread or process id. what is its name in messages: "pid" or "tid".
-   Errors: INVALID. */
-struct ss_error *ss_target_argument_parse_id(const char *text, const char *what,
-					     pid_t *ret);
-
 /* Parses text. On failure *ret is unchanged. Errors: INVALID,
    NO_MEMORY. */
 struct ss_error *ss_target_argument_parse(const char *text,
@@ -99,12 +94,6 @@ struct ss_selection {
 /* The parser of these options; its input is a struct ss_selection. */
 extern const struct argp ss_selection_argp;
 
-/* Adds a thread id, or a POSIX extended regular expression over the name.
-   Errors: INVALID, NO_MEMORY. */
-struct ss_error *ss_selection_add(struct ss_selection *selection, const char *text);
-/* Sets the states. Errors: INVALID (unknown letter). */
-struct ss_error *ss_selection_set_states(struct ss_selection *selection,
-					 const char *letters);
 void ss_selection_deinit(struct ss_selection *selection);
 
 /* The selection applied to one target. */

@@ -216,7 +216,8 @@ static const struct argp argp = {
 	.doc = "Show the functions, threads and waits of a running process, twice a "
 	       "second.\vKeys: 1 to 4 sort (own, total, state, name), f functions, t "
 	       "threads, w waits, a all, i idle threads, / filter, arrows scroll, space "
-	       "writes a full snapshot to a file, q quits.\n\nExit status: 0 ended by "
+	       "writes a full snapshot to a file, ? explains keys, q quits.\n\nExit "
+	       "status: 0 ended by "
 	       "the user or by the end of the process, 2 nothing could be shown, 64 "
 	       "wrong usage.",
 };
@@ -556,6 +557,9 @@ static void press(struct top *top, int key)
 		top->typing = true;
 	} else if (key == ' ') {
 		take_snapshot(top);
+	} else if (key == '?') {
+		set_message(top, "f functions, t threads, w waits, a all, i idle "
+				 "threads, arrows scroll");
 	} else if (key == 'q' || key == 'Q') {
 		top->done = true;
 	} else if (key >= SS_KEY_UP && key <= SS_KEY_HOME) {

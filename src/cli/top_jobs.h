@@ -11,7 +11,7 @@
 #include "base/child.h"
 #include "base/error.h"
 #include "cli/interpret.h"
-#include "report/top.h"
+#include "report/text.h"
 
 /*
  * A terminal as a screen: the alternate buffer, keys as they are pressed, no cursor. What it
@@ -94,7 +94,7 @@ struct ss_top_recording {
 	uint64_t keep_ns;
 };
 
-/* Exit statuses of the recorder, besides enum ss_status. */
+/* Exit statuses of the recorder, besides enum ss_exit_status. */
 enum { SS_TOP_TARGET_ENDED = 10 };
 
 /* Samples into the files until SIGTERM or SIGINT; data is a struct ss_top_recording. */

@@ -17,10 +17,10 @@
 #include "data/capture.h"
 #include "data/futex.h"
 #include "data/gather.h"
+#include "data/gather_plan.h"
 #include "data/regions.h"
 #include "data/session.h"
 #include "core/core_capture.h"
-#include "data/gather_plan.h"
 
 /* A stack can be 8 MiB and more, but only its used part is copied. */
 enum {

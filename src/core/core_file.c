@@ -7,8 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/buffer.h"
-#include "base/cursor.h"
-#include "base/load.h"
+#include "base/bytes.h"
 #include "base/search.h"
 #include "data/recording_format.h"
 

@@ -14,8 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/proc_files.h"
-#include "base/proc_process.h"
+#include "base/procfs.h"
 #include "stacksnap.h"
 #include "crash/dump.h"
 

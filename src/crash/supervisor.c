@@ -30,7 +30,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
-#include "base/proc_process.h"
+#include "base/procfs.h"
 #include "base/scan.h"
 #include "base/vector.h"
 #include "process/target.h"

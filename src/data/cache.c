@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/idtable.h"
 #include "base/io.h"
-#include "base/new_file.h"
 #include "base/vector.h"
 #include "data/capture.h"
 #include "data/pipeline.h"

@@ -11,8 +11,8 @@
 
 #include "arch/arch.h"
 #include "base/intern.h"
+#include "base/procfs.h"
 #include "base/vector.h"
-#include "base/proc_files.h"
 #include "stacksnap.h"
 
 /* Bytes of target memory. */

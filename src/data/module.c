@@ -155,3 +155,12 @@ uint64_t ss_module_guess_bias(const struct ss_module_impl *module, bool has_byte
 		return 0;
 	return first->start - first->offset;
 }
+
+bool ss_path_is_sqlite(const char *path)
+{
+	static const char library[] = "libsqlite3.so";
+	const char *slash = strrchr(path, '/');
+
+	return slash && (strncmp(slash + 1, library, strlen(library)) == 0 ||
+			 strcmp(slash + 1, "sqlite3") == 0);
+}

@@ -103,6 +103,9 @@ uint64_t ss_module_guess_bias(const struct ss_module_impl *module, bool has_byte
 ssize_t ss_module_read(const struct ss_module_impl *module, uint64_t offset, void *bytes,
 		       size_t size);
 
+/* Whether the file at this path is the library of SQLite, or its shell, which contains it. */
+bool ss_path_is_sqlite(const char *path);
+
 SS_DEFINE_CLEANUP(struct ss_module_impl, ss_module, ss_module_unref)
 
 #endif

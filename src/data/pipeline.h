@@ -128,8 +128,8 @@ struct ss_unwind_options {
 	/* What is planned for runtimes is for later captures of the process,
 	   too: it copies the frames of all threads that run then. */
 	bool many;
-	/* As read, for many pieces at once; or NULL. With it, what was read for captures of
-	   the session before is only compared. */
+	/* As read, for many pieces at once; or NULL. With it and read_early, what was read for
+	   captures of the session before is only compared. */
 	ss_memory_read_ranges_function *read_ranges;
 };
 

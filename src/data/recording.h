@@ -9,8 +9,9 @@
 #include "base/idtable.h"
 #include "base/intern.h"
 #include "base/vector.h"
+#include "data/recording_format.h"
+#include "data/recording_writer.h"
 #include "data/snapshot.h"
-#include "data/recording_chunk.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
 
@@ -336,8 +337,6 @@ bool ss_events_read(struct ss_recording *recording, const struct ss_scope *scope
 /* Reads a chunk with a part of a perf map. */
 bool ss_perf_map_read(struct ss_recording *recording, const struct ss_scope *scope,
 		      struct ss_cursor *cursor);
-/* Adds the maps to the snapshot of places. False without memory. */
-bool ss_perf_maps_complete(struct ss_recording *recording);
 void ss_perf_maps_free(struct ss_recording *recording);
 
 /* The number of a string, from 1 on; 0: rejected. */
@@ -360,11 +359,6 @@ struct ss_samples_head {
 };
 bool ss_samples_read_head(struct ss_cursor *cursor, struct ss_samples_head *ret);
 
-/* Opens a chunk of samples; raw must stay valid. False: corrupted. */
-bool ss_decoder_begin(struct ss_decoder *decoder, const struct ss_buffer *raw,
-		      const struct ss_segment *segment, uint64_t first_tick);
-/* The next sample. SS_CHUNK_END: there is none. */
-enum ss_chunk_result ss_decoder_next(struct ss_decoder *decoder, struct ss_sample *ret);
 void ss_decoder_deinit(struct ss_decoder *decoder);
 
 #endif

@@ -1,4 +1,4 @@
-#include "data/recording_chunk.h"
+#include "data/recording_writer.h"
 
 #include <string.h>
 #include <zstd.h>

@@ -1,8 +1,8 @@
-#include "data/recording_define.h"
+#include "data/recording_writer.h"
 
 #include <string.h>
 
-#include "data/recording_records.h"
+#include "data/recording.h"
 #include "stacksnap/trace.h"
 
 /* Keys of id tables: no padding. */

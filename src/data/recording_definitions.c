@@ -4,8 +4,7 @@
  */
 #include <string.h>
 
-#include "data/recording_format.h"
-#include "data/recording_records.h"
+#include "data/recording.h"
 #include "stacksnap/record.h"
 
 /* A record with fields. */
@@ -321,7 +320,8 @@ static uint32_t find_map(const struct ss_recording *recording,
 		       UINT32_MAX;
 }
 
-bool ss_perf_maps_complete(struct ss_recording *recording)
+/* Adds the maps to the snapshot of places. False without memory. */
+static bool complete_perf_maps(struct ss_recording *recording)
 {
 	size_t count = recording->place_ids.count;
 	bool whole = true;
@@ -776,7 +776,7 @@ struct ss_error *ss_recording_complete(struct ss_recording *recording)
 		if (!complete_place(recording, id))
 			return ss_error_no_memory();
 	}
-	return complete_stacks(recording) && ss_perf_maps_complete(recording) ?
+	return complete_stacks(recording) && complete_perf_maps(recording) ?
 		       NULL :
 		       ss_error_no_memory();
 }

@@ -7,6 +7,10 @@
 
 #include <stdint.h>
 
+#include "base/buffer.h"
+#include "data/schema.h"
+#include "stacksnap.h"
+
 enum {
 	SS_FORMAT_VERSION = 2,
 	SS_FORMAT_ORDER = 0x01020304,
@@ -116,5 +120,62 @@ enum {
 	SS_SAMPLE_CPU = 8,
 	SS_SAMPLE_CALL = 16,
 };
+
+/*
+ * The chunks of a recording: each has a length and a checksum and is compressed with
+ * zstd. Encodes chunks, and reads chunks as untrusted input.
+ */
+
+/* Replaces out with the chunk: its header and the compressed contents. False: no
+   memory. */
+bool ss_chunk_pack(enum ss_chunk_type type, const struct ss_buffer *raw,
+		   struct ss_buffer *out);
+
+struct ss_chunk_header {
+	uint32_t type;
+	uint32_t compression;
+	uint32_t stored;
+	uint32_t raw;
+	uint64_t checksum;
+	uint8_t bytes[SS_CHUNK_CHECKED]; /* of the header, as read */
+};
+
+enum ss_chunk_result {
+	SS_CHUNK_OK = 0,
+	SS_CHUNK_END,	  /* the file ends between two chunks */
+	SS_CHUNK_CUT,	  /* the file is truncated within this chunk */
+	SS_CHUNK_DAMAGED, /* corrupted: checksum, sizes or contents */
+	SS_CHUNK_NO_MEMORY,
+	SS_CHUNK_TOO_LARGE, /* it would exceed a limit of the reader */
+};
+
+/* Reads the header at an offset of a file. The chunk must end before or at end. */
+enum ss_chunk_result ss_chunk_read_header(int fd, uint64_t offset, uint64_t end,
+					  struct ss_chunk_header *ret);
+
+/* Reads, verifies and decompresses the contents that follow the header into raw. scratch
+   is a buffer for reuse. */
+enum ss_chunk_result ss_chunk_read(int fd, uint64_t offset,
+				   const struct ss_chunk_header *header,
+				   struct ss_buffer *scratch, struct ss_buffer *raw);
+
+/*
+ * The fields of definitions in a recording, for its writer and its reader:
+ * stacksnap-recording(5). Processes, threads, modules and stacks are numbers of the segment;
+ * texts are numbers of its strings.
+ */
+
+/* struct ss_recorded_module, with the module. */
+struct ss_module_record {
+	uint32_t process;
+	struct ss_module module;
+	uint64_t bias;
+	uint64_t begin_ns;
+};
+
+/* By enum ss_definition: of struct ss_recorded_process, ss_recorded_thread, ss_module_record,
+   ss_recorded_probe, ss_trace_summary, ss_recorded_coverage, ss_recorded_task. Other records
+   have no fields. */
+extern const struct ss_schema ss_record_schemas[SS_DEFINE_KINDS];
 
 #endif

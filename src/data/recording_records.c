@@ -1,5 +1,6 @@
-#include "data/recording_records.h"
+#include "data/recording_format.h"
 
+#include "data/recording.h"
 #include "data/snapshot_fields.h"
 
 static const struct ss_field process_fields[] = {

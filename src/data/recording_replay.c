@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/graph.h"
-#include "data/recording_format.h"
 #include "data/recording.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
@@ -152,8 +151,9 @@ bool ss_samples_read_head(struct ss_cursor *cursor, struct ss_samples_head *ret)
 	return !cursor->failed;
 }
 
-bool ss_decoder_begin(struct ss_decoder *decoder, const struct ss_buffer *raw,
-		      const struct ss_segment *segment, uint64_t first_tick)
+/* Opens a chunk of samples; raw must stay valid. False: corrupted. */
+static bool decoder_begin(struct ss_decoder *decoder, const struct ss_buffer *raw,
+			  const struct ss_segment *segment, uint64_t first_tick)
 {
 	struct ss_samples_head head;
 
@@ -333,7 +333,9 @@ static bool read_run(struct ss_decoder *decoder, enum ss_operation op, unsigned 
 	return true;
 }
 
-enum ss_chunk_result ss_decoder_next(struct ss_decoder *decoder, struct ss_sample *ret)
+/* The next sample. SS_CHUNK_END: there is none. */
+static enum ss_chunk_result decoder_next(struct ss_decoder *decoder,
+					 struct ss_sample *ret)
 {
 	while (decoder->repeats == 0) {
 		if (decoder->at.failed)
@@ -569,7 +571,7 @@ static bool add_threads(struct replay *replay, uint64_t tick, size_t process)
 	struct ss_process *about = &replay->snapshot->process;
 	struct ss_sample sample;
 
-	while (ss_decoder_next(&replay->decoder, &sample) == SS_CHUNK_OK &&
+	while (decoder_next(&replay->decoder, &sample) == SS_CHUNK_OK &&
 	       sample.tick <= tick) {
 		if (sample.tick < tick ||
 		    recording->threads.items[sample.thread].process != process)
@@ -622,9 +624,8 @@ struct ss_error *ss_recording_snapshot(struct ss_recording *recording, uint64_t 
 				    "there is no such tick or process in the recording");
 	if (ss_chunk_read(recording->fd, chunk->offset, &chunk->header,
 			  &recording->scratch, &replay.raw) != SS_CHUNK_OK ||
-	    !ss_decoder_begin(&replay.decoder, &replay.raw,
-			      &recording->segments.items[chunk->segment],
-			      chunk->first_tick))
+	    !decoder_begin(&replay.decoder, &replay.raw,
+			   &recording->segments.items[chunk->segment], chunk->first_tick))
 		return ss_error_new(SS_ERROR_INVALID,
 				    "the recording can no longer be read");
 	describe(&replay, &recording->processes.items[process]);
@@ -653,8 +654,8 @@ static enum ss_chunk_result begin_chunk(struct ss_recording *recording,
 		recording->fd, chunk->offset, &chunk->header, &recording->scratch, raw);
 
 	if (result == SS_CHUNK_OK &&
-	    !ss_decoder_begin(decoder, raw, &recording->segments.items[chunk->segment],
-			      chunk->first_tick))
+	    !decoder_begin(decoder, raw, &recording->segments.items[chunk->segment],
+			   chunk->first_tick))
 		return SS_CHUNK_DAMAGED;
 	return result;
 }
@@ -675,7 +676,7 @@ bool ss_recording_next(struct ss_recording *recording, struct ss_sample *ret)
 
 	for (;;) {
 		if (recording->decoder.segment)
-			result = ss_decoder_next(&recording->decoder, ret);
+			result = decoder_next(&recording->decoder, ret);
 		if (result == SS_CHUNK_OK) {
 			add_owner(recording, ret);
 			return true;

@@ -5,14 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/encode.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/io.h"
-#include "base/new_file.h"
 #include "base/vector.h"
-#include "data/recording_chunk.h"
-#include "data/recording_define.h"
-#include "data/recording_format.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/io.h"
+#include "base/procfs.h"
 #include "data/capture.h"
-#include "base/proc_process.h"
 
 /* Limit of areas of one process; vm.max_map_count is 65,530 by default. */
 enum { SS_AREAS_MAX = 4 << 20 };

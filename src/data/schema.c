@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
-#include "base/encode.h"
 
 /* Nested structs are at most so deep. */
 enum { DEPTH_MAX = 16 };

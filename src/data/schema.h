@@ -15,7 +15,7 @@
 #define SS_DATA_SCHEMA_H
 
 #include "base/buffer.h"
-#include "base/cursor.h"
+#include "base/bytes.h"
 
 enum ss_field_type {
 	SS_FIELD_UNSIGNED,

@@ -14,10 +14,9 @@
 #include "base/vector.h"
 #include "data/capture.h"
 #include "data/gather.h"
+#include "data/gather_plan.h"
 #include "data/pipeline.h"
 #include "stacksnap.h"
-#include "data/gather_plan.h"
-#include "data/places.h"
 
 #define SS_STRINGIFY(x) #x
 #define SS_STRING(x) SS_STRINGIFY(x)

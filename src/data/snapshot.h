@@ -10,10 +10,10 @@
 #include "base/intern.h"
 #include "base/vector.h"
 #include "data/facts.h"
+#include "data/gather_plan.h"
 #include "data/module.h"
 #include "data/pipeline.h"
 #include "stacksnap.h"
-#include "data/gather_plan.h"
 
 /* Whether the function belongs to the library of its language (Python's threading, Java's
    java.util, node's internal scripts), judged by its file or class, and not to the program.
@@ -201,5 +201,24 @@ const struct ss_lock_place *ss_snapshot_find_place(const struct ss_snapshot *sna
 void ss_snapshot_recount(struct ss_snapshot *snapshot);
 
 SS_DEFINE_CLEANUP(struct ss_snapshot, ss_snapshot, ss_snapshot_free)
+
+/*
+ * Places in files of builds, as a snapshot that can be named.
+ */
+
+/* A place in the file of a build: an ELF virtual address within an instruction. */
+struct ss_place {
+	const char *build_id; /* lower-case hexadecimal */
+	const char *path;     /* where its file may be found; or NULL */
+	uint64_t offset;
+};
+
+/*
+ * Makes a snapshot of places, to be named by ss_snapshot_symbolize(): its thread with index i
+ * has the frame of place i, and then the calls inlined there. Errors: INVALID (a build-id; too
+ * many), NO_MEMORY.
+ */
+struct ss_error *ss_snapshot_new_places(const struct ss_place *places, size_t count,
+					struct ss_snapshot **ret);
 
 #endif

@@ -1,12 +1,10 @@
-#include "data/snapshot_message.h"
+#include "data/snapshot_fields.h"
 
 #include <string.h>
 
-#include "base/cursor.h"
-#include "base/encode.h"
+#include "base/bytes.h"
 #include "base/idtable.h"
 #include "base/io.h"
-#include "data/snapshot_fields.h"
 
 enum {
 	OTHERS_MAX = 4096,

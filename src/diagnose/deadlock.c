@@ -1,4 +1,4 @@
-#include "diagnose/deadlock.h"
+#include "diagnose/diagnose.h"
 
 #include <signal.h>
 #include <string.h>

@@ -13,9 +13,7 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "diagnose/deadlock.h"
 #include "diagnose/lock.h"
-#include "diagnose/purpose.h"
 #include "data/call.h"
 #include "diagnose/wait_table.h"
 

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "diagnose/deadlock.h"
-#include "diagnose/purpose.h"
+#include "diagnose/diagnose.h"
 #include "data/snapshot.h"
 
 /*

@@ -1,4 +1,4 @@
-#include "diagnose/purpose.h"
+#include "diagnose/diagnose.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -272,15 +272,6 @@ static void set_holder(struct ss_snapshot *snapshot, pid_t tid, struct ss_wait *
 	}
 }
 
-static bool is_sqlite(const char *path)
-{
-	static const char library[] = "libsqlite3.so";
-	const char *slash = strrchr(path, '/');
-
-	return slash && (strncmp(slash + 1, library, strlen(library)) == 0 ||
-			 strcmp(slash + 1, "sqlite3") == 0);
-}
-
 /* SQLite sleeps only to try again: its library has but names of its outermost functions. NULL: the thread
    does not sleep there. */
 static const char *find_sqlite(const struct ss_snapshot *snapshot,
@@ -295,7 +286,8 @@ static const char *find_sqlite(const struct ss_snapshot *snapshot,
 		inner = i == 0 ? frame->module : inner;
 		if (frame->module == inner)
 			continue;
-		if (!sqlite && (!frame->module || !is_sqlite(frame->module->path)))
+		if (!sqlite &&
+		    (!frame->module || !ss_path_is_sqlite(frame->module->path)))
 			return NULL;
 		sqlite = sqlite ? sqlite : frame->module;
 		if (frame->module != sqlite)

@@ -4,7 +4,7 @@
 #include <libelf.h>
 #include <string.h>
 
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/search.h"
 #include "base/vector.h"
 #include "elf/debugfile.h"

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "elf/image.h"
 #include "data/memory.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/search.h"
 #include "elf/image.h"
 
@@ -30,9 +30,15 @@ enum {
 /* Indexes of header words, after the first 8 bytes. */
 enum { WORD_COUNT = 0, WORD_TEXT = 2, WORDS = 8 };
 
-/* Of struct moduledata in Go's src/runtime/symtab.go: the start of the text, after the header
-   of the table, six slices and three addresses. */
-enum { MODULE_TEXT = (1 + 6 * 3 + 3) * 8 };
+/* Of struct moduledata in Go's src/runtime/symtab.go: the names, after the header of the table;
+   the start of the text, after six slices and three addresses; and the data of functions
+   (gofunc), since Go 1.20 after two more addresses. */
+enum {
+	MODULE_NAMES = 8,
+	MODULE_TEXT = (1 + 6 * 3 + 3) * 8,
+	MODULE_DATA = MODULE_TEXT + 16 * 8,
+	MODULE_DATA_1_20 = MODULE_DATA + 2 * 8,
+};
 
 struct head {
 	uint32_t magic;
@@ -42,17 +48,27 @@ struct head {
 	uint64_t words[WORDS];
 };
 
+/* What is searched among relocations: what is written to an address, or where an address is
+   written. */
+struct relocation {
+	uint64_t address;
+	uint64_t addend;
+	bool by_addend;
+};
+
 /* Searches a part of a relocation table. */
-static bool find_addend(const struct ss_elf *elf, uint64_t offset, size_t count,
-			uint64_t address, uint64_t *ret)
+static bool find_in_part(const struct ss_elf *elf, uint64_t offset, size_t count,
+			 struct relocation *wanted)
 {
 	Elf64_Rela part[RELOCATIONS_AT_ONCE];
 
 	if (!ss_elf_read(elf, offset, part, count * sizeof(*part)))
 		return false;
 	for (size_t i = 0; i < count; i++) {
-		if (part[i].r_offset == address) {
-			*ret = (uint64_t)part[i].r_addend;
+		if (wanted->by_addend ? (uint64_t)part[i].r_addend == wanted->addend :
+					part[i].r_offset == wanted->address) {
+			wanted->address = part[i].r_offset;
+			wanted->addend = (uint64_t)part[i].r_addend;
 			return true;
 		}
 	}
@@ -88,39 +104,45 @@ static Elf64_Shdr find_dynamic_relocations(const struct ss_elf *elf)
 
 /* Searches a table of relocations, of which at most *left are read. False: not found. */
 static bool search_relocations(const struct ss_elf *elf, const Elf64_Shdr *section,
-			       uint64_t address, uint64_t *left, uint64_t *ret)
+			       uint64_t *left, struct relocation *wanted)
 {
 	const uint64_t count = SS_MIN(section->sh_size / sizeof(Elf64_Rela), *left);
 
 	*left -= count;
 	for (uint64_t at = 0; at < count; at += RELOCATIONS_AT_ONCE) {
-		if (find_addend(elf, section->sh_offset + at * sizeof(Elf64_Rela),
-				(size_t)SS_MIN(count - at, (uint64_t)RELOCATIONS_AT_ONCE),
-				address, ret))
+		if (find_in_part(
+			    elf, section->sh_offset + at * sizeof(Elf64_Rela),
+			    (size_t)SS_MIN(count - at, (uint64_t)RELOCATIONS_AT_ONCE),
+			    wanted))
 			return true;
 	}
 	return false;
 }
 
-/* In position-independent programs the dynamic linker writes the address. Finds it in the
-   relocations. 0: not found. */
-static uint64_t find_relocated(const struct ss_elf *elf, uint64_t address)
+/* In position-independent programs the dynamic linker writes the address. */
+static bool find_relocation(const struct ss_elf *elf, struct relocation *wanted)
 {
 	uint64_t left = RELOCATIONS_MAX; /* of all tables */
-	uint64_t ret = 0;
 
 	if (elf->section_count == 0) {
 		const Elf64_Shdr section = find_dynamic_relocations(elf);
-		(void)search_relocations(elf, &section, address, &left, &ret);
-		return ret;
+		return search_relocations(elf, &section, &left, wanted);
 	}
 	for (size_t i = 1; i < elf->section_count && left; i++) {
 		const Elf64_Shdr *section = &elf->sections[i];
 		if (section->sh_type == SHT_RELA &&
-		    search_relocations(elf, section, address, &left, &ret))
-			return ret;
+		    search_relocations(elf, section, &left, wanted))
+			return true;
 	}
-	return 0;
+	return false;
+}
+
+/* 0: nothing is written there. */
+static uint64_t find_relocated(const struct ss_elf *elf, uint64_t address)
+{
+	struct relocation wanted = { .address = address };
+
+	return find_relocation(elf, &wanted) ? wanted.addend : 0;
 }
 
 /* False: unknown layout. */
@@ -140,7 +162,9 @@ static bool read_head(const struct head *head, struct ss_go_table *ret)
 		return true;
 	}
 	ret->names = offsets[0];
-	ret->names_end = offsets[1];
+	ret->names_end = ret->units = offsets[1];
+	ret->files = offsets[2];
+	ret->has_first_line = head->magic == GO_1_20;
 	ret->numbers = offsets[3];
 	ret->functions = ret->base = offsets[4];
 	return text || head->magic == GO_1_16;
@@ -185,7 +209,8 @@ static bool read_table(const struct ss_elf *elf, const Elf64_Shdr *section,
 	struct head head = {};
 
 	*ret = (struct ss_go_table){ .file_offset = section->sh_offset + offset,
-				     .size = section->sh_size - offset };
+				     .size = section->sh_size - offset,
+				     .address = section->sh_addr + offset };
 	if (!ss_elf_read(elf, ret->file_offset, &head, SS_MIN(sizeof(head), ret->size)) ||
 	    head.zero != 0 || head.pointer_size != 8 || !read_head(&head, ret))
 		return false;
@@ -406,166 +431,80 @@ bool ss_go_table_read(const struct ss_elf *elf, struct ss_table *ret)
 	return true;
 }
 
-/* What the tables of an image say ------------------------------------------- */
+/* The data of functions ------------------------------------------------------ */
 
-const struct ss_go_table *ss_go_table_of(struct ss_image *image)
+/* Of the module: what it has at an offset, before or after relocation. 0: not found. */
+static uint64_t read_module(const struct ss_elf *elf, uint64_t module, uint64_t at)
 {
-	if (!image->go_tried) {
-		_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
-			ss_elf_from_module(image->module);
-		image->has_go = elf && ss_go_table_find(elf, &image->go);
-	}
-	image->go_tried = true;
-	return image->has_go ? &image->go : NULL;
-}
-
-enum {
-	NUMBERS_MAX = 4096, /* bytes of one function; typically a few dozen */
-	FRAME_MAX = 1 << 30,
-	NAME_MAX_SIZE = 32, /* of those that matter */
-	WORD = 8,
-};
-
-/* Offset of the table of stack depths in the description of a function. */
-enum { DEPTHS_AT = 12 }; /* after the entry: name, size of arguments, defer */
-
-static uint64_t image_word(struct ss_image *image, uint64_t offset, unsigned size)
-{
-	const struct ss_go_table *go = &image->go;
+	uint64_t offset;
 	uint64_t word = 0;
 
-	if (offset > go->size || go->size - offset < size ||
-	    ss_image_read_at(image, go->file_offset + offset, &word, size) != size)
+	if (!ss_elf_locate(elf, module + at, &offset) ||
+	    !ss_elf_read(elf, offset, &word, sizeof(word)))
 		return 0;
-	return word;
+	return word ? word : find_relocated(elf, module + at);
 }
 
-static uint64_t image_entry_of(struct ss_image *image, uint64_t number)
+static bool is_module(const struct ss_elf *elf, const struct ss_go_table *go,
+		      uint64_t address)
 {
-	const struct ss_go_table *go = &image->go;
-
-	return go->text +
-	       image_word(image, go->functions + number * 2 * go->word, go->word);
+	return read_module(elf, address, 0) == go->address &&
+	       read_module(elf, address, MODULE_NAMES) == go->address + go->names &&
+	       read_module(elf, address, MODULE_TEXT) == go->text;
 }
 
-/* Finds the function that contains an address. False: there is none. */
-static bool find_function(struct ss_image *image, uint64_t address, uint64_t *ret)
+/* Searches a section for the address of the table, with which the module begins. */
+static bool search_module(const struct ss_elf *elf, const struct ss_go_table *go,
+			  const Elf64_Shdr *section, uint64_t *ret)
 {
-	uint64_t low =
-		ss_lower_bound(image->go.count, i, image_entry_of(image, i) <= address);
+	uint64_t part[SEARCHED_AT_ONCE / sizeof(uint64_t)];
 
-	*ret = low - 1;
-	return low > 0 && address < image_entry_of(image, low);
-}
-
-/*
- * Decodes pairs of numbers (by how much the value grows, and for how many steps it holds)
- * up to the address. Format: "Go 1.2 Runtime Symbol Information", and step() in Go's
- * src/runtime/symtab.go.
- */
-static bool find_value(struct ss_cursor *bytes, uint64_t at, uint64_t step,
-		       uint64_t address, int64_t *ret)
-{
-	uint64_t value = UINT64_MAX; /* -1 */
-
-	for (bool first = true;; first = false) {
-		uint64_t grows = ss_cursor_uleb128(bytes);
-		if (bytes->failed || (grows == 0 && !first))
+	for (uint64_t at = 0; at < section->sh_size; at += sizeof(part)) {
+		const size_t size =
+			(size_t)SS_MIN(section->sh_size - at, (uint64_t)sizeof(part));
+		if (!ss_elf_read(elf, section->sh_offset + at, part, size))
 			return false;
-		value += grows >> 1 ^ -(grows & 1);
-		at += ss_cursor_uleb128(bytes) * step;
-		if (address < at) {
-			*ret = (int64_t)value;
-			return !bytes->failed;
+		for (size_t i = 0; i < size / sizeof(part[0]); i++) {
+			*ret = section->sh_addr + at + i * sizeof(part[0]);
+			if (part[i] == go->address && is_module(elf, go, *ret))
+				return true;
 		}
-	}
-}
-
-/*
- * Goroutines begin in goexit(), threads in rt0_go() and mstart(). The others switch to the
- * stack of the thread, where an old frame of mstart() is further out, if anything. Go's own
- * tracebacks end there, too: TOPFRAME and SPWRITE in src/runtime/asm_amd64.s. Names, since
- * the flags of functions (1.17) have moved from version to version.
- */
-static const char *const roots[] = {
-	"runtime.goexit",     "runtime.mcall",	"runtime.mstart",
-	"runtime.asmcgocall", "runtime.rt0_go", "runtime.systemstack",
-	"runtime.morestack",
-};
-
-static uint64_t find_description(struct ss_image *image, uint64_t function)
-{
-	const struct ss_go_table *go = &image->go;
-	uint64_t pair = go->functions + function * 2 * go->word;
-
-	return go->base + image_word(image, pair + go->word, go->word);
-}
-
-bool ss_go_is_entry(struct ss_image *image, uint64_t address)
-{
-	uint64_t function;
-
-	return ss_go_table_of(image) && find_function(image, address, &function) &&
-	       image_entry_of(image, function) == address;
-}
-
-/* Whether the function at address has one of the names. */
-static bool is_named(struct ss_image *image, uint64_t address, const char *const *names,
-		     size_t count)
-{
-	char name[NAME_MAX_SIZE] = "";
-	uint64_t function;
-
-	if (!ss_go_table_of(image) || !find_function(image, address, &function))
-		return false;
-	const struct ss_go_table *go = &image->go;
-	uint64_t at = image_word(image, find_description(image, function) + go->word, 4);
-	uint64_t offset = go->names + at;
-	if (offset >= go->names_end)
-		return false;
-	size_t size = SS_MIN(sizeof(name) - 1, go->names_end - offset);
-	if (ss_image_read_at(image, go->file_offset + offset, name, size) != size)
-		return false;
-	/* With an ABI, ".abi0", in some versions. */
-	char *abi = strstr(name, ".abi");
-	if (abi)
-		*abi = '\0';
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(name, names[i]) == 0)
-			return true;
 	}
 	return false;
 }
 
-bool ss_go_is_root(struct ss_image *image, uint64_t address)
+static bool find_module(const struct ss_elf *elf, const struct ss_go_table *go,
+			uint64_t *ret)
 {
-	return is_named(image, address, roots, SS_ARRAY_SIZE(roots));
+	static const char *const names[] = { ".go.module", ".noptrdata", ".data" };
+	struct relocation wanted = { .addend = go->address, .by_addend = true };
+	uint64_t left = SS_ELF_SECTION_MAX;
+	Elf64_Shdr segment;
+
+	for (size_t i = 0;
+	     elf->section_count == 0 && next_segment(elf, PF_W, &i, &left, &segment);) {
+		if (search_module(elf, go, &segment, ret))
+			return true;
+	}
+	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++) {
+		const Elf64_Shdr *section = ss_elf_find_section(elf, names[i]);
+		if (section && section->sh_size <= SS_ELF_SECTION_MAX &&
+		    search_module(elf, go, section, ret))
+			return true;
+	}
+	if (!find_relocation(elf, &wanted) || !is_module(elf, go, wanted.address))
+		return false;
+	*ret = wanted.address;
+	return true;
 }
 
-bool ss_go_is_sigpanic(struct ss_image *image, uint64_t address)
+uint64_t ss_go_table_find_data(const struct ss_elf *elf, const struct ss_go_table *go)
 {
-	static const char *const name = "runtime.sigpanic";
+	uint64_t module;
 
-	return is_named(image, address, &name, 1);
-}
-
-bool ss_go_find_depth(struct ss_image *image, uint64_t address, int64_t *ret)
-{
-	const struct ss_go_table *go = &image->go;
-	uint8_t numbers[NUMBERS_MAX];
-	uint64_t function;
-
-	if (!ss_go_table_of(image) || !find_function(image, address, &function))
-		return false;
-	uint64_t description = find_description(image, function);
-	uint64_t moves = image_word(image, description + go->word + DEPTHS_AT, 4);
-	uint64_t offset = go->numbers + moves;
-	if (moves == 0 || offset >= go->size)
-		return false;
-	size_t size = ss_image_read_at(image, go->file_offset + offset, numbers,
-				       SS_MIN(sizeof(numbers), go->size - offset));
-	struct ss_cursor bytes = { .at = numbers, .end = numbers + size };
-	return find_value(&bytes, image_entry_of(image, function), go->step, address,
-			  ret) &&
-	       *ret >= 0 && *ret < FRAME_MAX && *ret % WORD == 0;
+	/* Before Go 1.18, each function has addresses instead. */
+	if (go->word != 4 || !find_module(elf, go, &module))
+		return 0;
+	return read_module(elf, module,
+			   go->has_first_line ? MODULE_DATA_1_20 : MODULE_DATA);
 }

@@ -9,12 +9,11 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/cursor.h"
-#include "base/encode.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/io.h"
 #include "base/vector.h"
-#include "data/snapshot_message.h"
+#include "data/snapshot_fields.h"
 #include "data/pipeline.h"
 #include "data/snapshot.h"
 #include "data/gather_plan.h"
@@ -114,6 +113,13 @@ static size_t read_memory(void *data, uint64_t address, void *bytes, size_t size
 	return ss_sandbox_read(ss_drop_const(work->attempt), address, bytes, size);
 }
 
+static void read_ranges(void *data, struct ss_memory_range *ranges, size_t count)
+{
+	const struct work *work = data;
+
+	ss_sandbox_read_ranges(ss_drop_const(work->attempt), ranges, count);
+}
+
 static bool check_thread(void *data, pid_t tid)
 {
 	const struct work *work = data;
@@ -131,6 +137,7 @@ static struct ss_error *unwind_one(struct work *work, size_t index)
 		.size = sizeof(options),
 		.max_frames = given->max_frames,
 		.read = source->read ? read_memory : NULL,
+		.read_ranges = source->read ? read_ranges : NULL,
 		.check = source->check ? check_thread : NULL,
 		.read_data = ss_drop_const(work),
 		.native = given->native,

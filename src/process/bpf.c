@@ -1,4 +1,4 @@
-#include "process/bpf.h"
+#include "process/sample_reader.h"
 
 #include <errno.h>
 #include <string.h>

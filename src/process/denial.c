@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/proc_process.h"
+#include "base/procfs.h"
 #include "base/scan.h"
 
 enum { SMALL_TEXT_MAX = 64 * 1024 };

@@ -16,8 +16,6 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "process/opener.h"
-#include "process/references.h"
 
 enum {
 	IMAGE_MAX = 64 << 20,	/* limit of bytes of one module without a file */
@@ -569,8 +567,11 @@ static void take_other(const struct ss_opener *opener, size_t item,
 	*other->status = opened->status;
 }
 
-int ss_files_open_below_root(const struct ss_target *target, const char *path,
-			     struct stat *ret_status)
+/* Opens a regular file of a local file system for reading by its path below the root of
+   the target (as it was when ss_target_open_root() was called); no link is followed in the
+   last component, and none leads out of the root. Returns a descriptor, or -1. */
+static int open_file_below_root(const struct ss_target *target, const char *path,
+				struct stat *ret_status)
 {
 	struct other other = {
 		.target = target, .path = path, .file = -1, .status = ret_status
@@ -696,7 +697,7 @@ struct ss_module_impl *ss_perfmap_of(const struct ss_target *target)
 		return NULL;
 	pid_t pid = status.inner_id ? status.inner_id : target->pid;
 	(void)snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid); /* fits */
-	_cleanup_close_ int fd = ss_files_open_below_root(target, path, &st);
+	_cleanup_close_ int fd = open_file_below_root(target, path, &st);
 	if (fd < 0 || !is_its_own(target, &status, &st))
 		return NULL;
 	struct ss_module_impl *file = ss_module_new(path, 0, 0);

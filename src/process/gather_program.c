@@ -3,7 +3,6 @@
 #include "arch/arch.h"
 #include "base/cleanup.h"
 #include "data/gather_plan.h"
-#include "process/bpf.h"
 
 enum {
 	/* Kept in registers */

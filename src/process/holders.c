@@ -1,4 +1,4 @@
-#include "process/holders.h"
+#include "process/objects.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -6,16 +6,15 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/msg.h>
 #include <sys/sem.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/procfs.h"
 #include "base/scan.h"
 #include "data/call.h"
-#include "base/proc_files.h"
 
 enum {
 	RECORD_MAX = 8 * 1024,
@@ -178,8 +177,7 @@ void ss_processes_find(struct ss_facts *facts, const struct ss_target *target)
 enum {
 	SCAN_NS = 5 * 1000 * 1000,   /* CPU time to search processes, */
 	MORE_NS = 1000 * 1000,	     /* if each end has a holder already, */
-	FLOCK_NS = 20 * 1000 * 1000, /* and to search for those that have a file open */
-	FDINFO_MAX = 64 * 1024,
+	VISIT_NS = 20 * 1000 * 1000, /* and for ss_holders_visit() */
 	STAT_MAX = 8 * 1024,
 	LINKS_AT_ONCE = 64, /* links read between checks of the time */
 	/* So many others are searched for more holders, however long it takes: those that were
@@ -502,30 +500,6 @@ static void search_others(struct search *s)
 	}
 }
 
-/* Whether fdinfo, which lists the locks of this open file, has such a lock. */
-static bool has_flock(struct search *s, pid_t pid, const char *name,
-		      const struct ss_fd_fact *file)
-{
-	static const char word[] = "lock:";
-	struct ss_file_lock lock;
-	char path[64];
-
-	/* The kernel's names are not longer. */
-	if (snprintf(path, sizeof(path), "%d/fdinfo/%s", pid, name) >=
-		    (int)sizeof(path) ||
-	    ss_io_read_path(s->target->procfs_fd, path, FDINFO_MAX, &s->text) != 0)
-		return false;
-	for (const char *at = s->text.bytes; (at = strstr(at, word));) {
-		at += strlen(word);
-		const char *end = at + strcspn(at, "\n");
-		at += strspn(at, " \t");
-		if (ss_locks_next(&at, end, &lock) && lock.type == SS_FILE_LOCK_FLOCK &&
-		    lock.inode == file->inode && lock.device == file->device)
-			return true;
-	}
-	return false;
-}
-
 typedef bool visit_link(void *data, pid_t pid, const char *fd);
 
 /* Calls visit for each descriptor of the process that has this link, until it returns false. Returns
@@ -557,69 +531,25 @@ static bool visit_links(struct search *s, pid_t pid, const char *wanted,
 	return more;
 }
 
-bool ss_holders_visit(const struct ss_target *target, const char *link, visit_link *visit,
-		      void *data)
-{
-	struct search s = { .target = target };
-	bool more = true;
-
-	s.end_ns = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) + FLOCK_NS;
-	list_processes(&s);
-	for (size_t i = 0; i < s.pids.count && more && !is_late(&s); i++)
-		more = visit_links(&s, s.pids.items[i], link, visit, data);
-	ss_vector_free(&s.pids);
-	return !s.incomplete;
-}
-
-struct flock_search {
-	struct search *search;
-	const struct ss_fd_fact *file;
-};
-
-static bool has_no_flock(void *data, pid_t pid, const char *fd)
-{
-	const struct flock_search *flock = data;
-
-	return !has_flock(flock->search, pid, fd, flock->file);
-}
-
-static bool holds_flock(struct search *s, pid_t pid, const struct ss_fd_fact *file)
-{
-	struct flock_search flock = { s, file };
-
-	return !visit_links(s, pid, file->name, has_no_flock, &flock);
-}
-
-/*
- * Returns a process that has the file open under that name with a flock(2) lock: the
- * process `named`, which took the lock according to the kernel, or another one that
- * inherited the open file. 0 if none was found. Adds the CPU time in nanoseconds to
- * *spent, which limits all searches for a capture.
- */
-static pid_t holders_find_flock(const struct ss_target *target,
-				const struct ss_fd_fact *file, pid_t named,
-				uint64_t *spent)
+bool ss_holders_visit(const struct ss_target *target, const char *link, pid_t first,
+		      uint64_t *spent_ns, visit_link *visit, void *data)
 {
 	struct search s = { .target = target };
 	uint64_t begin = ss_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	pid_t found = 0;
 
-	s.end_ns = begin + FLOCK_NS - SS_MIN(*spent, (uint64_t)FLOCK_NS);
-	if (named > 0 && holds_flock(&s, named, file))
-		found = named;
-	if (!found)
+	s.end_ns = begin + VISIT_NS - SS_MIN(*spent_ns, (uint64_t)VISIT_NS);
+	bool more = first <= 0 || visit_links(&s, first, link, visit, data);
+	if (more)
 		list_processes(&s);
 	/* Usually it was started shortly before the waiter. */
 	size_t own = count_before(&s);
-	for (size_t i = 0; i < s.pids.count && !found && !is_late(&s); i++) {
+	for (size_t i = 0; i < s.pids.count && more && !is_late(&s); i++) {
 		size_t at = i < own ? own - 1 - i : i;
-		if (holds_flock(&s, s.pids.items[at], file))
-			found = s.pids.items[at];
+		more = visit_links(&s, s.pids.items[at], link, visit, data);
 	}
-	*spent += ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+	*spent_ns += ss_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 	ss_vector_free(&s.pids);
-	ss_buffer_deinit(&s.text);
-	return found;
+	return !s.incomplete;
 }
 
 /* Whether the process still has that end open. */
@@ -768,85 +698,4 @@ void ss_holders_complete(struct ss_facts *facts, const struct ss_target *target,
 			 uint64_t end_ns)
 {
 	find(facts, target, WHOLE, end_ns);
-}
-
-enum {
-	LOCKS_TEXT_MAX = 4 << 20,
-	/* bytes parsed for all threads that wait for a lock: about 0.3 s */
-	LOCKS_SEEN_MAX = 64 << 20,
-};
-
-static struct ss_lock_request describe_request(pid_t pid, const struct ss_fd_fact *fd,
-					       const struct ss_thread_facts *thread)
-{
-	struct ss_lock_request ret = {
-		.pid = pid, .inode = fd->inode, .device = fd->device, .last = UINT64_MAX
-	};
-	struct flock flock;
-
-	if (thread->call.id == SS_SYS_FLOCK) {
-		ret.type = SS_FILE_LOCK_FLOCK;
-		ret.write = (thread->call.args[1] & LOCK_EX) != 0;
-		ret.ranged = true;
-		return ret;
-	}
-	ret.type = (int)thread->call.args[1] == F_OFD_SETLKW ? SS_FILE_LOCK_OFD :
-							       SS_FILE_LOCK_POSIX;
-	if (thread->memory[2].size != sizeof(struct flock))
-		return ret;
-	memcpy(&flock, thread->memory[2].bytes, sizeof(flock));
-	ret.write = flock.l_type == F_WRLCK;
-	ret.ranged = flock.l_whence == SEEK_SET && flock.l_start >= 0 && flock.l_len >= 0;
-	if (!ret.ranged)
-		return ret;
-	ret.first = (uint64_t)flock.l_start;
-	if (flock.l_len)
-		ret.last = ret.first + (uint64_t)flock.l_len - 1;
-	/* the kernel represents an open range by its largest offset */
-	if (ret.last > INT64_MAX)
-		ret.last = UINT64_MAX;
-	return ret;
-}
-
-static void follow_lock(struct ss_facts *facts, const struct ss_target *target,
-			const struct ss_buffer *locks, struct ss_thread_facts *thread,
-			uint64_t *spent)
-{
-	_cleanup_buffer_ struct ss_buffer text = {};
-	const struct ss_fd_fact *fd =
-		ss_facts_find_fd(facts, (int)(uint32_t)thread->call.args[0]);
-	struct ss_file_lock lock;
-
-	if (!fd)
-		return;
-	const struct ss_lock_request request = describe_request(target->pid, fd, thread);
-	if (!ss_locks_find(locks->bytes, locks->size, &request, &lock))
-		return;
-	thread->holder_known = true;
-	if (lock.type == SS_FILE_LOCK_FLOCK && lock.pid > 0)
-		lock.pid = fd->name ? holders_find_flock(target, fd, lock.pid, spent) : 0;
-	if (lock.pid > 0 &&
-	    !processes_read(facts, target, lock.pid, &text, &thread->holder))
-		thread->holder = (struct ss_process_fact){ .pid = lock.pid };
-}
-
-void ss_file_locks_find_owners(struct ss_facts *facts, const struct ss_target *target)
-{
-	_cleanup_buffer_ struct ss_buffer locks = {};
-	uint64_t spent = 0;
-	size_t seen = 0;
-
-	for (size_t i = 0; i < facts->threads.count; i++) {
-		struct ss_thread_facts *thread = &facts->threads.items[i];
-		const struct ss_call *call = ss_call_find(thread->call.id);
-		if (!call || call->kind != SS_WAIT_FILE_LOCK || thread->state == 'R')
-			continue;
-		if (locks.size == 0 && ss_io_read_path(target->procfs_fd, "locks",
-						       LOCKS_TEXT_MAX, &locks) != 0)
-			return;
-		seen += locks.size;
-		if (seen > LOCKS_SEEN_MAX)
-			return;
-		follow_lock(facts, target, &locks, thread, &spent);
-	}
 }

@@ -14,9 +14,6 @@
 #include "data/call.h"
 #include "data/capture.h"
 #include "data/futex.h"
-#include "process/file_systems.h"
-#include "process/holders.h"
-#include "process/sockets.h"
 #include "process/thread_files.h"
 #include "process/process_memory.h"
 #include "process/target.h"
@@ -704,7 +701,7 @@ void ss_objects_collect(struct ss_capture *capture, const struct ss_target *targ
 	ss_descriptors_read(facts, target, then);
 	if (then)
 		connections_keep(facts, capture, then);
-	ss_file_systems_find(facts, target);
+	ss_wait_channels_read(facts, target);
 	ss_sockets_read(facts, target);
 	if (then)
 		ss_holders_confirm(facts, target, then);

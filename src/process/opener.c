@@ -1,4 +1,4 @@
-#include "process/opener.h"
+#include "process/files.h"
 
 #include <errno.h>
 #include <fcntl.h>

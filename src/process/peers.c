@@ -1,4 +1,4 @@
-#include "process/peers.h"
+#include "process/objects.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,12 +8,11 @@
 #include <string.h>
 
 #include "base/graph.h"
+#include "base/procfs.h"
 #include "base/scan.h"
 #include "base/search.h"
 #include "data/call.h"
 #include "data/futex.h"
-#include "base/proc_process.h"
-#include "process/holders.h"
 
 enum {
 	RECORD_MAX = 8 * 1024,

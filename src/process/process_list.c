@@ -12,7 +12,7 @@
 #include "base/child.h"
 #include "base/cleanup.h"
 #include "base/vector.h"
-#include "base/proc_process.h"
+#include "base/procfs.h"
 #include "process/target.h"
 #include "process/process_list.h"
 

@@ -16,7 +16,7 @@
 enum { PIECES_MAX = 1024 };
 
 /* Of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst). */
-enum { PAGE_SHIFT = 12, PAGE_SIZE = 1 << PAGE_SHIFT, ENTRIES_MAX = 64, SCAN_MAX = 4096 };
+enum { PAGE_SHIFT = 12, PAGE_SIZE = 1 << PAGE_SHIFT, ENTRIES_MAX = 64 };
 static const uint64_t page_is_present = UINT64_C(1) << 63;
 static const uint64_t page_is_swapped = UINT64_C(1) << 62;
 /* With SWAPPED: perhaps a marker for userfaultfd, and not in swap. */
@@ -267,35 +267,6 @@ void ss_process_memory_read_present(const struct ss_process_memory *memory,
 				 RUN_MAX);
 	}
 	read_parts(&parts);
-}
-
-uint64_t ss_process_memory_find_present(const struct ss_process_memory *memory,
-					uint64_t *start, uint64_t end)
-{
-	uint64_t entries[SCAN_MAX];
-	uint64_t page = *start >> PAGE_SHIFT;
-	uint64_t last = end >> PAGE_SHIFT;
-	uint64_t first = 0; /* of the run; 0: not found yet */
-
-	while (page < last) {
-		size_t count = (size_t)SS_MIN(last - page, (uint64_t)SCAN_MAX);
-		ssize_t n = pread(memory->pagemap_fd, entries, count * sizeof(entries[0]),
-				  (off_t)(page * sizeof(entries[0])));
-		count = n > 0 ? (size_t)n / sizeof(entries[0]) : 0;
-		if (count == 0)
-			break;
-		for (size_t i = 0; i < count; i++, page++) {
-			bool present = entries[i] & page_is_present;
-			if (present && first == 0)
-				first = page;
-			else if (!present && first != 0)
-				last = page; /* ends the loops */
-			if (page == last)
-				break;
-		}
-	}
-	*start = first << PAGE_SHIFT;
-	return first == 0 ? 0 : page << PAGE_SHIFT;
 }
 
 void ss_process_memory_peek(pid_t tid, struct ss_piece *piece)

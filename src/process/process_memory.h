@@ -42,13 +42,6 @@ void ss_process_memory_read(const struct ss_process_memory *memory,
 void ss_process_memory_read_present(const struct ss_process_memory *memory,
 				    struct ss_piece *pieces, size_t count);
 
-/*
- * Finds the next pages in memory, not in swap, between *start and end: they are from *start, which
- * is moved, to the result. 0: there are no more.
- */
-uint64_t ss_process_memory_find_present(const struct ss_process_memory *memory,
-					uint64_t *start, uint64_t end);
-
 /* Copies one piece with PTRACE_PEEKDATA: tid must be stopped by this thread. */
 void ss_process_memory_peek(pid_t tid, struct ss_piece *piece);
 

@@ -1,11 +1,10 @@
-#include "process/references.h"
+#include "process/files.h"
 
 #include <elf.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/search.h"
-#include "base/words.h"
 
 enum { PAGE = 4096 };
 
@@ -160,7 +159,7 @@ static bool have_same_modules(const struct ss_capture *a, const struct ss_captur
 }
 
 /* A library with a table for debuggers, which describes objects that no stack refers to:
-   runtime/python/task_lists.h. */
+   runtime/python/tasks.h. */
 static bool is_for_runtime(const char *path)
 {
 	const char *slash = strrchr(path, '/');

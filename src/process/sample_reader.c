@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "data/gather_plan.h"
-#include "process/bpf.h"
 
 enum {
 	THREADS_MAX = 1 << 12,

@@ -1,4 +1,4 @@
-#include "process/sockets.h"
+#include "process/objects.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include <sys/xattr.h>
 
 #include "base/cleanup.h"
-#include "base/proc_files.h"
+#include "base/procfs.h"
 #include "base/search.h"
 #include "process/own_thread.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/io.h"
-#include "base/proc_process.h"
+#include "base/procfs.h"
 #include "base/vector.h"
 #include "process/thread_files.h"
 #include "stacksnap.h"

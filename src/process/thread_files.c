@@ -95,8 +95,9 @@ void ss_kept_files_take(struct ss_kept_files *kept, struct ss_kept_thread *threa
 	kept->threads.items[at].stat = kept->threads.items[at].schedstat = 0;
 }
 
-bool ss_kept_files_read_stat(const struct ss_kept_files *kept, pid_t tid,
-			     struct ss_stat *ret)
+/* Reads the file of a thread. False: it is not kept, or the thread has ended. */
+static bool read_kept_stat(const struct ss_kept_files *kept, pid_t tid,
+			   struct ss_stat *ret)
 {
 	size_t at = find_thread(kept, tid);
 
@@ -200,7 +201,7 @@ bool ss_target_read_task(const struct ss_target *target, pid_t tid, const char *
 bool ss_target_read_stat(const struct ss_target *target, pid_t tid,
 			 struct ss_buffer *text, struct ss_stat *ret)
 {
-	if (target->kept && ss_kept_files_read_stat(target->kept, tid, ret))
+	if (target->kept && read_kept_stat(target->kept, tid, ret))
 		return true;
 	return ss_target_read_task(target, tid, "stat", text) &&
 	       ss_stat_parse(text->bytes, text->size, ret);

@@ -5,7 +5,7 @@
 #define SS_PROCESS_THREAD_FILES_H
 
 #include "base/buffer.h"
-#include "base/proc_process.h"
+#include "base/procfs.h"
 #include "base/vector.h"
 
 struct ss_target;
@@ -75,10 +75,6 @@ void ss_kept_files_take(struct ss_kept_files *kept, struct ss_kept_thread *threa
    any order. */
 void ss_kept_files_replace(struct ss_kept_files *kept, struct ss_kept_thread *threads,
 			   size_t count);
-
-/* Reads the file of a thread. False: it is not kept, or the thread has ended. */
-bool ss_kept_files_read_stat(const struct ss_kept_files *kept, pid_t tid,
-			     struct ss_stat *ret);
 
 /* How often the thread was scheduled; 0: its file is not kept, or it has ended. kept may be
    NULL. */

@@ -251,7 +251,8 @@ static bool search_all(struct database *database, bool likely)
 	return left;
 }
 
-uint64_t ss_packages_version(const char *database)
+/* Changes whenever a package is installed, upgraded or removed. 0: there is no database. */
+static uint64_t packages_version(const char *database)
 {
 	struct stat st;
 
@@ -340,7 +341,7 @@ struct named {
 static void find_packages(const struct advice *advice, struct named *named)
 {
 	struct ss_session *session = advice->options->session;
-	uint64_t version = ss_packages_version(SS_PACKAGE_DATABASE);
+	uint64_t version = packages_version(SS_PACKAGE_DATABASE);
 	struct ss_package_query left[MODULES_MAX];
 	size_t indexes[MODULES_MAX];
 	size_t count = 0;

@@ -27,9 +27,6 @@ struct ss_package_query {
 	char *package;
 };
 
-/* Changes whenever a package is installed, upgraded or removed. 0: there is no database. */
-uint64_t ss_packages_version(const char *database);
-
 /* Answers all queries at once, since reading the database takes milliseconds. */
 void ss_packages_find_debug(const char *path, struct ss_package_query *queries,
 			    size_t count);

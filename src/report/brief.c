@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "diagnose/progress.h"
-#include "report/escape.h"
-#include "report/missing.h"
-#include "report/quantity.h"
+#include "report/names.h"
+#include "report/print.h"
 #include "report/text.h"
 #include "report/wait_text.h"
 

@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "report/crash.h"
-#include "report/escape.h"
+#include "report/print.h"
 #include "report/format.h"
 #include "report/json.h"
 #include "data/capture.h"

@@ -8,8 +8,8 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "report/escape.h"
 #include "report/json.h"
+#include "report/print.h"
 
 enum {
 	PARTS_MAX = 8,

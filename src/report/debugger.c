@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "report/escape.h"
 #include "report/format.h"
-#include "report/stack_cache.h"
+#include "report/group.h"
+#include "report/print.h"
 #include "report/profile.h"
 
 /*

@@ -1,4 +1,4 @@
-#include "report/descriptor_text.h"
+#include "report/wait_text.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "report/escape.h"
+#include "report/print.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 

@@ -459,7 +459,7 @@ static bool find_functions(struct ss_profile_diff *diff, struct ss_set_counts *n
 	size_t count = profile->functions.count;
 	struct ss_function_difference *all = calloc(count + 1, sizeof(*all));
 	_cleanup_(ss_weights_cleanup) struct ss_weights *weights =
-		ss_weights_new(profile);
+		ss_weights_new(profile, SS_SAMPLES_ALL);
 
 	diff->functions = all;
 	if (!all || !weights)

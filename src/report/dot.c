@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "data/snapshot.h"
-#include "report/escape.h"
 #include "report/format.h"
+#include "report/print.h"
 #include "report/wait_text.h"
 
 enum { SUSPECTS_MAX = 4 }; /* that are shown one by one */

@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "report/json.h"
-#include "report/quantity.h"
+#include "report/print.h"
 
 /* Those of the scopes of each probe of a profile, of which there are at most
    SS_DURATION_PROBES. The caller frees them; NULL: no memory. */

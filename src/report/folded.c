@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/escape.h"
 #include "report/format.h"
 #include "report/group.h"
+#include "report/print.h"
 #include "report/profile.h"
 
 enum { NS_PER_US = 1000 };

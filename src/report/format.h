@@ -21,11 +21,18 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "report/rows.h"
 #include "report/profile.h"
 #include "stacksnap.h"
 #include "data/heap.h"
 #include "diagnose/progress.h"
+
+/* What the format "rows" (one JSON object a line, see stacksnap-rows(5)) says besides the snapshot. */
+struct ss_row_options {
+	const char *batch;
+	const char *boot_id;	   /* of this machine; "": not known */
+	const char *const *labels; /* "KEY=VALUE" */
+	size_t label_count;
+};
 
 /* The kinds of input of a format. */
 enum ss_format_input {
@@ -171,5 +178,14 @@ void ss_format_write_names(enum ss_format_input input, const char *separator, FI
 
 /* Writes "Formats:" and one line for each format, for --help. */
 void ss_format_write_help(enum ss_format_input input, FILE *out);
+
+/* Writes the row of a process that could not be captured. host may be NULL. */
+void ss_rows_write_failure(const struct ss_row_options *options, const char *host,
+			   pid_t pid, uint64_t time_ns, const char *problem, FILE *out);
+
+/* Writes the row of table "frames" for the thread with that index, which has the calls at one
+   place, of a symbolized snapshot. False, and nothing is written, without a name. */
+bool ss_rows_write_names(const struct ss_snapshot *snapshot, size_t index, const char *id,
+			 FILE *out);
 
 #endif

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "base/utf8.h"
-#include "report/escape.h"
+#include "report/print.h"
 
 static void begin_value(struct ss_json *json, const char *key)
 {

@@ -24,6 +24,7 @@
 
 #include "data/snapshot_fields.h"
 #include "report/format.h"
+#include "stacksnap.h"
 #include "stacksnap/trace.h"
 
 struct ss_json {
@@ -71,11 +72,8 @@ void ss_json_struct(struct ss_json *json, const char *key, const struct ss_schem
 
 /* The other documents. */
 ss_format_write_snapshot ss_json_write_snapshot;    /* stacksnap-snapshot/1 */
-ss_format_write_hang ss_json_write_hang;	    /* stacksnap-hang/1 */
 ss_format_write_profile ss_json_write_profile;	    /* stacksnap-report/1 */
 ss_format_write_profile ss_json_write_profile_diff; /* stacksnap-report-diff/1 */
-ss_format_write_snapshots ss_json_write_series;	    /* stacksnap-series/1 */
-ss_format_write_diff ss_json_write_diff;	    /* stacksnap-diff/1 */
 ss_format_write_heap ss_json_write_heap;	    /* stacksnap-heap/1 */
 
 /* Writes the member "process" of a document on a process. */

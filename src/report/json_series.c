@@ -158,8 +158,8 @@ bool ss_json_merged(struct ss_json *json, const struct ss_snapshots *snapshots,
 	return true;
 }
 
-struct ss_error *ss_json_write_series(const struct ss_snapshots *snapshots,
-				      const struct ss_format_options *options, FILE *out)
+static struct ss_error *write_series(const struct ss_snapshots *snapshots,
+				     const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_snapshot *last = snapshots->items[snapshots->count - 1];
 	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
@@ -287,8 +287,8 @@ bool ss_json_task_diff(struct ss_json *json, const struct ss_diff_input *input,
 	return true;
 }
 
-struct ss_error *ss_json_write_diff(const struct ss_diff_input *input,
-				    const struct ss_format_options *options, FILE *out)
+static struct ss_error *write_diff(const struct ss_diff_input *input,
+				   const struct ss_format_options *options, FILE *out)
 {
 	_cleanup_(ss_diff_cleanup) struct ss_diff *diff =
 		ss_diff_new(input, SS_TASK_THREAD, NULL);
@@ -346,9 +346,9 @@ static void write_thread(struct ss_json *json, const struct ss_snapshot *snapsho
 	ss_json_close(json, '}');
 }
 
-struct ss_error *ss_json_write_hang(const struct ss_snapshot *snapshot,
-				    const struct ss_progress *progress,
-				    const struct ss_format_options *options, FILE *out)
+static struct ss_error *write_hang(const struct ss_snapshot *snapshot,
+				   const struct ss_progress *progress,
+				   const struct ss_format_options *options, FILE *out)
 {
 	struct ss_json json = { .out = out };
 
@@ -376,10 +376,10 @@ const struct ss_format ss_format_json = {
 	.name = "json",
 	.description = "for programs, see stacksnap-json(5), stacksnap-report-json(5)",
 	.write_snapshot = ss_json_write_snapshot,
-	.write_hang = ss_json_write_hang,
+	.write_hang = write_hang,
 	.write_profile = ss_json_write_profile,
 	.write_profile_diff = ss_json_write_profile_diff,
-	.write_snapshots = ss_json_write_series,
-	.write_diff = ss_json_write_diff,
+	.write_snapshots = write_series,
+	.write_diff = write_diff,
 	.write_heap = ss_json_write_heap,
 };

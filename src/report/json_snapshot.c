@@ -8,9 +8,7 @@
 #include "report/crash.h"
 #include "report/group.h"
 #include "report/json.h"
-#include "report/missing.h"
 #include "report/names.h"
-#include "report/stack_cache.h"
 #include "report/text.h"
 #include "data/heap.h"
 

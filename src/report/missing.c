@@ -1,9 +1,8 @@
-#include "report/missing.h"
+#include "report/names.h"
 
 #include <stdlib.h>
 
 #include "report/group.h"
-#include "report/names.h"
 
 enum { TIDS_MAX = 8, END_COUNT = SS_END_RUNNABLE + 1 };
 

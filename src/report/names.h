@@ -1,6 +1,6 @@
 /*
- * Words for states, for what tasks do, for why stacks end, and for modes, on the command line and in
- * every format. Those for waits are in report/wait_text.h.
+ * Words for states, for what tasks do, for why stacks end, for what is missing, and for modes, on the
+ * command line and in every format. Those for waits are in report/wait_text.h.
  */
 #ifndef SS_REPORT_NAMES_H
 #define SS_REPORT_NAMES_H
@@ -49,5 +49,20 @@ void ss_end_write_remedy(enum ss_end end, enum ss_mode mode, bool stopped,
 
 /* Finds the mode of that name. Returns false if there is none. */
 bool ss_mode_find(const char *name, enum ss_mode *ret);
+
+/*
+ * What is missing in a snapshot: of which threads, and why.
+ */
+
+/* How many threads have an incomplete stack or were not captured. An idle thread whose stack is whole
+   but for a guess counts only if strict. */
+size_t ss_missing_count(const struct ss_snapshot *snapshot, bool strict);
+
+/* Writes a line for each reason: "PREFIXthread 4711, 4712: REASON\n". Escapes nothing. */
+void ss_missing_write(const struct ss_snapshot *snapshot, size_t max_stack, bool strict,
+		      const char *prefix, FILE *out);
+
+/* The reason for one thread; NULL: its stack is whole, or no memory. */
+char *ss_missing_new(const struct ss_snapshot *snapshot, const struct ss_task *thread);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "report/format.h"
-#include "report/escape.h"
+#include "report/print.h"
 
 static const struct ss_substitution in_names = { " \t\r\n#", "_____" };
 static const struct ss_substitution in_symbols = { "\n\r", "__" };

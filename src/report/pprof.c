@@ -17,9 +17,8 @@
 #include <zlib.h>
 
 #include "base/cleanup.h"
-#include "report/descriptor_text.h"
-#include "report/escape.h"
 #include "report/format.h"
+#include "report/print.h"
 #include "report/wait_text.h"
 #include "stacksnap/record.h"
 

@@ -226,7 +226,7 @@ struct ss_frame ss_profile_frame_model(const struct ss_profile *profile,
 		.file = frame->file,
 		.line = (uint32_t)frame->line,
 		.inlined = frame->inlined,
-		.area = function->place ? function->place : function->name,
+		.area = frame->named || function->place ? NULL : function->name,
 		.kind = (enum ss_frame_kind)function->kind,
 	};
 }

@@ -336,7 +336,8 @@ SS_PROFILE_ACCESS(call)
 SS_PROFILE_ACCESS(node)
 SS_PROFILE_ACCESS(probe)
 
-/* The frame as one of a snapshot. Its symbol is NULL if it has none, and its area then is its place. */
+/* The frame as one of a snapshot. Its symbol is NULL if it has none; then its area is known, unless it has
+   a module or was outside of all areas. */
 struct ss_frame ss_profile_frame_model(const struct ss_profile *profile,
 				       const struct ss_profile_frame *frame);
 

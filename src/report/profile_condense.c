@@ -178,7 +178,20 @@ static void link_children(struct ss_weights *w)
 	}
 }
 
-static void weigh_nodes(struct ss_weights *w)
+static bool counts(const struct ss_profile *profile, const struct ss_profile_run *run,
+		   enum ss_samples samples)
+{
+	if (samples == SS_SAMPLES_ALL)
+		return true;
+	const struct ss_profile_node *node =
+		ss_profile_node_at(profile, profile->node_of.items[run->call]);
+	const bool ready = run->call != 0 &&
+			   ss_profile_function_at(profile, node->function)->is_end ==
+				   1 + (uint64_t)SS_END_RUNNABLE;
+	return (run->state == 'R' && !ready) == (samples == SS_SAMPLES_ON_CPU);
+}
+
+static void weigh_nodes(struct ss_weights *w, enum ss_samples samples)
 {
 	const struct ss_profile *profile = w->profile;
 
@@ -186,8 +199,9 @@ static void weigh_nodes(struct ss_weights *w)
 		const struct ss_profile_thread *thread = &profile->threads.items[t];
 		for (size_t r = 0; r < thread->runs.count; r++) {
 			const struct ss_profile_run *run = &thread->runs.items[r];
-			w->nodes[profile->node_of.items[run->call]].self +=
-				ss_profile_weight(profile, run);
+			if (counts(profile, run, samples))
+				w->nodes[profile->node_of.items[run->call]].self +=
+					ss_profile_weight(profile, run);
 		}
 	}
 	for (size_t i = profile->nodes.count; i-- > 0;) {
@@ -196,6 +210,7 @@ static void weigh_nodes(struct ss_weights *w)
 			w->nodes[ss_profile_node_at(profile, i)->parent].total +=
 				w->nodes[i].total;
 	}
+	w->weight = w->nodes[0].total;
 }
 
 static void enter(struct ss_weights *w, uint32_t node, uint32_t *active)
@@ -228,7 +243,8 @@ static void weigh_functions(struct ss_weights *w, uint32_t *active)
 	}
 }
 
-struct ss_weights *ss_weights_new(const struct ss_profile *profile)
+struct ss_weights *ss_weights_new(const struct ss_profile *profile,
+				  enum ss_samples samples)
 {
 	_cleanup_(ss_weights_cleanup) struct ss_weights *w = calloc(1, sizeof(*w));
 	_cleanup_free_ uint32_t *active =
@@ -245,7 +261,7 @@ struct ss_weights *ss_weights_new(const struct ss_profile *profile)
 	if (!w->nodes || !w->functions || !w->first || !w->next || !w->recursive)
 		return NULL;
 	link_children(w);
-	weigh_nodes(w);
+	weigh_nodes(w, samples);
 	weigh_functions(w, active);
 	return take_ptr(w);
 }

@@ -40,8 +40,12 @@ struct ss_weight {
 	uint64_t total; /* including callees; recursion counts once */
 };
 
+/* Which samples count. Those of threads that waited for a CPU are not on one, as far as a sample says it. */
+enum ss_samples { SS_SAMPLES_ALL, SS_SAMPLES_ON_CPU, SS_SAMPLES_WAITING };
+
 struct ss_weights {
 	const struct ss_profile *profile;
+	uint64_t weight; /* of all that count */
 	struct ss_weight *nodes;
 	struct ss_weight *functions;
 	uint32_t *first; /* first child of a node, or SS_ID_NONE */
@@ -50,7 +54,8 @@ struct ss_weights {
 };
 
 /* Returns NULL without memory. The profile must outlive the result. */
-struct ss_weights *ss_weights_new(const struct ss_profile *profile);
+struct ss_weights *ss_weights_new(const struct ss_profile *profile,
+				  enum ss_samples samples);
 void ss_weights_free(struct ss_weights *weights);
 
 SS_DEFINE_CLEANUP(struct ss_weights, ss_weights, ss_weights_free)

@@ -1,4 +1,4 @@
-#include "report/profile_frames.h"
+#include "report/profile_load.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/profile_frames.h"
 #include "report/profile.h"
-#include "report/profile_series.h"
 #include "report/profile_waits.h"
 #include "data/recording.h"
 #include "data/snapshot_fields.h"
@@ -54,11 +52,10 @@ static bool native_reasons_add_notes(const struct ss_native_reasons *reasons,
 {
 	for (size_t i = 0; i < reasons->count; i++) {
 		const uint64_t count = reasons->items[i].count;
-		if (!ss_profile_note(profile,
-				     "%s: %llu %s native frames instead of functions: %s",
-				     file, (unsigned long long)count,
-				     count == 1 ? "sample has" : "samples have",
-				     reasons->items[i].reason))
+		if (!ss_profile_note(
+			    profile, "%s: of %llu %s only native frames are known: %s",
+			    file, (unsigned long long)count,
+			    count == 1 ? "sample" : "samples", reasons->items[i].reason))
 			return false;
 		profile->harmless++;
 	}

@@ -5,6 +5,7 @@
 #define SS_REPORT_PROFILE_LOAD_H
 
 #include "base/error.h"
+#include "data/recording.h"
 #include "report/profile.h"
 #include "stacksnap/record.h"
 
@@ -26,8 +27,8 @@ struct ss_load_options {
 	const char *by_label; /* or NULL */
 	unsigned set;	      /* of two that are compared: 0 or 1 */
 	bool raw;	      /* module and offset instead of names */
-	bool native; /* also the native frames for which calls of a runtime stand */
-	bool unsampled; /* also CPU time that no sample stands for, see report/profile_series.h */
+	bool native;	/* also the native frames for which calls of a runtime stand */
+	bool unsampled; /* also CPU time that no sample stands for, see ss_unsampled_add() */
 };
 
 /*
@@ -38,5 +39,115 @@ struct ss_load_options {
 struct ss_error *ss_load_recording(struct ss_profile *profile,
 				   struct ss_recording *recording, const char *file,
 				   const struct ss_load_options *options);
+
+/*
+ * The tasks of recorded snapshots that are on no thread, as threads of a profile.
+ */
+
+/* What tells a task from others. One that does something else in a later snapshot is another one. */
+struct ss_profile_task {
+	enum ss_task_kind kind;
+	uint64_t id;	     /* as in struct ss_task */
+	const char *name;    /* "goroutine (chan receive)", of the profile */
+	const char *task;    /* what a task of asyncio is called, likewise; or NULL */
+	const char *runtime; /* as in struct ss_task, likewise; or NULL */
+	pid_t tid;	     /* the id of a goroutine; 0: that is too large */
+	uint32_t process;
+	char state;
+};
+
+/* Sets all but the process. False without memory. */
+bool ss_profile_task_init(struct ss_profile_task *task, struct ss_profile *profile,
+			  const struct ss_recorded_task *from);
+
+/* The thread of a task, which is added if it is new; SS_ID_NONE: there are too many. False without
+   memory. */
+bool ss_profile_tasks_thread(struct ss_profile *profile,
+			     const struct ss_profile_task *task, uint32_t *ret);
+
+/*
+ * Translates modules, frames and stacks of one recording to indexes in a profile, each
+ * when it is first used.
+ */
+
+struct ss_load_frames {
+	struct ss_profile *profile;
+	const struct ss_recording *recording;
+	const struct ss_load_options *options;
+	uint32_t *modules;	/* by module of the recording */
+	bool *selected_modules; /* by module; NULL: all are wanted */
+	uint32_t *
+		place_frames; /* by place: index + 1 into frames; 0: not translated yet */
+	SS_VECTOR(uint32_t)
+	frames; /* of each place: count, then the frames, innermost first */
+	uint32_t *stack_calls;	 /* by stack: call + 1; 0: not translated yet */
+	uint8_t *stack_selected; /* by stack: 0: unknown yet, 1: no, 2: yes */
+	bool truncated;		 /* the profile was full */
+};
+
+/* Translates the modules. Returns false without memory. */
+bool ss_load_frames_init(struct ss_load_frames *frames);
+void ss_load_frames_deinit(struct ss_load_frames *frames);
+
+/* Whether a stack contains a wanted module. */
+bool ss_load_frames_wants(struct ss_load_frames *frames, uint32_t stack);
+
+/* Returns the call of CPU time that no sample stands for; SS_ID_NONE without memory, or if the
+   profile is full. */
+uint32_t ss_load_frames_unsampled(struct ss_load_frames *frames);
+
+/* Returns the call of a stack of the recording; SS_ID_NONE without memory. */
+uint32_t ss_load_frames_call(struct ss_load_frames *frames, uint32_t stack);
+
+/*
+ * Snapshots of one process, each in a recording of its own, are ticks of one recording in a
+ * profile: its threads are the same, and its stacks add up.
+ */
+
+struct ss_series_thread {
+	pid_t tid;
+	uint32_t thread; /* in the profile */
+};
+
+struct ss_series {
+	struct ss_profile *profile; /* NULL: the recording continues none */
+	uint32_t process;	    /* in the profile */
+	SS_VECTOR(struct ss_series_thread) threads; /* ascending by tid */
+	SS_VECTOR(size_t) lifetimes;		    /* in the profile */
+};
+
+/* Finds the series that a recording continues: earlier snapshots of a process with the same
+   host, boot, pid, name and program, in the same of two sets. Returns false without memory. */
+bool ss_series_find(struct ss_profile *profile, const struct ss_recording *recording,
+		    unsigned set, struct ss_series *ret);
+void ss_series_deinit(struct ss_series *series);
+
+/* The thread with this id, or SS_ID_NONE. */
+uint32_t ss_series_thread(const struct ss_series *series, pid_t tid);
+
+/* Whether the module with this index in the recording was loaded at the same address
+   before. */
+bool ss_series_has_module(const struct ss_series *series, size_t index, uint32_t module,
+			  uint64_t base);
+
+/* Removes the waits of the process. */
+void ss_series_drop_waits(const struct ss_series *series);
+
+/*
+ * CPU time that no sample stands for. The clock that samples the CPUs is an interrupt,
+ * which the kernel blocks while it switches threads, and a virtual machine delivers it late:
+ * of a thread that sleeps often, too few samples are in the kernel. The scheduler counts
+ * that time. It becomes samples of a function of its own, at ticks of the thread without
+ * one: so the shares of all other functions are shares of the CPU time.
+ */
+
+/* Adds them to the threads of a recording of scope SS_SCOPE_CPUS, if there are more than chance
+   explains, with a call for stack. The threads begin at first_thread. False without memory. */
+bool ss_unsampled_add(struct ss_profile *profile, uint32_t recording, size_t first_thread,
+		      uint32_t call);
+
+/* Whether there are so many. */
+bool ss_unsampled_has(const struct ss_profile *profile, uint32_t recording,
+		      size_t first_thread);
 
 #endif

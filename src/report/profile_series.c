@@ -1,4 +1,4 @@
-#include "report/profile_series.h"
+#include "report/profile_load.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "report/rows.h"
+#include "report/json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,9 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/idtable.h"
-#include "report/descriptor_text.h"
 #include "report/format.h"
-#include "report/json.h"
 #include "report/wait_text.h"
 #include "report/profile.h"
 #include "diagnose/progress.h"

@@ -9,11 +9,9 @@
 #include <string.h>
 
 #include "report/crash.h"
-#include "report/escape.h"
 #include "report/merged.h"
-#include "report/missing.h"
-#include "report/quantity.h"
-#include "report/style.h"
+#include "report/names.h"
+#include "report/print.h"
 
 /* One snapshot ---------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "report/diff.h"
-#include "report/text_list.h"
+#include "report/text.h"
 
 static void write_frame(const struct ss_frame *frame,
 			const struct ss_format_options *options, FILE *out)

@@ -4,10 +4,8 @@
  */
 #include <string.h>
 
-#include "report/escape.h"
+#include "report/print.h"
 #include "report/names.h"
-#include "report/quantity.h"
-#include "report/style.h"
 #include "report/text.h"
 #include "report/wait_text.h"
 #include "data/snapshot.h"
@@ -100,11 +98,8 @@ static bool is_compiled_in(const struct ss_frame *frame)
 /* Code outside of all files is the program's only if it was generated. */
 static bool is_known(const struct ss_frame *frame)
 {
-	static const char unmapped[] = "[unmapped]";
 	const char *place = frame->module ? frame->module->path : frame->area;
 
-	if (place && strncmp(place, unmapped, strlen(unmapped)) == 0)
-		return false;
 	return frame->symbol || (place && place[0]);
 }
 

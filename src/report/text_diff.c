@@ -6,13 +6,10 @@
 #include <stdlib.h>
 
 #include "report/diff.h"
-#include "report/escape.h"
+#include "report/print.h"
 #include "report/merged.h"
 #include "report/names.h"
-#include "report/quantity.h"
-#include "report/style.h"
 #include "report/text.h"
-#include "report/text_list.h"
 #include "report/profile.h"
 #include "diagnose/progress.h"
 

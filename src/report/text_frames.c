@@ -8,13 +8,10 @@
 
 #include "base/cleanup.h"
 #include "data/snapshot.h"
-#include "report/escape.h"
+#include "report/print.h"
 #include "report/names.h"
-#include "report/quantity.h"
-#include "report/style.h"
 #include "report/text.h"
 #include "report/profile.h"
-#include "report/text_profile.h"
 #include "stacksnap.h"
 
 /*
@@ -75,7 +72,8 @@ enum {
 	IMPORT_MAX_SHOWN = 60,
 };
 
-void ss_text_write_symbol(char *symbol, bool verbose, FILE *out)
+/* Writes a symbol, truncated unless verbose. symbol is freed; NULL: "?". */
+static void write_symbol(char *symbol, bool verbose, FILE *out)
 {
 	_cleanup_free_ char *owned = symbol;
 	size_t whole = owned ? strlen(owned) : 0;
@@ -93,7 +91,7 @@ static void write_called(const struct ss_frame *frame, bool verbose, FILE *out)
 	if (frame->symbol || !frame->called)
 		return;
 	(void)fputs_unlocked(", called as ", out);
-	ss_text_write_symbol(strdup(frame->called), verbose, out);
+	write_symbol(strdup(frame->called), verbose, out);
 }
 
 static void write_name(const struct ss_frame *frame, bool verbose, FILE *out)
@@ -107,7 +105,7 @@ static void write_name(const struct ss_frame *frame, bool verbose, FILE *out)
 		write_called(frame, verbose, out);
 		return;
 	}
-	ss_text_write_symbol(ss_label_new(frame, false), verbose, out);
+	write_symbol(ss_label_new(frame, false), verbose, out);
 	if (!frame->inlined && frame->kind == SS_FRAME_NATIVE)
 		(void)fprintf(out, "+0x%" PRIx64, frame->symbol_offset);
 }
@@ -130,7 +128,9 @@ static const char *short_path(const char *path)
 	return parent;
 }
 
-void ss_text_write_source(const char *file, uint32_t line, bool verbose, FILE *out)
+/* Writes " at FILE:LINE", unless verbose with only the last components of a long path.
+   Nothing if file is NULL. */
+static void write_source(const char *file, uint32_t line, bool verbose, FILE *out)
 {
 	if (!file)
 		return;
@@ -146,17 +146,17 @@ void ss_text_write_call(const char *function, bool of_library, const char *file,
 	ss_escape_write(function, NULL, out);
 	if (of_library && file)
 		(void)fputs_unlocked(", called", out);
-	ss_text_write_source(file, line, verbose, out);
+	write_source(file, line, verbose, out);
 }
 
 void ss_text_write_function(const struct ss_frame *frame, const char *file, uint32_t line,
 			    const struct ss_format_options *options, FILE *out)
 {
-	ss_text_write_symbol(ss_label_new(frame, options->raw), options->verbose, out);
+	write_symbol(ss_label_new(frame, options->raw), options->verbose, out);
 	if (options->raw)
 		return;
 	write_called(frame, options->verbose, out);
-	ss_text_write_source(file, line, options->verbose, out);
+	write_source(file, line, options->verbose, out);
 }
 
 static void write_module(const struct ss_frame *frame,
@@ -185,7 +185,7 @@ static void write_frame(const struct ss_frame *frame, size_t number, int width,
 		ss_escape_write_owned(ss_label_new_raw(frame), NULL, out);
 	} else {
 		write_name(frame, options->verbose, out);
-		ss_text_write_source(frame->file, frame->line, options->verbose, out);
+		write_source(frame->file, frame->line, options->verbose, out);
 		write_module(frame, options, out);
 	}
 	(void)fputc_unlocked('\n', out);
@@ -576,7 +576,7 @@ void ss_text_profile_name(const struct ss_profile *profile, uint64_t function,
 {
 	const struct ss_profile_function *f = ss_profile_function_at(profile, function);
 
-	ss_text_write_symbol(strdup(f->name), options->verbose, out);
+	write_symbol(strdup(f->name), options->verbose, out);
 	if (f->module == SS_ID_NONE || f->place) /* it contains the module */
 		return;
 	const char *base = ss_label_base(profile->modules.items[f->module].path);

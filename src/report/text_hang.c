@@ -6,11 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/escape.h"
-#include "report/quantity.h"
-#include "report/style.h"
+#include "report/print.h"
 #include "report/text.h"
-#include "report/text_list.h"
 #include "data/snapshot.h"
 #include "diagnose/progress.h"
 

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "report/escape.h"
-#include "report/quantity.h"
-#include "report/style.h"
+#include "report/print.h"
 #include "report/text.h"
 #include "data/heap.h"
 

@@ -1,15 +1,14 @@
 /*
  * Lists of tasks: the line with the threads or goroutines of a group, and threads in parts.
  */
-#include "report/text_list.h"
+#include "report/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/search.h"
-#include "report/escape.h"
-#include "report/quantity.h"
+#include "report/print.h"
 #include "report/wait_text.h"
 
 /*

@@ -1,9 +1,7 @@
 /*
  * Short parts that the documents of the format "text" share.
  */
-#include "report/escape.h"
-#include "report/quantity.h"
-#include "report/style.h"
+#include "report/print.h"
 #include "report/text.h"
 
 void ss_text_write_process(const struct ss_process *process, bool color, FILE *out)

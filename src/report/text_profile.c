@@ -2,16 +2,13 @@
  * A profile for people: the recordings, deadlocks, the hottest functions, states, threads,
  * waits, the call tree, and what is missing.
  */
-#include "report/text_profile.h"
+#include "report/text.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "report/escape.h"
+#include "report/print.h"
 #include "report/names.h"
-#include "report/quantity.h"
-#include "report/style.h"
-#include "report/text.h"
 #include "report/durations.h"
 #include "report/profile.h"
 #include "report/profile_condense.h"
@@ -589,29 +586,34 @@ static int compare_hot(const void *a, const void *b)
 	return x->function < y->function ? -1 : 1;
 }
 
+/* title, or NULL: of all samples */
 static bool write_functions(const struct ss_condensed *condensed,
-			    const struct ss_weights *weights,
-			    const struct ss_format_options *options, FILE *out)
+			    const struct ss_weights *weights, const char *title,
+			    size_t rows, const struct ss_format_options *options,
+			    FILE *out)
 {
 	const struct ss_profile *profile = weights->profile;
 	size_t count = profile->functions.count;
 	_cleanup_free_ struct hot *hot = calloc(count + 1, sizeof(*hot));
+	char text[128] = "    self     total  function, by time in scopes";
 
 	if (!hot)
 		return false;
 	for (uint32_t i = 0; i < count; i++)
 		hot[i] = (struct hot){ i, weights->functions[i] };
 	qsort(hot, count, sizeof(*hot), compare_hot);
-	ss_text_profile_heading(
-		profile->by_time ? "    self     total  function, by time in scopes" :
-				   "    self     total  function",
-		options, out);
-	for (size_t i = 0; i < count && (options->verbose || i < options->rows); i++) {
-		if (!hot[i].weight.self && !options->verbose)
+	if (title)
+		(void)snprintf(text, sizeof(text), "    self     total  function, of %s",
+			       title);
+	else if (!profile->by_time)
+		text[strlen("    self     total  function")] = '\0';
+	ss_text_profile_heading(text, options, out);
+	for (size_t i = 0; i < count && (options->verbose || i < rows); i++) {
+		if (!hot[i].weight.self && (!options->verbose || !hot[i].weight.total))
 			break;
-		ss_text_profile_share(hot[i].weight.self, profile->weight, out);
+		ss_text_profile_share(hot[i].weight.self, weights->weight, out);
 		(void)fputs("  ", out);
-		ss_text_profile_share(hot[i].weight.total, profile->weight, out);
+		ss_text_profile_share(hot[i].weight.total, weights->weight, out);
 		(void)fputs("  ", out);
 		ss_text_profile_function(condensed, hot[i].function,
 					 &condensed->functions[hot[i].function], options,
@@ -619,6 +621,33 @@ static bool write_functions(const struct ss_condensed *condensed,
 		(void)fputc('\n', out);
 	}
 	return true;
+}
+
+/* What runs comes first; the functions in which threads wait would hide it. */
+static bool write_all_functions(const struct ss_condensed *condensed,
+				const struct ss_weights *weights,
+				const struct ss_format_options *options, FILE *out)
+{
+	_cleanup_(ss_weights_cleanup) struct ss_weights *on_cpu =
+		ss_weights_new(&condensed->profile, SS_SAMPLES_ON_CPU);
+	_cleanup_(ss_weights_cleanup) struct ss_weights *waiting =
+		ss_weights_new(&condensed->profile, SS_SAMPLES_WAITING);
+	char title[128];
+
+	if (!on_cpu || !waiting)
+		return false;
+	if (weights->profile->by_time || !on_cpu->weight || !waiting->weight)
+		return write_functions(condensed, weights, NULL, options->rows, options,
+				       out);
+	(void)snprintf(title, sizeof(title), "%s on a CPU (%.1f %%)",
+		       ss_quantity_things(on_cpu->weight, "sample").text,
+		       100.0 * (double)on_cpu->weight / (double)weights->weight);
+	if (!write_functions(condensed, on_cpu, title, options->rows, options, out))
+		return false;
+	(void)snprintf(title, sizeof(title), "%s that waited",
+		       ss_quantity_things(waiting->weight, "sample").text);
+	return write_functions(condensed, waiting, title, (options->rows + 1) / 2,
+			       options, out);
 }
 
 /* Functions without a name in one module. */
@@ -741,12 +770,12 @@ static bool write_tables(const struct ss_profile *profile,
 	_cleanup_(ss_condensed_cleanup) struct ss_condensed *condensed =
 		ss_condensed_new(profile, options->verbose || options->raw);
 	_cleanup_(ss_weights_cleanup) struct ss_weights *weights =
-		condensed ? ss_weights_new(&condensed->profile) : NULL;
+		condensed ? ss_weights_new(&condensed->profile, SS_SAMPLES_ALL) : NULL;
 
 	if (!chains || !weights ||
 	    !ss_text_profile_deadlocks(profile, chains, options, out) ||
 	    !text_profile_trace(profile, options, out) ||
-	    !write_functions(condensed, weights, options, out) ||
+	    !write_all_functions(condensed, weights, options, out) ||
 	    (!ss_profile_is_trace(profile) &&
 	     !text_profile_threads(condensed, options, out)) ||
 	    !ss_text_profile_other_waits(profile, chains, options, out) ||

@@ -7,11 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "report/escape.h"
-#include "report/quantity.h"
-#include "report/style.h"
+#include "report/print.h"
 #include "report/text.h"
-#include "report/text_profile.h"
 #include "report/wait_text.h"
 #include "report/profile.h"
 #include "report/profile_waits.h"
@@ -443,8 +440,11 @@ static bool add_stack(struct ss_snapshot *snapshot, const struct ss_profile *pro
 			ss_profile_function_at(profile, frame->function);
 		if (function->is_end || function->is_origin)
 			break;
-		frames[task->frame_count] = ss_profile_frame_model(profile, frame);
-		frames[task->frame_count++].symbol = function->name;
+		struct ss_frame *model = &frames[task->frame_count++];
+		*model = ss_profile_frame_model(profile, frame);
+		/* Without a symbol the label of where its function begins. */
+		if (model->module || model->area)
+			model->symbol = function->name;
 	}
 	return frames && ss_snapshot_add_stack(snapshot, frames, task->frame_count,
 					       SS_END_ROOT, &task->stack_id);

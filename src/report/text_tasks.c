@@ -8,14 +8,11 @@
 
 #include "data/snapshot.h"
 #include "report//diff.h"
-#include "report/escape.h"
 #include "report/group.h"
 #include "report/merged.h"
 #include "report/names.h"
-#include "report/quantity.h"
-#include "report/style.h"
+#include "report/print.h"
 #include "report/text.h"
-#include "report/text_list.h"
 
 /* Groups --------------------------------------------------------------------- */
 

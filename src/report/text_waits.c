@@ -7,9 +7,7 @@
 
 #include "base/search.h"
 #include "base/vector.h"
-#include "report/escape.h"
-#include "report/quantity.h"
-#include "report/style.h"
+#include "report/print.h"
 #include "report/text.h"
 #include "report/wait_text.h"
 

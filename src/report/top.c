@@ -1,15 +1,12 @@
-#include "report/top.h"
+#include "report/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/search.h"
-#include "report/escape.h"
+#include "report/print.h"
 #include "report/group.h"
-#include "report/quantity.h"
-#include "report/style.h"
-#include "report/text_profile.h"
 #include "report/wait_text.h"
 #include "report/profile_condense.h"
 
@@ -216,7 +213,7 @@ static bool collect_functions(struct top *top)
 
 	if (!top->view->idle)
 		empty_idle_runs(top->profile);
-	top->weights = ss_weights_new(profile);
+	top->weights = ss_weights_new(profile, SS_SAMPLES_ALL);
 	if (!top->weights)
 		return false;
 	for (size_t i = 0; i < profile->functions.count; i++) {
@@ -483,7 +480,8 @@ static void write_waits(const struct top *top, size_t first, size_t end)
 static void write_title(const struct top *top, enum ss_top_part part)
 {
 	static const char *const titles[] = {
-		[SS_TOP_FUNCTIONS] = "  OWN %  TOTAL %  FUNCTION",
+		[SS_TOP_FUNCTIONS] =
+			"  OWN %  TOTAL %  FUNCTION (100 %: one thread all the time)",
 		[SS_TOP_THREADS] = "  CPU %  S      TID  NAME              FUNCTION",
 	};
 	char text[128];
@@ -573,6 +571,10 @@ static struct ss_error *write_screen(struct top *top)
 		qsort_r(top->threads.items, top->threads.count,
 			sizeof(*top->threads.items), compare_threads, top);
 	divide(top, lines);
+	if (top->view->filter && *top->view->filter && top->functions.count == 0 &&
+	    top->threads.count == 0 && count_waits(top) == 0)
+		write_cut(top, strdup("no function, thread or wait contains the filter"),
+			  SS_STYLE_WARN);
 	for (int part = SS_TOP_FUNCTIONS; part < PARTS && !error; part++)
 		error = write_part(top, (enum ss_top_part)part, lines[part]);
 	return error;

@@ -5,10 +5,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "report/descriptor_text.h"
-#include "report/escape.h"
 #include "report/names.h"
-#include "report/style.h"
+#include "report/print.h"
 
 enum { CHILDREN_SHOWN = 4, FDS_SHOWN = 8 };
 

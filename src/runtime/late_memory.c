@@ -9,6 +9,8 @@ enum {
 	PAGES_MAX = 1 << 15, /* 128 MiB */
 	AHEAD = 16,	     /* pages that are read at once, as one message has */
 	UNUSED_MAX = PAGES_MAX / 4,
+	TOGETHER = SS_MEMORY_RANGES_BYTES / PAGE, /* pages that are read at once, */
+	VISITS_MAX = 32, /* so often at most: as objects refer to others */
 };
 
 struct query {
@@ -171,12 +173,66 @@ static size_t copy_from(const struct ss_late_page *page, uint64_t address, void 
 	return size;
 }
 
+/* Others are read the next time. */
+static void note_lacking(struct ss_late_memory *cache, uint64_t address)
+{
+	if (cache->lacking.count == TOGETHER)
+		return;
+	for (size_t i = cache->lacking.count; i-- > 0;) {
+		if (cache->lacking.items[i] == address)
+			return;
+	}
+	uint64_t *slot = ss_vector_push(&cache->lacking);
+	if (slot)
+		*slot = address;
+}
+
+/* Reads all pages that were noted. */
+static void read_lacking(struct ss_late_memory *cache)
+{
+	struct ss_memory_range ranges[TOGETHER];
+	const size_t begin = cache->pages.count;
+	uint8_t scratch[PAGE];
+	bool failed = false;
+	size_t count = 0;
+
+	for (size_t i = 0; i < cache->lacking.count; i++) {
+		const uint64_t address = cache->lacking.items[i];
+		const struct ss_late_page *page =
+			push_page(cache, address,
+				  cache->base || ss_capture_has_copy(cache->capture,
+								     address, PAGE));
+		if (!page)
+			break;
+		ranges[count++] = (struct ss_memory_range){ .address = address,
+							    .bytes = page->bytes,
+							    .size = PAGE };
+	}
+	cache->read_ranges(cache->read_data, ranges, count);
+	for (size_t i = 0; i < count; i++) {
+		struct ss_late_page *page = &cache->pages.items[begin + i];
+		page->size = SS_MIN(ranges[i].done, (size_t)PAGE);
+		if (page->size > 0)
+			cache->readable = page->address;
+		failed |= page->size == 0;
+	}
+	if (failed)
+		check_limit(cache, scratch, PAGE);
+	for (size_t i = 0; failed && i < count; i++) {
+		struct ss_late_page *page = &cache->pages.items[begin + i];
+		if (page->size == 0)
+			page->size = read_file(cache, page->address, page->bytes, PAGE);
+	}
+}
+
 static size_t read_page(struct ss_late_memory *cache, uint64_t address, void *bytes,
 			size_t size)
 {
 	const struct ss_late_page *page = use_page(cache, address);
 
-	if (!page)
+	if (!page && cache->collects)
+		note_lacking(cache, address & ~(uint64_t)(PAGE - 1));
+	else if (!page)
 		page = add_page(cache, address & ~(uint64_t)(PAGE - 1));
 	return page ? copy_from(page, address, bytes, size) : 0;
 }
@@ -235,6 +291,7 @@ void ss_late_memory_deinit(struct ss_late_memory *memory)
 	for (size_t i = 0; i < memory->pages.count; i++)
 		free(memory->pages.items[i].bytes);
 	ss_vector_free(&memory->pages);
+	ss_vector_free(&memory->lacking);
 	memory->unused = 0;
 	ss_hash_deinit(&memory->table);
 }
@@ -302,6 +359,22 @@ void ss_late_memory_of_after(struct ss_late_memory *memory,
 					   .cache = memory,
 					   .limited = base->limited,
 					   .base = base };
+}
+
+void ss_late_memory_read_together(const struct ss_memory *memory,
+				  void (*visit)(void *data), void *data)
+{
+	struct ss_late_memory *cache = ((const struct ss_late_memory *)memory)->cache;
+
+	for (size_t i = 0; cache->read_ranges && i < VISITS_MAX; i++) {
+		cache->lacking.count = 0;
+		cache->collects = true;
+		visit(data);
+		cache->collects = false;
+		if (cache->lacking.count == 0)
+			break;
+		read_lacking(cache);
+	}
 }
 
 void ss_late_memory_forget(const struct ss_memory *after)

@@ -25,6 +25,9 @@ struct ss_late_memory {
 	const struct ss_session *session;
 	struct ss_capture_memory copied;
 	ss_memory_read_function *read; /* or NULL */
+	/* The same for many pages at once, with read_data; or NULL. To be set after the function
+	   that makes a memory. */
+	ss_memory_read_ranges_function *read_ranges;
 	void *read_data;
 	bool *used; /* set if anything was read late; or NULL */
 	bool allow; /* read through the function */
@@ -38,6 +41,8 @@ struct ss_late_memory {
 	SS_VECTOR(struct ss_late_page) pages;
 	size_t unused; /* how many of them are */
 	struct ss_hash table;
+	bool collects;		     /* pages are not read, but noted: */
+	SS_VECTOR(uint64_t) lacking; /* by ss_late_memory_read_together() */
 	/* Only of ss_late_memory_of_after(): */
 	const struct ss_late_memory *base;
 	size_t base_pages; /* that the base had when these were read */
@@ -62,6 +67,15 @@ void ss_late_memory_of_now(struct ss_late_memory *memory, struct ss_late_memory 
    released with ss_late_memory_deinit(); base must not be moved, and must outlive it. */
 void ss_late_memory_of_after(struct ss_late_memory *memory,
 			     const struct ss_late_memory *base);
+
+/*
+ * Reads pages together that would else be read one by one, each with a question to the parent
+ * process. Calls visit several times: what it cannot read then is read at once, and visit comes
+ * that much further in the next call. What it finds does not count; the caller does the same
+ * again after this. Nothing happens if memory cannot read many pages at once.
+ */
+void ss_late_memory_read_together(const struct ss_memory *memory,
+				  void (*visit)(void *data), void *data);
 
 /* Such a memory is read anew from now on. */
 void ss_late_memory_forget(const struct ss_memory *after);

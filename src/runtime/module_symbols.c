@@ -1,4 +1,4 @@
-#include "runtime/module_symbols.h"
+#include "runtime/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-#include "runtime/postgres.h"
+#include "runtime/runtimes.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "data/capture.h"
-#include "runtime/module_symbols.h"
+#include "runtime/runtime.h"
 
 /*
  * PGPROC (src/include/storage/proc.h) differs between versions, LOCK and PROCLOCK (lock.h) are the

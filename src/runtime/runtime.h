@@ -32,10 +32,11 @@
 #include "base/intern.h"
 #include "base/vector.h"
 #include "data/capture.h"
+#include "data/gather_plan.h"
 #include "data/memory.h"
 #include "data/session.h"
+#include "elf/tables.h"
 #include "stacksnap.h"
-#include "data/gather_plan.h"
 
 /* What a runtime knows of the process. */
 struct ss_runtime_process {
@@ -43,7 +44,7 @@ struct ss_runtime_process {
 	const struct ss_session *session;
 	/* What one runtime keeps for the next capture of the session */
 	struct ss_session_slot *kept;
-	struct ss_session_slot *symbols; /* of runtime/module_symbols.h */
+	struct ss_session_slot *symbols; /* see ss_module_symbols_find() */
 	struct ss_intern *strings;	 /* for everything that it returns */
 	/* All memory that can be had, at any moment since the capture. */
 	const struct ss_memory *memory;
@@ -53,6 +54,10 @@ struct ss_runtime_process {
 	const struct ss_memory *after;
 	/* Has after read anew from now on; NULL: all memory is of one moment */
 	void (*forget)(const struct ss_memory *after);
+	/* Has pages of memory or after read together, which visit would have read one by one: see
+	   ss_late_memory_read_together() */
+	void (*read_together)(const struct ss_memory *memory, void (*visit)(void *data),
+			      void *data);
 	const bool *
 		limited; /* whether a limit of reading was reached; NULL: there is none */
 	bool recording;	 /* one of many captures: no owners of locks are needed */
@@ -148,11 +153,11 @@ struct ss_runtime_task {
 	size_t call_count;
 	size_t first_awaited;
 	size_t awaited_count;
-	bool awaits_all;      /* it continues after all of awaited */
+	bool awaits_all; /* it continues after all of awaited */
 	/* See struct ss_task */
 	const char *object;
 	bool endless;
-	bool loop_empty; /* its event loop waits for calls from other threads only */
+	bool loop_empty;      /* its event loop waits for calls from other threads only */
 	uint64_t loop_thread; /* id of the thread of its event loop; 0: not known */
 	const struct ss_capture_thread *thread; /* the same thread, or NULL */
 };
@@ -244,5 +249,24 @@ extern const struct ss_runtime ss_runtime_v8;	   /* V8, in node */
 extern const struct ss_runtime ss_runtime_hotspot; /* Java: HotSpot */
 /* Those of which nothing is decoded: it only names them */
 extern const struct ss_runtime ss_runtime_unsupported;
+
+/*
+ * Symbols of a module by which a runtime is recognised. A session keeps what it found, also that
+ * there are none: a recording asks for the same ones at each tick.
+ */
+
+/*
+ * Finds symbols of a module of the capture, by index. names: a constant, of which the module must
+ * have the first one, exported or, unless section is NULL, in a section of its own with that name.
+ * Fills ret, whose addresses are those in the file, and *ret_bias. False: it is not there, or its
+ * file must not be read.
+ */
+bool ss_module_symbols_find(const struct ss_runtime_process *process, int32_t index,
+			    const char *const *names, size_t count, const char *section,
+			    struct ss_elf_symbol *ret, uint64_t *ret_bias);
+
+/* Finds a section by name: its address in the process, and its size. False: the same. */
+bool ss_module_section_find(const struct ss_runtime_process *process, int32_t index,
+			    const char *name, struct ss_elf_symbol *ret);
 
 #endif

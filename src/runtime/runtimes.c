@@ -6,9 +6,8 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "runtime/late_memory.h"
-#include "runtime/postgres.h"
 #include "data/gather_plan.h"
+#include "runtime/late_memory.h"
 
 bool ss_runtime_calls_merge(struct ss_runtime_call *calls, size_t first, size_t count)
 {
@@ -89,7 +88,7 @@ static bool open_runtimes(struct ss_runtimes *runtimes)
 		if (!slot)
 			return false;
 		*slot = info;
-		/* A recording knows which pages the last tick has read. */
+		/* A recording has read them with the last tick. */
 		if (table[i]->ahead && runtimes->states[i] && !is_recording(runtimes))
 			runtimes->memory.ahead = runtimes->after.ahead = true;
 	}
@@ -127,6 +126,10 @@ struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
 	ss_late_memory_of_after(&runtimes->after, &runtimes->memory);
 	if (runtimes->options.read_early && !capture->whole)
 		runtimes->memory.read = runtimes->options.read_early;
+	/* A recording knows which pages the last tick has read. */
+	else if (!capture->whole)
+		runtimes->memory.read_ranges = runtimes->after.read_ranges =
+			runtimes->options.read_ranges;
 	runtimes->process = (struct ss_runtime_process){
 		.capture = capture,
 		.session = session,
@@ -137,10 +140,12 @@ struct ss_runtimes *ss_runtimes_new(const struct ss_capture *capture,
 		.fresh = &runtimes->fresh.memory,
 		.after = &runtimes->after.memory,
 		.forget = runtimes->memory.read ? ss_late_memory_forget : NULL,
+		.read_together = ss_late_memory_read_together,
 		.limited = &runtimes->limited,
 		.recording = is_recording(runtimes),
 		.python_codes = &session->python_codes,
-		.read_ranges = runtimes->options.read_ranges,
+		.read_ranges = is_recording(runtimes) ? runtimes->options.read_ranges :
+							NULL,
 		.read_data = runtimes->options.read_data,
 	};
 	return open_runtimes(runtimes) ? take_ptr(runtimes) : NULL;

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
-#include "base/proc_process.h"
+#include "base/procfs.h"
 
 enum { RECORD_MAX = 256 };
 
@@ -87,15 +87,7 @@ static bool read_cpu_time(void *data, uint64_t *ret)
 void ss_target_threads_init(struct ss_target_threads *threads,
 			    const struct ss_target *target)
 {
-	*threads = (struct ss_target_threads){
-		.target = target,
-		.source = { .data = threads,
-			    .list = list,
-			    .count = count,
-			    .open = open_schedstat,
-			    .read = read_schedstat,
-			    .cpu_time = read_cpu_time },
-	};
+	*threads = (struct ss_target_threads){ .target = target };
 	/* Otherwise each thread is read. */
 	threads->has_clock = clock_getcpuclockid(target->pid, &threads->clock) == 0;
 }
@@ -178,7 +170,11 @@ static bool read_name(const struct ss_target *target, pid_t tid, struct ss_buffe
 const struct ss_process_access ss_process_access = {
 	.open_child = open_child,
 	.list_children = ss_target_list_children,
-	.init_threads = ss_target_threads_init,
+	.threads = { .list = list,
+		     .count = count,
+		     .open = open_schedstat,
+		     .read = read_schedstat,
+		     .cpu_time = read_cpu_time },
 	.update = ss_address_space_update,
 	.update_if_due = ss_address_space_update_if_due,
 	.check = ss_address_space_query,

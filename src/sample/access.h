@@ -14,20 +14,15 @@
 #include "sample/address_space.h"
 #include "sample/thread_list.h"
 
-/*
- * The source of thread_list.h for a target: procfs, and the CPU-time clock of the process.
- */
-
+/* What reading the threads of a target keeps: the data of ss_process_access.threads. */
 struct ss_target_threads {
 	const struct ss_target *target; /* borrowed */
-	struct ss_thread_source source;
 	struct ss_task_list scan;
 	clockid_t clock; /* of its CPU time */
 	bool has_clock;
 	struct ss_buffer text;
 };
 
-/* Fills in source, whose data is threads. */
 void ss_target_threads_init(struct ss_target_threads *threads,
 			    const struct ss_target *target);
 void ss_target_threads_deinit(struct ss_target_threads *threads);
@@ -38,9 +33,8 @@ struct ss_process_access {
 	struct ss_error *(*open_child)(pid_t pid, struct ss_target **ret);
 	/* ss_target_list_children() */
 	bool (*list_children)(const struct ss_target *target, struct ss_children *ret);
-	/* ss_target_threads_init() */
-	void (*init_threads)(struct ss_target_threads *threads,
-			     const struct ss_target *target);
+	/* procfs, and the CPU-time clock of the process; data: struct ss_target_threads */
+	struct ss_thread_source threads;
 	/* ss_address_space_update(), ss_address_space_update_if_due(),
 	   ss_address_space_query() */
 	struct ss_error *(*update)(struct ss_address_space *space,

@@ -1,4 +1,4 @@
-#include "sample/on_cpu.h"
+#include "sample/gathers.h"
 
 #include <stdlib.h>
 

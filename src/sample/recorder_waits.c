@@ -1,4 +1,4 @@
-#include "sample/recorder_waits.h"
+#include "sample/recorder_process.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/proc_process.h"
+#include "base/procfs.h"
 #include "data/call.h"
 #include "data/futex.h"
 #include "data/recording.h"

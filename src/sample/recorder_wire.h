@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/vector.h"
 #include "data/gather_plan.h"
 #include "data/module.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/proc_process.h"
+#include "base/procfs.h"
 #include "capture/result.h"
 
 enum {
@@ -68,8 +68,8 @@ void ss_sampler_init(struct ss_sampler *sampler, struct ss_target *target,
 		.limit_ns = SS_MIN(LOOK_NS, options->timeout_ms * SS_NS_PER_MS / 2)
 	};
 	sampler->limit.most = STOPS_FIRST;
-	access->init_threads(&sampler->source, target);
-	ss_thread_list_init(&sampler->threads, &sampler->source.source);
+	ss_target_threads_init(&sampler->source, target);
+	ss_thread_list_init(&sampler->threads, &access->threads, &sampler->source);
 }
 
 void ss_sampler_deinit(struct ss_sampler *sampler)
@@ -751,7 +751,7 @@ static void read_again(struct ss_sampler *sampler, struct ss_tracee *task)
 	} else {
 		sampler->access->read(task, sampler->target, &sampler->options,
 				      &sampler->text);
-		/* Then it may be in the same call, see look.h. */
+		/* Then it may be in the same call, see capture/observe.h. */
 		task->fragile |= fragile && task->runs;
 	}
 	task->moved = task->phase == SS_TASK_SEEN && !task->watched;

@@ -28,10 +28,9 @@
 #ifndef SS_SAMPLE_SAMPLER_H
 #define SS_SAMPLE_SAMPLER_H
 
-#include "capture/look.h"
+#include "capture/observe.h"
 #include "sample/access.h"
 #include "sample/gathers.h"
-#include "sample/on_cpu.h"
 #include "sample/thread_list.h"
 #include "process/cpu_clock.h"
 

@@ -177,9 +177,9 @@ enum {
 };
 
 void ss_thread_list_init(struct ss_thread_list *list,
-			 const struct ss_thread_source *source)
+			 const struct ss_thread_source *source, void *data)
 {
-	*list = (struct ss_thread_list){ .source = source };
+	*list = (struct ss_thread_list){ .source = source, .source_data = data };
 }
 
 static void drop(struct ss_thread_list *list, struct ss_sampled_thread *thread)
@@ -266,7 +266,7 @@ static struct ss_sampled_thread new_thread(struct ss_thread_list *list, pid_t ti
 	};
 
 	if (list->open_files < FILES_MAX)
-		thread.schedstat_fd = list->source->open(list->source->data, tid);
+		thread.schedstat_fd = list->source->open(list->source_data, tid);
 	list->open_files += thread.schedstat_fd >= 0;
 	return thread;
 }
@@ -274,7 +274,7 @@ static struct ss_sampled_thread new_thread(struct ss_thread_list *list, pid_t ti
 static bool read_thread(const struct ss_thread_list *list,
 			const struct ss_sampled_thread *thread, struct ss_schedstat *ret)
 {
-	return list->source->read(list->source->data, thread->tid, thread->schedstat_fd,
+	return list->source->read(list->source_data, thread->tid, thread->schedstat_fd,
 				  ret);
 }
 
@@ -325,7 +325,7 @@ static bool list_threads(struct ss_thread_list *list)
 	const pid_t *tids = NULL;
 	size_t count = 0;
 
-	return list->source->list(list->source->data, &tids, &count) &&
+	return list->source->list(list->source_data, &tids, &count) &&
 	       merge(list, tids, count);
 }
 
@@ -423,7 +423,7 @@ static void check_quiet(struct ss_thread_list *list)
 static bool is_complete(const struct ss_thread_list *list)
 {
 	return list->items.count - count_gone(list) ==
-	       list->source->count(list->source->data);
+	       list->source->count(list->source_data);
 }
 
 /* What the process has run more than its threads as they were read. */
@@ -431,7 +431,7 @@ static bool read_rest(const struct ss_thread_list *list, uint64_t *ret)
 {
 	uint64_t run_ns;
 
-	if (!list->source->cpu_time(list->source->data, &run_ns))
+	if (!list->source->cpu_time(list->source_data, &run_ns))
 		return false;
 	*ret = run_ns - list->run_ns;
 	return true;

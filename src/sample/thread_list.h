@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/proc_process.h"
+#include "base/procfs.h"
 #include "base/vector.h"
 #include "capture/tasks.h"
 #include "data/capture.h"
@@ -190,10 +190,8 @@ void ss_thread_reject(struct ss_sampled_thread *thread, bool retry);
 /* Whether it is known to have been blocked with this run count since its capture. */
 bool ss_thread_is_unchanged(const struct ss_sampled_thread *thread, uint64_t count);
 
-/* Data about the process. access.h implements it for a target; tests have their
-   own. */
+/* Reads the threads of a process: a part of struct ss_process_access. */
 struct ss_thread_source {
-	void *data;
 	/* The ids of all threads, ascending; valid until the next call. False: no
 	   memory. */
 	bool (*list)(void *data, const pid_t **ret, size_t *ret_count);
@@ -225,6 +223,7 @@ struct ss_time_balance {
 
 struct ss_thread_list {
 	const struct ss_thread_source *source;
+	void *source_data;
 	SS_VECTOR(struct ss_sampled_thread) items; /* ascending by tid */
 	/* Indices of threads, ascending: all but those that are quiet, which are neither due
 	   nor gone. */
@@ -244,9 +243,9 @@ ss_thread_list_active(const struct ss_thread_list *list, size_t i)
 	return &list->items.items[list->active.items[i]];
 }
 
-/* The source is borrowed. */
+/* The source and its data are borrowed. */
 void ss_thread_list_init(struct ss_thread_list *list,
-			 const struct ss_thread_source *source);
+			 const struct ss_thread_source *source, void *data);
 void ss_thread_list_deinit(struct ss_thread_list *list);
 
 /* A thread is known to be on a CPU at the next tick: it will be read. */

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/buffer.h"
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/idtable.h"
 #include "capture/stacks.h"
 #include "diagnose/wait_function.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/idtable.h"
 #include "data/recording_format.h"
 #include "sandbox/sandbox.h"

@@ -1,4 +1,4 @@
-#include "sandbox/confine.h"
+#include "sandbox/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

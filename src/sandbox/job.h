@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "sandbox/confine.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/worker.h"
 

@@ -175,6 +175,14 @@ size_t ss_sandbox_read(void *attempt, uint64_t address, void *bytes, size_t size
 	return pub->level < SS_SANDBOX_PLACES ? ss_worker_read(address, bytes, size) : 0;
 }
 
+void ss_sandbox_read_ranges(void *attempt, struct ss_memory_range *ranges, size_t count)
+{
+	const struct ss_sandbox_attempt *pub = attempt;
+
+	if (pub->level < SS_SANDBOX_PLACES)
+		ss_worker_read_ranges(ranges, count);
+}
+
 bool ss_sandbox_check(void *attempt, pid_t tid)
 {
 	const struct ss_sandbox_attempt *pub = attempt;

@@ -92,6 +92,7 @@ struct ss_error *ss_sandbox_request(const struct ss_sandbox_attempt *attempt,
  * them, nothing is read.
  */
 size_t ss_sandbox_read(void *attempt, uint64_t address, void *bytes, size_t size);
+void ss_sandbox_read_ranges(void *attempt, struct ss_memory_range *ranges, size_t count);
 bool ss_sandbox_check(void *attempt, pid_t tid);
 
 /*

@@ -1,4 +1,4 @@
-#include "symbolize/inlines.h"
+#include "symbolize/lines.h"
 
 #include <dwarf.h>
 #include <stdbool.h>

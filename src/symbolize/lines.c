@@ -14,7 +14,6 @@
 #include "base/vector.h"
 #include "elf/elffile.h"
 #include "symbolize/demangle.h"
-#include "symbolize/inlines.h"
 #include "symbolize/symtab.h"
 
 #ifdef SS_HAVE_LIBDEFLATE

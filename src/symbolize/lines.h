@@ -6,6 +6,7 @@
 
 #include <elfutils/libdw.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -25,7 +26,7 @@ struct ss_unit {
 	Dwarf_Die die;
 	bool opened;		  /* die was read */
 	bool valid;		  /* die was read successfully */
-	struct ss_scopes *scopes; /* inlines.h; NULL: not built yet */
+	struct ss_scopes *scopes; /* inlines.c; NULL: not built yet */
 };
 
 /* Reads the DWARF of a file. NULL: it has none, or its kind or size is not supported, or
@@ -45,7 +46,7 @@ struct ss_location ss_unit_find_line(struct ss_unit *unit, uint64_t address);
 SS_DEFINE_CLEANUP(struct ss_dwarf, ss_dwarf, ss_dwarf_close)
 
 /*
- * From names and source lines to code, by DWARF: the other direction of lines.h and inlines.h.
+ * From names and source lines to code, by DWARF: the other direction.
  * Searches all units of a file.
  */
 
@@ -69,5 +70,30 @@ typedef void ss_inlined_found(void *data, const char *name, const char *file,
    very large files. */
 void ss_dwarf_find_inlined(struct ss_dwarf *dwarf, ss_inlined_wanted *wanted,
 			   ss_inlined_found *found, void *data);
+
+/*
+ * Finds the functions that were inlined at an address. The tree of a unit is walked once
+ * and its code ranges are sorted; each lookup is then a binary search, followed by the
+ * enclosing scopes. The tree is untrusted: its depth and number of entries are limited,
+ * and inlined calls beyond these limits are not shown.
+ */
+
+/* Real code has up to about thirty inlined calls at one place. */
+enum { SS_INLINES_MAX = 64 };
+
+struct ss_inline {
+	const char *name;	 /* linkage name or source name; NULL: unknown */
+	struct ss_location call; /* call site in the next outer function */
+};
+
+/* Returns the number of inlined calls at an ELF virtual address of the unit, innermost
+   first. *function: the name of the function that contains them all, or NULL, and its
+   start. calls: whether to look up call sites, which makes libdw decode the whole line
+   table for the file names. Strings are valid as long as the ss_dwarf. */
+size_t ss_unit_find_inlines(struct ss_unit *unit, uint64_t address, bool calls,
+			    struct ss_inline ret[SS_INLINES_MAX], const char **function,
+			    uint64_t *function_start);
+
+void ss_scopes_free(struct ss_scopes *scopes);
 
 #endif

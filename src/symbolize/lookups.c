@@ -1,16 +1,16 @@
-#include "symbolize/lookups.h"
+#include "symbolize/names.h"
 
 #include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "base/idtable.h"
 #include "base/vector.h"
 
 /* The last byte is the version: change it with the layout, or when names change. */
-static const char magic[8] = "SSNAMES\2";
+static const char magic[8] = "SSNAMES\3";
 
 enum {
 	HEADER_SIZE = 24,

@@ -27,17 +27,33 @@ struct ss_functions {
 	struct ss_cfi_table table; /* empty if there is only .debug_frame */
 };
 
+/* Without DWARF, Go's own table has lines and inlined calls. */
+struct go_lines {
+	struct ss_image *image;
+	struct ss_intern *strings;
+	uint64_t data; /* 0: inlined calls are not known */
+};
+
+/* NULL: it is not a file, or no memory. */
+static struct ss_image *open_image(const struct ss_elf *elf)
+{
+	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
+		ss_module_new(elf->path ? elf->path : "", 0, elf->size);
+
+	if (!module || elf->fd < 0)
+		return NULL;
+	module->fd = fcntl(elf->fd, F_DUPFD_CLOEXEC, FIRST_FD);
+	return module->fd >= 0 ? ss_image_new(module) : NULL;
+}
+
 struct ss_functions *ss_functions_new(const struct ss_elf *elf)
 {
 	_cleanup_(ss_functions_cleanup) struct ss_functions *functions =
 		calloc(1, sizeof(*functions));
-	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
-		ss_module_new(elf->path ? elf->path : "", 0, elf->size);
 
-	if (!functions || !module || elf->fd < 0)
+	if (!functions)
 		return NULL;
-	module->fd = fcntl(elf->fd, F_DUPFD_CLOEXEC, FIRST_FD);
-	functions->image = module->fd >= 0 ? ss_image_new(module) : NULL;
+	functions->image = open_image(elf);
 	if (!functions->image)
 		return NULL;
 	(void)ss_cfi_table_find(functions->image, &functions->table);
@@ -63,6 +79,45 @@ bool ss_functions_find(struct ss_functions *functions, uint64_t address, uint64_
 	return true;
 }
 
+static void go_lines_close(struct go_lines *lines)
+{
+	ss_image_free(lines->image);
+	ss_intern_free(lines->strings);
+	*lines = (struct go_lines){};
+}
+
+static void go_lines_open(struct go_lines *lines, const struct ss_elf *elf)
+{
+	*lines =
+		(struct go_lines){ .image = open_image(elf), .strings = ss_intern_new() };
+	const struct ss_go_table *go = lines->image ? ss_go_table_of(lines->image) : NULL;
+	if (go && lines->strings)
+		lines->data = ss_go_table_find_data(elf, go);
+	else
+		go_lines_close(lines);
+}
+
+static void go_lines_find(const struct go_lines *lines, uint64_t address, unsigned flags,
+			  struct ss_name *ret)
+{
+	struct ss_go_call calls[SS_INLINES_MAX + 1];
+	const bool places = !(flags & SS_NO_SOURCE);
+	const size_t count = ss_go_find_calls(lines->image, address, lines->data,
+					      lines->strings, calls,
+					      SS_ARRAY_SIZE(calls));
+
+	if (count > 0 && places)
+		ret->line = (struct ss_location){ .file = calls[0].file,
+						  .line = calls[0].line };
+	for (size_t i = 0; i + 1 < count && !(flags & SS_NO_INLINES); i++) {
+		struct ss_inline *slot = &ret->inlines[ret->inline_count++];
+		*slot = (struct ss_inline){ .name = calls[i].function };
+		if (places)
+			slot->call = (struct ss_location){ .file = calls[i + 1].file,
+							   .line = calls[i + 1].line };
+	}
+}
+
 struct ss_names {
 	struct ss_symtab *symtab; /* NULL: not read yet */
 	/* Instead: what is found at these addresses, ascending. It is kept when all are read,
@@ -73,6 +128,7 @@ struct ss_names {
 	const struct ss_names_plan *plan; /* of the lookups that are made now; or NULL */
 	struct ss_dwarf *dwarf;		  /* NULL: none, or not read yet */
 	bool dwarf_read;
+	struct go_lines go; /* without image: it has DWARF, or is not a program of Go */
 	struct ss_functions *functions; /* of a module of a recording; or NULL */
 	bool found;			/* a file or image of the module */
 	const char *why;		/* it was not found, or NULL */
@@ -115,6 +171,7 @@ void ss_names_free(struct ss_names *names)
 	ss_symtab_free(names->excerpt);
 	free(names->expected);
 	ss_dwarf_close(names->dwarf);
+	go_lines_close(&names->go);
 	ss_functions_free(names->functions);
 	free(names->note);
 	free(names);
@@ -274,6 +331,8 @@ static void read_files(struct ss_names *names, bool all)
 	if (dwarf) {
 		names->dwarf = read_dwarf(&files);
 		names->dwarf_read = true;
+		if (!names->dwarf && files.own)
+			go_lines_open(&names->go, files.own);
 		names->failed |= !names->dwarf &&
 				 (has_dwarf(files.own) || has_dwarf(files.debug));
 	}
@@ -447,6 +506,8 @@ static void find_in_files(struct ss_names *names, uint64_t address, unsigned fla
 	}
 	if (names->dwarf && needs_dwarf(flags))
 		find_in_dwarf(names, address, flags, ret);
+	if (names->go.image && needs_dwarf(flags))
+		go_lines_find(&names->go, address, flags, ret);
 }
 
 void ss_names_find(struct ss_names *names, uint64_t address, unsigned flags,

@@ -1,4 +1,4 @@
-#include "trace/code.h"
+#include "trace/resolve.h"
 
 #include <stdlib.h>
 #include <string.h>

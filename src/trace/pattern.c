@@ -1,4 +1,4 @@
-#include "trace/pattern.h"
+#include "trace/resolve.h"
 
 #include <ctype.h>
 #include <errno.h>

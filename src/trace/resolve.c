@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/io.h"
 #include "sandbox/sandbox.h"

@@ -5,6 +5,10 @@
 #ifndef SS_TRACE_RESOLVE_H
 #define SS_TRACE_RESOLVE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "arch/arch.h"
 #include "base/buffer.h"
 #include "base/vector.h"
 #include "data/capture.h"
@@ -108,5 +112,91 @@ struct ss_error *ss_resolve(const struct ss_capture *capture,
 struct ss_error *ss_resolved_read(int file, const struct ss_capture *capture,
 				  size_t spec_count, struct ss_resolved *ret);
 void ss_resolved_deinit(struct ss_resolved *resolved);
+
+/*
+ * The machine code of one function, decoded to see where probes may go: a breakpoint inside
+ * an instruction would crash the target.
+ */
+
+enum { SS_CODE_SIZE_MAX = 4 << 20 };
+
+struct ss_code {
+	uint64_t start; /* address of the first byte */
+	size_t size;
+	uint8_t *bytes; /* owned */
+	uint8_t *
+		boundaries; /* owned; by offset: an instruction begins here (1), and is the
+				target of a jump from within (2) */
+	/* All instructions were decoded, and all jumps within lead to the beginning of one. */
+	bool valid;
+	SS_VECTOR(struct ss_code_exit)
+	exits;
+};
+
+struct ss_code_exit {
+	uint64_t address;
+	uint64_t target; /* of a jump out of the function; 0: it returns */
+};
+
+/* Decodes size bytes, which the object then owns. False: no memory; they are freed. */
+bool ss_code_init(struct ss_code *code, uint64_t start, uint8_t *bytes, size_t size);
+void ss_code_deinit(struct ss_code *code);
+
+/* Whether an instruction begins at an address. */
+bool ss_code_is_boundary(const struct ss_code *code, uint64_t address);
+
+/*
+ * The best address for a probe that is to be hit when the instruction at an address is
+ * executed: behind instructions that do nothing, unless a jump from within the function leads
+ * there. 0: there is none, because of a nop of five bytes (see above).
+ */
+uint64_t ss_code_choose(const struct ss_code *code, uint64_t address);
+
+/*
+ * What functions a user means: a name as people type it, compared with linkage names and
+ * demangled ones.
+ *
+ * C++: without parameters all overloads match; spaces, ABI tags and inline namespaces of the
+ * standard library do not count; template arguments may be left out, all of them or the last
+ * ones: "std::vector<int>::push_back" means
+ * "std::vector<int, std::allocator<int> >::push_back(int const&)".
+ */
+
+/* How well a name matches. */
+enum ss_pattern_match {
+	SS_PATTERN_NO = 0,
+	SS_PATTERN_SUFFIX, /* without the enclosing namespaces or classes */
+	SS_PATTERN_WHOLE,
+};
+
+/* name: demangled, with parameters and possibly a result, as libiberty writes it; or a plain
+   name. Wildcards (* ? [) of the pattern match the name without parameters. */
+enum ss_pattern_match ss_pattern_match(const char *pattern, const char *name);
+
+bool ss_pattern_has_wildcards(const char *pattern);
+
+/* Whether a mangled name can match: it contains the longest identifier of the pattern. */
+bool ss_pattern_may_match(const char *pattern, const char *mangled);
+
+/* What the forms of a probe are. */
+enum ss_pattern_kind {
+	SS_PATTERN_FUNCTION,
+	SS_PATTERN_OFFSET, /* MODULE+0xOFFSET */
+	SS_PATTERN_LINE,   /* FILE:LINE */
+};
+
+struct ss_pattern {
+	enum ss_pattern_kind kind;
+	char *scope;	/* module, provider or file before the colon; NULL: any module */
+	char *function; /* or the name of a USDT probe */
+	unsigned long number; /* offset or line */
+};
+
+/* Splits what the user gave. False: no memory. */
+bool ss_pattern_parse(const char *text, struct ss_pattern *ret);
+void ss_pattern_deinit(struct ss_pattern *pattern);
+
+/* Whether a module is meant: "libc.so.6", "libc", a path, or with wildcards. NULL: any. */
+bool ss_pattern_is_module(const char *scope, const char *path);
 
 #endif

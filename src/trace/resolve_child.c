@@ -16,8 +16,6 @@
 #include "symbolize/demangle.h"
 #include "symbolize/lines.h"
 #include "symbolize/names.h"
-#include "trace/code.h"
-#include "trace/pattern.h"
 
 enum { NOTE_MAX = 512, USDT_TYPE = 3 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "sandbox/sandbox.h"
 #include "stacksnap/trace.h"

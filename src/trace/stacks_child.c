@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "data/session.h"
 #include "data/snapshot.h"

@@ -1,4 +1,4 @@
-#include "trace/threads.h"
+#include "trace/stacks.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,7 +13,6 @@
 #include "process/uprobes.h"
 #include "trace/resolve.h"
 #include "trace/stacks.h"
-#include "trace/threads.h"
 #include "stacksnap/trace.h"
 #include "trace/trace.h"
 

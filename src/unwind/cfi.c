@@ -3,7 +3,7 @@
 #include <dwarf.h>
 #include <string.h>
 
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "base/vector.h"
 #include "elf/cfi_table.h"

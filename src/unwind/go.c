@@ -1,11 +1,11 @@
-#include "unwind/go.h"
+#include "unwind/walk.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/search.h"
 #include "elf/go_table.h"
 #include "runtime/go/goroutines.h"

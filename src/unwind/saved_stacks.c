@@ -1,9 +1,9 @@
-#include "unwind/saved_stacks.h"
+#include "unwind/walk.h"
 
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/idtable.h"
 #include "base/io.h"

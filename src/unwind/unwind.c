@@ -6,8 +6,6 @@
 #include "data/futex.h"
 #include "data/session.h"
 #include "runtime/runtimes.h"
-#include "unwind/go.h"
-#include "unwind/saved_stacks.h"
 #include "unwind/walk.h"
 #include "data/gather_plan.h"
 #include "data/pipeline.h"

@@ -7,7 +7,6 @@
 #include "data/futex.h"
 #include "elf/go_table.h"
 #include "unwind/cfi.h"
-#include "unwind/go.h"
 #include "unwind/unwinder.h"
 
 /*

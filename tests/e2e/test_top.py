@@ -220,6 +220,8 @@ class Top(EndToEnd):
                        r"held_lock .*held by %s \(reads-pipe\)"
                        % (tids["wants-mutex"], tids["reads-pipe"]))
         self.assertRegex(session.screen.text(), r"(?m)^ +1  deadlock +join-a .*join-b")
+        session.press("?")
+        session.expect("f functions, t threads, w waits")
         session.press("w/wants-write\r")
         text = session.expect(r"filter: wants-write")
         session.expect(r"\A.*\nCOUNT  WAIT.*\n(.*wants-write.*\n)+\n")
@@ -418,6 +420,8 @@ class Top(EndToEnd):
         done = self.text("top", "--once", "--sort=total", "--filter=routine", target.pid)
         self.assertIn("thread_routine", done.stdout)
         self.assertNotIn("spin", done.stdout.replace("busy-", ""))
+        done = self.text("top", "--once", "--filter=routinely", target.pid)
+        self.assertIn("\nno function, thread or wait contains the filter\n", done.stdout)
         # Also where a filter of a container refuses memfd_create(2), number 319 on x86-64.
         deny = [os.path.join(TARGETS, "deny_syscalls"), "319"] if os.uname().machine == "x86_64" else []
         done = subprocess.run([*deny, STACKSNAP, "top", "--once", "--idle", "--sort=name",

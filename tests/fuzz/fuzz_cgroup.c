@@ -1,8 +1,8 @@
 /* /proc/PID/cgroup, or a file of a cgroup. */
 #include <string.h>
 
+#include "base/procfs.h"
 #include "fuzz.h"
-#include "base/proc_process.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "crash/cli/groups.h"
+#include "crash/cli/core.h"
 #include "fuzz.h"
 
 static void require_json(const char *text, size_t size)

@@ -9,7 +9,6 @@
 #include "base/io.h"
 #include "fuzz.h"
 #include "elf/elffile.h"
-#include "symbolize/inlines.h"
 #include "symbolize/lines.h"
 
 enum { PLACES = 64, STEP = 4 };

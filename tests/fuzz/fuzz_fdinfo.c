@@ -1,6 +1,6 @@
 /* /proc/PID/fdinfo/FD. */
+#include "base/procfs.h"
 #include "fuzz.h"
-#include "base/proc_files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

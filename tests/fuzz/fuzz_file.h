@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "fuzz.h"
-#include "base/encode.h"
+#include "base/bytes.h"
 #include "data/recording_format.h"
 #include "data/recording.h"
 #include "stacksnap/record.h"

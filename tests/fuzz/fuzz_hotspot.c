@@ -7,8 +7,7 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
-#include "runtime/hotspot/code.h"
-#include "runtime/hotspot/object.h"
+#include "runtime/hotspot/hotspot.h"
 
 enum { BASE = 0x10000, WORDS_MAX = 256 };
 

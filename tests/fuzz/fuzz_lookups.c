@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #include "fuzz.h"
-#include "symbolize/lookups.h"
+#include "symbolize/names.h"
 
 enum { HEADER_SIZE = 24, SOURCES_SIZE = 1 + 3 * 5 * 8 };
 

@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 #include "data/regions.h"
-#include "base/proc_process.h"
+#include "base/procfs.h"
 
 static void read_lines(const char *text, size_t size)
 {

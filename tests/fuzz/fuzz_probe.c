@@ -4,8 +4,7 @@
 
 #include "base/cleanup.h"
 #include "fuzz.h"
-#include "trace/code.h"
-#include "trace/pattern.h"
+#include "trace/resolve.h"
 
 enum { START = 0x1000, TEXT_MAX = 4096 };
 

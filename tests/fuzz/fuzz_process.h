@@ -21,14 +21,14 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "fuzz.h"
 #include "data/capture.h"
 #include "data/gather.h"
+#include "data/gather_plan.h"
 #include "data/session.h"
 #include "runtime/runtimes.h"
-#include "data/gather_plan.h"
 
 enum {
 	FUZZ_PAGE = 4096,

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "data/snapshot_message.h"
+#include "data/snapshot_fields.h"
 #include "fuzz.h"
 #include "data/snapshot.h"
 #include "report/format.h"
@@ -82,7 +82,8 @@ static struct ss_snapshot *make(void)
 	struct ss_watched_fd *watches = ss_snapshot_alloc(snapshot, 2, sizeof(*watches));
 	FUZZ_REQUIRE(snapshot->descriptors && snapshot->waits && watches);
 	snapshot->descriptor_count = 2;
-	watches[0] = (struct ss_watched_fd){ 5, true, false, &snapshot->descriptors[0], 2 };
+	watches[0] =
+		(struct ss_watched_fd){ 5, true, false, &snapshot->descriptors[0], 2 };
 	snapshot->descriptors[0] =
 		(struct ss_descriptor){ .fd = 5,
 					.kind = SS_FD_SOCKET,

@@ -1,6 +1,6 @@
 /* /proc/PID/task/TID/syscall. */
+#include "base/procfs.h"
 #include "fuzz.h"
-#include "base/proc_process.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

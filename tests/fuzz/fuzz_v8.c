@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
-#include "runtime/v8/code.h"
+#include "runtime/v8/v8.h"
 
 enum { BASE = 0x10000, SYMBOLS = 0x1000, SIZES = 0x2000, WORDS_MAX = 192 };
 

@@ -27,7 +27,6 @@
 
 #include "base/cleanup.h"
 #include "sandbox/worker.h"
-#include "sandbox/confine.h"
 #include "stacksnap.h"
 #include "data/gather_plan.h"
 

@@ -1,4 +1,4 @@
-"""npm packages that check the output in tests of stacksnap report. "./dev test" runs this file
+"""npm packages that tests use: they check the output of stacksnap report, or are looked at. "./dev test" runs this file
 to download them into build/npm; the tests download nothing, and skip without the packages.
 Each package must have the sha512 given here. Unpacking executes nothing of it and does not
 need npm."""
@@ -34,6 +34,9 @@ DUCKDB = {  # to be found by each other in a directory node_modules
 }
 if platform.machine() == "x86_64":
     PACKAGES.update(DUCKDB)
+    # A program of a recent Go, without symbols and without its version
+    PACKAGES["@esbuild/linux-x64"] = (
+        "0.28.2", "4xTZr1FUmSoQW4XIWmit3tzQrUTZM+N3P0XV8xROKYF50XfI7xeO90+1bZvNwxIufQ9hDQVRJH5YhgPVF8A/HQ==")
 LIMIT_S = 60
 
 

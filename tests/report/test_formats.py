@@ -255,8 +255,11 @@ class Formats(ReportTest):
 
     def test_text(self):
         text = self.report(self.shop()).stdout.decode()
-        self.assertRegex(text, r"\n +85\.0 % +85\.0 %  shop_wait_for_work \(libshop\.so\)\n")
-        self.assertRegex(text, r"\n +15\.0 % +15\.0 %  shop_hash \(libshop\.so\)\n")
+        # What runs is the first table, and does not count what waits.
+        self.assertRegex(text, r"threads\n\n +self +total  function, of 3 samples on a CPU \(15\.0 %\)\n"
+                               r" +100\.0 % +100\.0 %  shop_hash \(libshop\.so\)\n\n"
+                               r" +self +total  function, of 17 samples that waited\n"
+                               r" +100\.0 % +100\.0 %  shop_wait_for_work \(libshop\.so\)\n\n")
         self.assertRegex(text, r"States\n +15\.0 %  R  running; 100 % in shop_hash .*\n"
                                r" +85\.0 %  S  sleeping; 100 % in shop_wait_for_work ")
         self.assertRegex(text, r"Blocking system calls\n +50\.0 %  epoll_wait fd 5: main 100\n"
@@ -330,8 +333,21 @@ class Formats(ReportTest):
         calls = text[text.index("\nCalls\n"):]
         self.assertIn("shop_wait_for_work", calls)
         self.assertNotIn("shop_hash", calls)
-        self.assertNotIn("shop_hash", self.report("--rows", 1, shop).stdout.decode()
-                         .split("States")[0])
+        self.assertIn("\n  and 1 more (-v lists them)", self.report("--rows", 1, shop).stdout.decode())
+        # Of two functions that run
+        d = Description()
+        process = d.process()
+        module = d.module(process, self.library, self.build_id)
+        thread = d.thread(process, 100, "main")
+        stacks = [self.stack_of(d, module, name, "start") for name in ("hash", "parse")]
+        for i in range(10):
+            d.tick()
+            d.sample(thread, stacks[i % 3 == 0], "R")
+        path = d.write(self.path("two-run.ss"))
+        for rows, shown in ((1, False), (2, True)):
+            table = self.report("--rows", rows, path).stdout.decode().split("\n\n")[1]
+            self.assertIn("shop_hash", table)
+            self.assertEqual("shop_parse" in table, shown, table)
 
     def test_text_merges_addresses_without_symbols(self):
         """Addresses without symbols are one line per module in the table, and one below each

@@ -462,14 +462,7 @@ def check_include_cycles(tree):
 ONE_USER = {
     "process/uprobes.h": "the kernel's interface, which trace/ does not know",
     "heap/malloc.h": "glibc's layout; both files are large",
-    "trace/threads.h": "a table of its own; trace.c is large",
     "cli/series.h": "both files are large",
-    "crash/cli/handler.h": "both files are large",
-}
-# Others that are to go: only removed from here.
-ONE_USER_YET = {
-    "data/recording_define.h",
-    "report/profile_frames.h", "report/profile_series.h", "report/top.h",
 }
 
 
@@ -490,7 +483,7 @@ def check_users(tree):
     few = {header: found for header, found in users.items()
            if len(found) < 2 and header not in DOORS}
     return ["%s: only %s uses it: put it there" % (header, "".join(found) or "its own file")
-            for header, found in sorted(few.items()) if header not in ONE_USER.keys() | ONE_USER_YET]
+            for header, found in sorted(few.items()) if header not in ONE_USER]
 
 
 def check_circles(tree):

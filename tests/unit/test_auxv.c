@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <linux/auxvec.h>
 
-#include "base/proc_process.h"
+#include "base/procfs.h"
 
 enum { PAGE = 4096, SYSINFO_32 = 32 /* SYSINFO_32, of 32-bit x86 only */ };
 

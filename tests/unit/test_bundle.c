@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "report/text_list.h"
+#include "report/text.h"
 
 /* The largest first, then by the first item. */
 static void test_order(void **state)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "base/proc_process.h"
+#include "base/procfs.h"
 
 static char *path_of(const char *text)
 {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "crash/cli/reports.h"
+#include "crash/cli/core.h"
 
 enum { RATE = 100, USER = 4711, OTHER = 4712, SYSTEM = 7, KIB = 1 << 10 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/cursor.h"
+#include "base/bytes.h"
 #include "base/search.h"
 
 #define BYTES(...) ((const uint8_t[]){ __VA_ARGS__ })

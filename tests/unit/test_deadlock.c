@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "diagnose/deadlock.h"
+#include "diagnose/diagnose.h"
 #include "diagnose/progress.h"
 #include "capture/activity.h"
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "report/escape.h"
+#include "report/print.h"
 
 static char *escaped(const char *text, const struct ss_substitution *substitution)
 {

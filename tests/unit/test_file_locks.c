@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "base/proc_files.h"
+#include "base/procfs.h"
 
 static void test_lines(void **state)
 {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "capture/fragile.h"
+#include "capture/tasks.h"
 
 static struct ss_syscall_text make(long number, uint64_t a, uint64_t b, uint64_t c,
 				   uint64_t d, uint64_t e)

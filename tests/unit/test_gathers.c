@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#include "sample/gathers.h"
 #include "data/gather_plan.h"
+#include "sample/gathers.h"
 
 enum { TID = 77, LIST = 0x1000, NODE = 0x100, ROOT = 0x9000 };
 

@@ -13,7 +13,7 @@
 
 #include "arch/arch.h"
 #include "symbolize/symtab.h"
-#include "unwind/go.h"
+#include "unwind/walk.h"
 
 enum {
 	TEXT = 0x401000,
@@ -354,11 +354,15 @@ static void test_without_sections(void **state)
 static void use(const struct image *bytes)
 {
 	_cleanup_(ss_image_cleanup) struct ss_image *image = open_image(bytes);
+	_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
+	struct ss_go_call calls[4];
 	struct ss_cfi_row row;
 
 	ss_symtab_free(build(bytes));
-	for (uint64_t address = TEXT; image && address < TEXT + 0xd0; address += 0x10)
+	for (uint64_t address = TEXT; image && address < TEXT + 0xd0; address += 0x10) {
 		(void)ss_go_row_make(image, address, &row);
+		(void)ss_go_find_calls(image, address, 0x400000, strings, calls, 4);
+	}
 }
 
 /* Changes each byte of the table: nothing is read beyond its end. */

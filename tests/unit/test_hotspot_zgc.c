@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "runtime/hotspot/object.h"
+#include "runtime/hotspot/hotspot.h"
 
 enum {
 	BASE = 0x10000,

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "symbolize/inlines.h"
+#include "symbolize/lines.h"
 #include "symbolize_sample.h"
 
 static struct ss_dwarf *open_sample(const struct sample *sample, const char *name)

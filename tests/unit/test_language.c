@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "diagnose/progress.h"
-#include "diagnose/purpose.h"
+#include "diagnose/diagnose.h"
 #include "data/snapshot.h"
 #include "diagnose/wait_table.h"
 

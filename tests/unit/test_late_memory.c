@@ -216,12 +216,94 @@ static void test_pages(void **state)
 	ss_late_memory_deinit(&memory);
 }
 
+/* A list of which each page has the address of the next one, and two more pages */
+struct walk {
+	const struct ss_memory *memory;
+	size_t visits;
+	uint64_t reached;
+};
+
+static size_t read_chain(void *data, uint64_t address, void *bytes, size_t size)
+{
+	struct process *process = data;
+	uint64_t next = address + PAGE;
+
+	process->reads++;
+	if (address < BASE || address >= BASE + 8 * PAGE)
+		return 0;
+	memset(bytes, 0, size);
+	memcpy(bytes, &next, sizeof(next));
+	return size;
+}
+
+static void read_chains(void *data, struct ss_memory_range *ranges, size_t count)
+{
+	struct process *process = data;
+	const uint64_t before = process->reads;
+
+	for (size_t i = 0; i < count; i++)
+		ranges[i].done = read_chain(data, ranges[i].address, ranges[i].bytes,
+					    ranges[i].size);
+	process->reads = before + 1;
+}
+
+static void visit_chain(void *data)
+{
+	struct walk *walk = data;
+	uint64_t address = BASE;
+	uint64_t word;
+
+	walk->visits++;
+	/* Both are known from the beginning. */
+	(void)ss_memory_read_u64(walk->memory, BASE + 5 * PAGE, &word);
+	(void)ss_memory_read_u64(walk->memory, BASE + 6 * PAGE + 8, &word);
+	for (size_t i = 0; i < 3 && ss_memory_read_u64(walk->memory, address, &address);)
+		i++;
+	walk->reached = address;
+}
+
+static void test_together(void **state)
+{
+	struct process process = {};
+	const struct ss_capture capture = {};
+	struct ss_late_memory memory;
+	struct ss_late_memory after;
+	struct walk walk = {};
+
+	(void)state;
+	ss_late_memory_init(&memory, &capture, NULL, read_chain, &process);
+	ss_late_memory_of_after(&after, &memory);
+	walk.memory = &memory.memory;
+	/* One by one is not together. */
+	ss_late_memory_read_together(&memory.memory, visit_chain, &walk);
+	assert_int_equal(walk.visits, 0);
+	memory.read_ranges = after.read_ranges = read_chains;
+	ss_late_memory_read_together(&memory.memory, visit_chain, &walk);
+	assert_int_equal(process.reads, 3);
+	assert_int_equal(walk.visits, 4);
+	assert_int_equal(walk.reached, BASE + 3 * PAGE);
+	/* All is kept, and other pages are read as ever. */
+	visit_chain(&walk);
+	assert_int_equal(process.reads, 3);
+	assert_int_equal(word(&memory, BASE + 4 * PAGE), BASE + 5 * PAGE);
+	assert_int_equal(process.reads, 4);
+	/* A proof is read again. */
+	walk.memory = &after.memory;
+	ss_late_memory_read_together(&after.memory, visit_chain, &walk);
+	assert_int_equal(process.reads, 7);
+	assert_int_equal(word(&after, BASE + 5 * PAGE), BASE + 6 * PAGE);
+	assert_int_equal(process.reads, 7);
+	ss_late_memory_deinit(&after);
+	ss_late_memory_deinit(&memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_after),	  cmocka_unit_test(test_ahead),
-		cmocka_unit_test(test_scattered), cmocka_unit_test(test_pages),
-		cmocka_unit_test(test_range),	  cmocka_unit_test(test_copied),
+		cmocka_unit_test(test_after),  cmocka_unit_test(test_together),
+		cmocka_unit_test(test_ahead),  cmocka_unit_test(test_scattered),
+		cmocka_unit_test(test_pages),  cmocka_unit_test(test_range),
+		cmocka_unit_test(test_copied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "symbolize/lookups.h"
+#include "symbolize/names.h"
 
 enum { CODE = 0, BARE = 3 };
 

@@ -9,7 +9,7 @@
 
 #include <sys/mman.h>
 
-#include "base/proc_process.h"
+#include "base/procfs.h"
 
 static struct ss_maps_entry entry;
 

@@ -108,8 +108,7 @@ static void test_none(void **state)
 	(void)state;
 	assert_text(&snapshots, 20, false, "");
 	assert_text(&snapshots, 20, true, "\"tasks\":null,\"tasks_problem\":null");
-	snapshot->coverage[SS_TASK_ASYNCIO].problem =
-		"asyncio tasks are not shown: no";
+	snapshot->coverage[SS_TASK_ASYNCIO].problem = "asyncio tasks are not shown: no";
 	assert_text(&snapshots, 20, false, "\nasyncio tasks are not shown: no\n");
 }
 

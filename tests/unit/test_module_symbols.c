@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/module_symbols.h"
+#include "runtime/runtime.h"
 #include "symbolize_sample.h"
 
 enum { MODULES = 100 };

@@ -9,7 +9,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 
-#include "base/proc_files.h"
+#include "base/procfs.h"
 
 #define REST " 00000000:00000000 00:00000000 00000000     0        0 "
 

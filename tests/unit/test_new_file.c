@@ -14,7 +14,6 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/new_file.h"
 
 struct fixture {
 	char path[32];

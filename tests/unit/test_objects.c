@@ -21,11 +21,7 @@
 #include <unistd.h>
 
 #include "data/futex.h"
-#include "process/file_systems.h"
-#include "process/holders.h"
 #include "process/objects.h"
-#include "process/peers.h"
-#include "process/sockets.h"
 
 /* Above what pid_max can be: nothing of the real /proc is found by mistake. */
 enum { SELF = 4190100, OTHER = 4190200, THIRD = 4190300 };
@@ -655,15 +651,15 @@ static void test_fifo(void **state)
 		add_thread(f, SELF, SS_SYS_OPENAT, (uint64_t)AT_FDCWD, 0x1000);
 
 	set_wchan(f, "do_sys_openat2");
-	ss_file_systems_find(f->facts, &f->target);
+	ss_wait_channels_read(f->facts, &f->target);
 	assert_false(thread->opens_fifo);
 	set_wchan(f, "wait_for_partner.isra.0");
 	thread->call.args[2] = O_WRONLY | O_CREAT;
-	ss_file_systems_find(f->facts, &f->target);
+	ss_wait_channels_read(f->facts, &f->target);
 	assert_true(thread->opens_fifo);
 	assert_int_equal(thread->fifo_access, SS_ACCESS_EXCLUSIVE);
 	thread->call.args[2] = O_RDONLY | O_CLOEXEC;
-	ss_file_systems_find(f->facts, &f->target);
+	ss_wait_channels_read(f->facts, &f->target);
 	assert_int_equal(thread->fifo_access, SS_ACCESS_SHARED);
 	assert_null(thread->mount);
 }
@@ -687,24 +683,24 @@ static void test_fuse(void **state)
 	thread->memory[1] = (struct ss_memory_fact){ .address = 0x1000,
 						     .size = sizeof(path),
 						     .bytes = (const uint8_t *)path };
-	ss_file_systems_find(f->facts, &f->target);
+	ss_wait_channels_read(f->facts, &f->target);
 	assert_string_equal(thread->mount, "/mnt/one");
 	assert_int_equal(thread->holder.pid, 0);
 	add_fd(f, OTHER, 5, "/dev/fuse", "02");
-	ss_file_systems_find(f->facts, &f->target);
+	ss_wait_channels_read(f->facts, &f->target);
 	assert_int_equal(thread->holder.pid, OTHER); /* the only one */
 	assert_string_equal(thread->holder.name, "other");
 	thread->holder.pid = 0;
 	add_fd(f, THIRD, 7, "/dev/fuse", "02");
-	ss_file_systems_find(f->facts, &f->target);
+	ss_wait_channels_read(f->facts, &f->target);
 	assert_int_equal(thread->holder.pid, 0);
 	(void)snprintf(name, sizeof(name), "%d/fdinfo/7", THIRD);
 	write_file(f, name, "pos:\t0\nflags:\t02\nfuse_connection:\t52\n");
-	ss_file_systems_find(f->facts, &f->target);
+	ss_wait_channels_read(f->facts, &f->target);
 	assert_int_equal(thread->holder.pid, THIRD);
 	/* A path that is not below one of several */
 	thread->memory[1].size = 0;
-	ss_file_systems_find(f->facts, &f->target);
+	ss_wait_channels_read(f->facts, &f->target);
 	assert_string_equal(thread->mount, "");
 }
 

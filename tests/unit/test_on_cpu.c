@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "sample/on_cpu.h"
+#include "sample/gathers.h"
 
 static const struct {
 	int cpu;

@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "process/opener.h"
+#include "process/files.h"
 
 enum { ITEMS = 3 };
 

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "capture/placement.h"
+#include "capture/freeze.h"
 
 static int policy = SCHED_OTHER;
 static int moves;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/postgres.h"
+#include "runtime/runtimes.h"
 
 enum {
 	START = 0x10000,

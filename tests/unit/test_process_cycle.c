@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "diagnose/deadlock.h"
+#include "diagnose/diagnose.h"
 
 enum { PROCESSES = 3, FIRST_PID = 100 };
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "diagnose/purpose.h"
+#include "diagnose/diagnose.h"
 #include "diagnose/wait_table.h"
 
 enum { FRAMES_MAX = 8 };

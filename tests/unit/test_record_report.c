@@ -78,8 +78,7 @@ static void test_stops(void **state)
 	      "average, "
 	      "4.00 ms at most",
 	      "of the time)");
-	check(&summary, false,
-	      "20 samples of running threads have no stack", NULL);
+	check(&summary, false, "20 samples of running threads have no stack", NULL);
 }
 
 static void test_no_programs(void **state)
@@ -101,9 +100,11 @@ static void test_no_programs(void **state)
 		struct ss_recorder_summary summary = { .sampled_cpus = true,
 						       .copy_errno = cases[i].errnum };
 		check(&summary, false, cases[i].remedy, NULL);
-		check(&summary, false, "threads were stopped to read their functions", NULL);
+		check(&summary, false, "threads were stopped to read their functions",
+		      NULL);
 		check(&summary, true, cases[i].remedy, "stopped to read their functions");
-		check(&summary, true, "samples have no Python or JavaScript functions", NULL);
+		check(&summary, true, "samples have no Python or JavaScript functions",
+		      NULL);
 		check(&summary, true, strerror(cases[i].errnum), NULL);
 	}
 }
@@ -148,8 +149,8 @@ static void test_losses(void **state)
 	summary.left_out = true;
 	summary.undropped = ENOSPC;
 	check(&summary, false, "unwinding died; 3 ticks lost", NULL);
-	check(&summary, false,
-	      "some children were not recorded: too many open files", NULL);
+	check(&summary, false, "some children were not recorded: too many open files",
+	      NULL);
 	check(&summary, false, "cannot be dropped, so the file grows", NULL);
 }
 

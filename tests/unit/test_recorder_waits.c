@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "sample/recorder_waits.h"
+#include "sample/recorder_process.h"
 
 enum { PROCESSES = 3, TICKS = 1000 };
 

@@ -9,8 +9,8 @@
 
 #include <stdio.h>
 
-#include "process/references.h"
 #include "data/regions.h"
+#include "process/files.h"
 
 static struct ss_buffer text_of(const char *maps)
 {

@@ -13,9 +13,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "process/bpf.h"
-#include "process/sample_reader.h"
 #include "data/gather_plan.h"
+#include "process/sample_reader.h"
 
 enum { NODES = 40, TRIES = 2000, PERIOD_NS = 1000 * 1000 };
 

@@ -99,9 +99,14 @@ static struct process *of(const struct ss_target *target)
 	return ((const struct process *)target)->self;
 }
 
+static struct process *process_of(const struct ss_target_threads *threads)
+{
+	return of(threads->target);
+}
+
 static bool list(void *data, const pid_t **ret, size_t *ret_count)
 {
-	struct process *process = data;
+	struct process *process = process_of(data);
 
 	*ret = process->tids;
 	*ret_count = 0;
@@ -114,7 +119,7 @@ static bool list(void *data, const pid_t **ret, size_t *ret_count)
 
 static size_t count(void *data)
 {
-	struct process *process = data;
+	const struct process *process = process_of(data);
 	size_t found = 0;
 
 	for (size_t i = 0; i < THREADS_MAX; i++)
@@ -132,7 +137,7 @@ static int open_nothing(void *data, pid_t tid)
 
 static bool read_schedstat(void *data, pid_t tid, int fd, struct ss_schedstat *ret)
 {
-	const struct thread *thread = find(data, tid);
+	const struct thread *thread = find(process_of(data), tid);
 
 	(void)fd;
 	if (thread)
@@ -149,20 +154,6 @@ static bool read_no_time(void *data, uint64_t *ret)
 	(void)data;
 	(void)ret;
 	return false;
-}
-
-static void init_threads(struct ss_target_threads *threads,
-			 const struct ss_target *target)
-{
-	*threads = (struct ss_target_threads){
-		.target = target,
-		.source = { .data = of(target),
-			    .list = list,
-			    .count = count,
-			    .open = open_nothing,
-			    .read = read_schedstat,
-			    .cpu_time = read_no_time },
-	};
 }
 
 /* The process -------------------------------------------------------------- */
@@ -457,7 +448,11 @@ static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 }
 
 static const struct ss_process_access made_up = {
-	.init_threads = init_threads,
+	.threads = { .list = list,
+		     .count = count,
+		     .open = open_nothing,
+		     .read = read_schedstat,
+		     .cpu_time = read_no_time },
 	.update = update,
 	.update_if_due = update,
 	.check = check,

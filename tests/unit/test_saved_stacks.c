@@ -20,7 +20,7 @@
 #include "data/pipeline.h"
 #include "data/session.h"
 #include "data/snapshot.h"
-#include "unwind/saved_stacks.h"
+#include "unwind/walk.h"
 
 enum { TID = 7, OTHER = 9, WORDS = 8 };
 
@@ -234,8 +234,8 @@ static void test_lock_types(void **state)
 	int type = SS_LOCK_NONE + 1;
 
 	(void)state;
-	for (; strcmp(ss_lock_type_name(type), "unknown") != 0; type++)
-		assert_int_equal(save_lock(type), type);
+	for (; strcmp(ss_lock_type_name((enum ss_lock_type)type), "unknown") != 0; type++)
+		assert_int_equal(save_lock((enum ss_lock_type)type), type);
 	assert_int_equal(type, SS_LOCK_TYPE_LAST + 1);
 }
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/proc_process.h"
+#include "base/procfs.h"
 
 #define TAIL                                                                             \
 	" S 1 2 3 34816 4 4194368 5 6 7 8 9 10 11 12 20 -5 3 0 987654321 1 2 "           \

@@ -184,12 +184,11 @@ static void test_not_read(void **state)
 	(void)state;
 	before->coverage[SS_TASK_ASYNCIO].changed = 2;
 	after->coverage[SS_TASK_ASYNCIO].unread = 1;
-	assert_text(
-		&input, 20, false,
-		"\n0 asyncio tasks: 0 unchanged, 0 moved, 0 new, 6 gone\n"
-		"2 asyncio tasks could not be read in the first snapshot\n"
-		"1 asyncio task could not be read in the second snapshot: some that "
-		"are gone may still exist\n");
+	assert_text(&input, 20, false,
+		    "\n0 asyncio tasks: 0 unchanged, 0 moved, 0 new, 6 gone\n"
+		    "2 asyncio tasks could not be read in the first snapshot\n"
+		    "1 asyncio task could not be read in the second snapshot: some that "
+		    "are gone may still exist\n");
 	before->coverage[SS_TASK_ASYNCIO].known = true;
 	assert_text(&input, 20, false,
 		    "\nasyncio tasks are not compared: they were not read in the "

@@ -16,7 +16,6 @@
 enum { THREADS_MAX = 64 };
 
 struct process {
-	struct ss_thread_source source;
 	struct {
 		pid_t tid; /* 0: none */
 		uint64_t runs;
@@ -99,20 +98,20 @@ static bool read_cpu_time(void *data, uint64_t *ret)
 	return process->has_clock;
 }
 
+static const struct ss_thread_source source = { .list = list,
+						.count = count,
+						.open = open_none,
+						.read = read_schedstat,
+						.cpu_time = read_cpu_time };
+
 static void begin(struct process *process, struct ss_thread_list *threads, size_t number)
 {
 	*process = (struct process){ .has_clock = true };
-	process->source = (struct ss_thread_source){ .data = process,
-						     .list = list,
-						     .count = count,
-						     .open = open_none,
-						     .read = read_schedstat,
-						     .cpu_time = read_cpu_time };
 	for (size_t i = 0; i < number; i++) {
 		process->threads[i].tid = (pid_t)(100 + i);
 		process->threads[i].runs = 1;
 	}
-	ss_thread_list_init(threads, &process->source);
+	ss_thread_list_init(threads, &source, process);
 	threads->sampled = true;
 }
 

@@ -128,7 +128,7 @@ static bool has_no_time(const struct ss_thread_list *threads,
 {
 	struct ss_schedstat now;
 
-	assert_true(threads->source->read(threads->source->data, thread->tid, -1, &now));
+	assert_true(threads->source->read(threads->source_data, thread->tid, -1, &now));
 	assert_true(now.run_count > thread->run_count);
 	return now.run_ns == thread->run_ns;
 }
@@ -180,7 +180,7 @@ static void check_process(bool timer)
 		;
 	assert_null(ss_target_open(pid, &target));
 	ss_target_threads_init(&source, target);
-	ss_thread_list_init(&threads, &source.source);
+	ss_thread_list_init(&threads, &ss_process_access.threads, &source);
 	threads.sampled = true; /* none is on a CPU at a tick */
 	assert_true(ss_thread_list_refresh(&threads));
 	assert_int_equal(capture(&threads), THREADS + 1);

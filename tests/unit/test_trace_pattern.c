@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "arch/instruction.h"
+#include "arch/arch.h"
 #include "base/cleanup.h"
-#include "trace/pattern.h"
+#include "trace/resolve.h"
 
 static const char push_back[] =
 	"std::vector<int, std::allocator<int> >::push_back(int const&)";

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "process/sockets.h"
+#include "process/objects.h"
 
 enum { PAIRS = 6 };
 

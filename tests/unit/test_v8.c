@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "runtime/v8/heap.h"
+#include "runtime/v8/v8.h"
 
 /* The variables of a program, one word each, from address 0x1000 on. */
 struct variables {

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "runtime/v8/code.h"
+#include "runtime/v8/v8.h"
 
 enum { MAX = 8 };
 

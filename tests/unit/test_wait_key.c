@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "report/descriptor_text.h"
+#include "report/wait_text.h"
 
 static const struct ss_socket_address here = { { 10, 0, 0, 9 }, 4, 5432 };
 static const struct ss_socket_address there = { { 10, 0, 0, 10 }, 4, 40000 };

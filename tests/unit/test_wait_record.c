@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/encode.h"
+#include "base/bytes.h"
 #include "data/recording.h"
 #include "data/snapshot_fields.h"
 #include "stacksnap/record.h"

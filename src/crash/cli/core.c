@@ -18,9 +18,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "core/core_capture.h"
-#include "crash/cli/groups.h"
-#include "crash/cli/handler.h"
-#include "crash/cli/reports.h"
+#include "crash/cli/core.h"
 #include "interpret/interpret.h"
 #include "sandbox/sandbox.h"
 

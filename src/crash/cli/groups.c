@@ -1,4 +1,4 @@
-#include "crash/cli/groups.h"
+#include "crash/cli/core.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include "cli/interpret.h"
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "crash/cli/reports.h"
 #include "sandbox/sandbox.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "crash/cli/handler.h"
+#include "crash/cli/core.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -26,7 +26,6 @@
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "core/core_capture.h"
-#include "crash/cli/reports.h"
 #include "crash/dump.h"
 #include "data/gather_plan.h"
 #include "data/pipeline.h"

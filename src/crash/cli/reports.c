@@ -1,4 +1,4 @@
-#include "crash/cli/reports.h"
+#include "crash/cli/core.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -53,7 +53,7 @@ static const char state_name[] = ".handler";
 static const char magic[] = "ssreps1";
 
 /* Crashes of a user. */
-struct user {
+struct user_crashes {
 	uint32_t uid;
 	uint32_t begun;	   /* reports in the minute */
 	uint64_t since_ns; /* that begins here: CLOCK_BOOTTIME, perhaps of another boot */
@@ -63,7 +63,7 @@ struct state {
 	char magic[sizeof(magic)];
 	uint64_t refused;
 	uint32_t slots[SS_CORE_HANDLERS_MAX]; /* uid; valid while the slot is locked */
-	struct user users[USERS];
+	struct user_crashes users[USERS];
 };
 
 /* A user with reports. */
@@ -265,13 +265,13 @@ static struct ss_error *write_state(const struct ss_core_reports *reports,
 }
 
 /* NULL: too many users. */
-static struct user *find_user(struct state *state, uid_t uid, uint64_t now_ns)
+static struct user_crashes *find_user(struct state *state, uid_t uid, uint64_t now_ns)
 {
-	struct user *users = &state->users[first_for(uid, USERS)];
-	struct user *unused = NULL;
+	struct user_crashes *users = &state->users[first_for(uid, USERS)];
+	struct user_crashes *unused = NULL;
 
 	for (unsigned i = 0; i < USERS / HALVES; i++) {
-		struct user *user = &users[i];
+		struct user_crashes *user = &users[i];
 		bool over = user->since_ns > now_ns ||
 			    now_ns - user->since_ns >= MINUTE_S * SS_NS_PER_SECOND;
 		if (user->begun > 0 && !over && user->uid == uid)
@@ -280,7 +280,7 @@ static struct user *find_user(struct state *state, uid_t uid, uint64_t now_ns)
 			unused = user;
 	}
 	if (unused)
-		*unused = (struct user){ .uid = uid, .since_ns = now_ns };
+		*unused = (struct user_crashes){ .uid = uid, .since_ns = now_ns };
 	return unused;
 }
 
@@ -320,7 +320,7 @@ struct ss_error *ss_core_reports_begin(const struct ss_core_reports *reports, ui
 
 	if (error)
 		return error;
-	struct user *user = find_user(&state, uid, ss_clock_ns(CLOCK_BOOTTIME));
+	struct user_crashes *user = find_user(&state, uid, ss_clock_ns(CLOCK_BOOTTIME));
 	if (!user)
 		error = ss_error_new(SS_ERROR_SYSTEM,
 				     "processes of %d users crashed in the last minute",

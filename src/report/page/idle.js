@@ -30,12 +30,14 @@ class IdleRule {
 		this.isCondition = start.map((name) => CONDITION.test(name));
 		/* why a stack is incomplete, in place of its outermost function */
 		this.isEnd = names.map((name, f) => moduleOf[f] < 0 && name.startsWith("["));
+		/* state R, but not on a CPU when the kernel sampled that */
+		this.isReady = names.map((name, f) => this.isEnd[f] && name === "[runnable]");
 		this.isLock = start.map((name, f) => !this.isCondition[f] && LOCK.test(name));
 	}
 
 	/* wait: index of the system call + 1; 0: unknown. */
 	classOf(state, wait, node) {
-		if (state === RUNNING) return ON_CPU;
+		if (state === RUNNING) return this.isReady[this.tree.func[node]] ? WAITING : ON_CPU;
 		if (state !== SLEEPING) return WAITING;
 		/* workers of io_uring in the kernel have neither a stack nor a call */
 		if (!wait) return node === 0 ? IDLE : WAITING;

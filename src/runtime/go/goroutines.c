@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/load.h"
+#include "base/bytes.h"
 #include "elf/elffile.h"
 #include "data/gather_plan.h"
 
@@ -156,52 +156,6 @@ static unsigned minor_of(const char *version)
 	return minor;
 }
 
-/* The function table ------------------------------------------------------- */
-
-static uint64_t read_word(struct ss_image *image, const struct ss_go_table *go,
-			  uint64_t offset, unsigned size)
-{
-	uint64_t word = 0;
-
-	if (offset > go->size || go->size - offset < size ||
-	    ss_image_read_at(image, go->file_offset + offset, &word, size) != size)
-		return 0;
-	return word;
-}
-
-static bool has_name(struct ss_image *image, const struct ss_go_table *go,
-		     uint64_t description)
-{
-	uint64_t at = go->names + read_word(image, go, description + go->word, 4);
-	char name[sizeof(list_user)];
-
-	return at < go->names_end && go->names_end - at >= sizeof(name) &&
-	       ss_image_read_at(image, go->file_offset + at, name, sizeof(name)) ==
-		       sizeof(name) &&
-	       memcmp(name, list_user, sizeof(name)) == 0;
-}
-
-/* Finds the function that appends to the list. Functions are sorted by address, and the
-   runtime's are among the first. */
-static bool find_function(struct ss_image *image, const struct ss_go_table *go,
-			  uint64_t *ret_start, uint64_t *ret_size)
-{
-	for (uint64_t i = 0; i < go->count; i++) {
-		uint64_t pair = go->functions + i * 2 * go->word;
-		uint64_t next = pair + 2 * (uint64_t)go->word;
-		uint64_t description =
-			go->base + read_word(image, go, pair + go->word, go->word);
-		if (!has_name(image, go, description))
-			continue;
-		uint64_t start = read_word(image, go, pair, go->word);
-		uint64_t end = read_word(image, go, next, go->word);
-		*ret_start = go->text + start;
-		*ret_size = end - start;
-		return end > start;
-	}
-	return false;
-}
-
 /* The list ----------------------------------------------------------------- */
 
 /* The address of the operand if a 64-bit mov from or to memory relative to the instruction
@@ -246,16 +200,16 @@ static uint64_t find_slice(const uint64_t *operands, size_t count)
 }
 
 /* 0: not found. */
-static uint64_t find_list(struct ss_image *image, const struct ss_go_table *go)
+static uint64_t find_list(struct ss_image *image)
 {
 	enum { LENGTH = 7 };
 	uint64_t operands[OPERANDS_MAX];
 	uint8_t code[CODE_MAX];
-	uint64_t start = 0;
-	uint64_t size = 0;
+	uint64_t start;
+	uint64_t size;
 	size_t count = 0;
 
-	if (!find_function(image, go, &start, &size))
+	if (!ss_go_find_function(image, list_user, &start, &size))
 		return 0;
 	size = ss_image_read(image, start, code, SS_MIN(size, (uint64_t)sizeof(code)));
 	for (size_t i = 0; i + LENGTH <= size && count < OPERANDS_MAX; i++) {
@@ -268,18 +222,25 @@ static uint64_t find_list(struct ss_image *image, const struct ss_go_table *go)
 
 /* Everything --------------------------------------------------------------- */
 
-static void find(struct ss_image *image, struct ss_go_program *ret)
+/* Some programs have their version removed, against scanners that look for old ones (esbuild). The
+   section of the module came with Go 1.26; what does not validate is not shown. */
+static bool is_since_1_26(const struct ss_elf *elf)
 {
-	const struct ss_go_layout *layout = ss_go_layout_find(minor_of(ret->version));
-	const struct ss_go_table *go = ss_go_table_of(image);
+	return ss_elf_find_section(elf, ".go.module") &&
+	       ss_elf_find_section(elf, ".gopclntab");
+}
+
+static void find(struct ss_image *image, unsigned minor, struct ss_go_program *ret)
+{
+	const struct ss_go_layout *layout = ss_go_layout_find(minor);
 
 	if (image->arch != &ss_arch_x86_64)
 		ret->problem = "they are known on x86-64 only";
 	else if (!layout)
 		ret->problem = "the layout of its runtime is not known";
-	else if (!go)
+	else if (!ss_go_table_of(image))
 		ret->problem = "its function table cannot be read";
-	else if (!(ret->list = find_list(image, go)))
+	else if (!(ret->list = find_list(image)))
 		ret->problem = "their list was not found in the runtime's code";
 	else
 		ret->layout = layout;
@@ -292,9 +253,13 @@ const struct ss_go_program *ss_go_program_find(struct ss_image *image)
 	if (!program && (program = calloc(1, sizeof(*program)))) {
 		_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
 			ss_elf_from_module(image->module);
-		program->is_go = elf && read_version(elf, program);
-		if (program->is_go)
-			find(image, program);
+		if (elf && read_version(elf, program)) {
+			program->is_go = true;
+			find(image, minor_of(program->version), program);
+		} else if (elf && is_since_1_26(elf)) {
+			program->is_go = true;
+			find(image, 26, program);
+		}
 		image->go_program = program;
 	}
 	return program && program->is_go ? program : NULL;

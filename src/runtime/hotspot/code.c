@@ -1,11 +1,11 @@
-#include "runtime/hotspot/code.h"
+#include "runtime/hotspot/hotspot.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/bytes.h"
 #include "base/cleanup.h"
-#include "base/cursor.h"
 
 enum {
 	WORD = 8,

@@ -12,14 +12,13 @@
 
 #include "base/cleanup.h"
 #include "base/graph.h"
-#include "base/load.h"
+#include "base/bytes.h"
 #include "base/search.h"
 #include "elf/image.h"
 #include "elf/tables.h"
 #include "data/call.h"
 #include "data/futex.h"
-#include "runtime/hotspot/code.h"
-#include "runtime/hotspot/object.h"
+#include "runtime/hotspot/hotspot.h"
 #include "runtime/runtime.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "runtime/hotspot/layout.h"
+#include "runtime/hotspot/hotspot.h"
 
 #include <string.h>
 

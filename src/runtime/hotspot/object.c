@@ -1,12 +1,11 @@
-#include "runtime/hotspot/object.h"
+#include "runtime/hotspot/hotspot.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
-#include "base/load.h"
 #include "base/utf8.h"
-#include "runtime/hotspot/code.h"
 
 enum {
 	WORD = 8,

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
-#include "base/load.h"
 #include "data/futex.h"
 #include "runtime/python/object.h"
 

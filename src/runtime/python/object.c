@@ -507,9 +507,11 @@ bool ss_python_dict_find(const struct ss_python_layout *layout,
 	return *ret != 0;
 }
 
-bool ss_python_dict_items(const struct ss_python_layout *layout,
-			  const struct ss_memory *memory, uint64_t dict, size_t max,
-			  struct ss_python_items *ret)
+/* Appends what a dictionary has, at most max. False without memory; an object of another type has
+   nothing. */
+static bool read_dict_items(const struct ss_python_layout *layout,
+			    const struct ss_memory *memory, uint64_t dict, size_t max,
+			    struct ss_python_items *ret)
 {
 	const size_t end = ret->list.count + max;
 	uint64_t values;
@@ -763,7 +765,7 @@ static bool read_names(const struct ss_runtime_process *process,
 	char text[4 * SS_RUNTIME_NAME_MAX + 1];
 	struct ss_python_items items = {};
 	struct ss_python_name name;
-	bool ok = ss_python_dict_items(layout, memory, active, THREADS_MAX, &items);
+	bool ok = read_dict_items(layout, memory, active, THREADS_MAX, &items);
 	for (size_t i = 0; ok && i < items.list.count; i++) {
 		if (!read_thread(layout, memory, &items.list.items[i], &name, text))
 			continue;
@@ -780,21 +782,47 @@ static bool read_names(const struct ss_runtime_process *process,
 	return ok;
 }
 
+/* What reading names takes, to have its pages read together */
+struct names_visit {
+	const struct ss_runtime_process *process;
+	const struct ss_python_layout *layout;
+	const struct ss_memory *memory;
+	uint64_t active;
+};
+
+static void visit_names(void *data)
+{
+	const struct names_visit *visit = data;
+	struct ss_python_names names = {};
+
+	(void)read_names(visit->process, visit->layout, visit->memory, visit->active,
+			 &names);
+	ss_vector_free(&names.list);
+}
+
+static bool read_names_together(struct names_visit *visit, const struct ss_memory *memory,
+				struct ss_python_names *ret)
+{
+	visit->memory = memory;
+	visit->process->read_together(memory, visit_names, visit);
+	return read_names(visit->process, visit->layout, memory, visit->active, ret);
+}
+
 bool ss_python_names_read(const struct ss_runtime_process *process,
 			  const struct ss_python_layout *layout, uint64_t interpreter,
 			  struct ss_python_names *ret)
 {
+	struct names_visit visit = { .process = process, .layout = layout };
 	struct ss_python_names again = {};
 	size_t kept = 0;
-	uint64_t active;
 
 	/* Once: the dictionary is searched for among all modules and their names, which are on
 	   many pages. */
-	if (!find_active(layout, process->memory, interpreter, &active))
+	if (!find_active(layout, process->memory, interpreter, &visit.active))
 		return true;
-	bool ok = read_names(process, layout, process->memory, active, ret) &&
+	bool ok = read_names_together(&visit, process->memory, ret) &&
 		  (ret->list.count == 0 ||
-		   read_names(process, layout, process->after, active, &again));
+		   read_names_together(&visit, process->after, &again));
 
 	for (size_t i = 0; ok && i < ret->list.count; i++) {
 		const struct ss_python_name *name = &ret->list.items[i];

@@ -122,12 +122,6 @@ struct ss_python_items {
 	SS_VECTOR(struct ss_python_item) list;
 };
 
-/* Appends what a dictionary has, at most max. False without memory; an object of another type has
-   nothing. */
-bool ss_python_dict_items(const struct ss_python_layout *layout,
-			  const struct ss_memory *memory, uint64_t dict, size_t max,
-			  struct ss_python_items *ret);
-
 /* The value of an attribute that is stored in an object itself, not in its type. */
 bool ss_python_attribute(const struct ss_python_layout *layout,
 			 const struct ss_memory *memory, uint64_t object,

@@ -8,8 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
-#include "base/load.h"
-#include "runtime/module_symbols.h"
+#include "base/bytes.h"
 #include "runtime/python/code.h"
 #include "runtime/python/locks.h"
 #include "runtime/python/tasks.h"
@@ -22,7 +21,11 @@ enum {
 	THREADS_MAX = 1 << 14,
 	FRAMES_MAX = 1 << 17,
 	LISTS_MAX = 4,
-	LIST_AGAIN = 256, /* states */
+	/* Whose pages are read together: */
+	VISITED_STATES = 128,
+	VISITED_FRAMES = 64, /* of each */
+	VISITED_NAME = 128,  /* characters of a name or path */
+	LIST_AGAIN = 256,    /* states */
 	LIST_AGAIN_RECORDED = 32,
 	GILS_MAX = 512,
 	PROGRAM_LOCKS_MAX = 256,
@@ -330,6 +333,93 @@ static bool find_states(struct python *python)
 	return true;
 }
 
+/* The frames of some thread states, to have their pages read together */
+struct frames_visit {
+	const struct python *python;
+	size_t begin;
+	size_t end;
+};
+
+static void visit_code(const struct python *python, uint64_t address)
+{
+	const struct ss_memory *memory = python->process->memory;
+	char text[4 * VISITED_NAME + 1];
+	struct ss_python_identity identity;
+	uint64_t word;
+
+	if (!ss_python_identity_read(&python->layout, memory, address, &identity))
+		return;
+	const uint64_t names[] = { identity.name, identity.filename, identity.qualname };
+	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++)
+		(void)ss_python_string_start(&python->layout, memory, names[i],
+					     VISITED_NAME, text);
+	(void)ss_memory_read_u64(memory, identity.lines, &word);
+}
+
+static void visit_state(const struct python *python, const struct state *state)
+{
+	const struct ss_python_layout *layout = &python->layout;
+	const struct ss_memory *memory = python->process->memory;
+	uint8_t bytes[SS_PYTHON_HEADER_MAX];
+	struct state found;
+	uint64_t visited = 0;
+	uint64_t frame;
+	uint64_t next;
+
+	if (!read_state(python, memory, state->address, &found, &next, &frame) ||
+	    (layout->frames == SS_PYTHON_CFRAME &&
+	     !ss_memory_read_u64(memory, frame + layout->cframe_frame, &frame)))
+		return;
+	for (size_t i = 0; i < VISITED_FRAMES && is_pointer(frame); i++) {
+		if (!ss_memory_read(memory, frame, bytes, layout->frame_size))
+			return;
+		const uint64_t code = ss_python_frame_code(layout, bytes);
+		if (code != visited)
+			visit_code(python, code);
+		visited = code;
+		frame = ss_load_u64(bytes, layout->frame_previous);
+	}
+}
+
+static void visit_states(void *data)
+{
+	const struct frames_visit *visit = data;
+
+	for (size_t i = visit->begin; i < visit->end; i++)
+		visit_state(visit->python, &visit->python->states.items[i]);
+}
+
+/* Visits the names of all modules, among which some are searched for later. */
+static void visit_modules(void *data)
+{
+	const struct python *python = data;
+	const struct ss_memory *memory = python->process->memory;
+	uint64_t modules;
+	uint64_t module;
+
+	if (ss_memory_read_u64(memory,
+			       python->interpreter + python->layout.interp_modules,
+			       &modules))
+		(void)ss_python_dict_find(&python->layout, memory, modules, "threading",
+					  &module);
+}
+
+/* Most of what the walks of all threads need. A few threads of many are walked without. */
+static void read_together(struct python *python)
+{
+	const size_t count = python->states.count;
+
+	python->process->read_together(python->process->memory, visit_modules, python);
+	if (python->process->capture->threads.count < count / 2)
+		return;
+	for (size_t i = 0; i < count; i += VISITED_STATES) {
+		struct frames_visit visit = { python, i,
+					      SS_MIN(i + VISITED_STATES, count) };
+		python->process->read_together(python->process->memory, visit_states,
+					       &visit);
+	}
+}
+
 static void close_python(void *state)
 {
 	struct python *python = state;
@@ -390,7 +480,12 @@ static bool open_python(const struct ss_runtime_process *process,
 		};
 	if (!python->problem && process->read_ranges)
 		python->codes.kept = ss_python_kept_begin(process, &python->layout);
-	return python->problem || find_states(python);
+	if (python->problem)
+		return true;
+	if (!find_states(python))
+		return false;
+	read_together(python);
+	return true;
 }
 
 /* The frames of a thread --------------------------------------------------- */

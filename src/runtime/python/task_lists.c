@@ -1,9 +1,9 @@
-#include "runtime/python/task_lists.h"
+#include "runtime/python/tasks.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "runtime/module_symbols.h"
+#include "runtime/runtime.h"
 
 enum {
 	TASK_SIZE_MAX = 1024,

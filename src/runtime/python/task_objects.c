@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
-#include "base/load.h"
 #include "base/search.h"
 
 enum {

@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "runtime/python/object.h"
-#include "runtime/python/task_lists.h"
 
 enum {
 	TASKS_MAX = 1 << 17,

@@ -1,4 +1,4 @@
-#include "runtime/v8/code.h"
+#include "runtime/v8/v8.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-#include "runtime/v8/heap.h"
+#include "runtime/v8/v8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
-#include "base/load.h"
 #include "base/utf8.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "runtime/v8/layout.h"
+#include "runtime/v8/v8.h"
 
 #include <string.h>
 

@@ -13,10 +13,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/load.h"
-#include "runtime/module_symbols.h"
+#include "base/bytes.h"
 #include "runtime/runtime.h"
-#include "runtime/v8/code.h"
+#include "runtime/v8/v8.h"
 #include "data/gather_plan.h"
 
 enum {

@@ -6,9 +6,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "report/escape.h"
 #include "report/json.h"
-#include "report/quantity.h"
+#include "report/print.h"
 #include "stacksnap/trace.h"
 #include "trace/trace.h"
 

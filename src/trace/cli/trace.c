@@ -17,7 +17,7 @@
 #include "cli/output.h"
 #include "cli/process.h"
 #include "cli/targets.h"
-#include "report/quantity.h"
+#include "report/print.h"
 #include "process/spawn.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"

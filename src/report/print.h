@@ -1,10 +1,12 @@
 /*
+ * How strings of the target and numbers are printed, and in which colour.
+ *
  * Strings of the target (names of threads, paths, symbols) may hold any bytes. To print
  * them safely, control characters, invalid UTF-8 and characters that hide or reorder text
  * become \xNN, and a backslash becomes \\.
  */
-#ifndef SS_REPORT_ESCAPE_H
-#define SS_REPORT_ESCAPE_H
+#ifndef SS_REPORT_PRINT_H
+#define SS_REPORT_PRINT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +43,42 @@ void ss_escape_write_hex(const char *bytes, size_t size, FILE *out);
 
 /* Returns the largest size, at most max bytes, that does not split a character of text. */
 size_t ss_escape_cut(const char *text, size_t max);
+
+/*
+ * Terminal colours.
+ */
+
+enum ss_style { SS_STYLE_NONE, SS_STYLE_STRONG, SS_STYLE_FAINT, SS_STYLE_WARN };
+
+/* Switches to a style. Does nothing without color. */
+void ss_style_write(enum ss_style style, bool color, FILE *out);
+
+/* Prints in a style, and switches back. */
+__attribute__((format(printf, 4, 5))) void
+ss_style_print(enum ss_style style, bool color, FILE *out, const char *format, ...);
+
+/*
+ * Numbers for people.
+ */
+
+/* A number in words, for the arguments of a print function: ss_quantity_count(n).text */
+struct ss_quantity {
+	char text[64];
+};
+
+/* "49,990" */
+struct ss_quantity ss_quantity_count(uint64_t count);
+
+/* "1 thread", "49,990 threads", "2 addresses" */
+struct ss_quantity ss_quantity_things(uint64_t count, const char *thing);
+
+/* "0.041 ms", "1.20 ms", "3.40 s" */
+struct ss_quantity ss_quantity_time(uint64_t time_ns);
+
+/* "2026-11-21 11:45:06.047", local time. */
+struct ss_quantity ss_quantity_date(uint64_t time_ns);
+
+/* "512 bytes", "256 KiB", "1.5 MiB" */
+struct ss_quantity ss_quantity_size(uint64_t size);
 
 #endif

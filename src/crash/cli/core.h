@@ -1,10 +1,8 @@
 /*
- * The directory with the reports of "stacksnap core --handler", and how much of the machine
- * handlers may use. Everything in it belongs to root, so what is counted is what the handler has
- * written: users can read their own reports, and change none.
+ * The parts of the command "core" that are files of their own.
  */
-#ifndef SS_CRASH_CLI_REPORTS_H
-#define SS_CRASH_CLI_REPORTS_H
+#ifndef SS_CRASH_CLI_CORE_H
+#define SS_CRASH_CLI_CORE_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -12,8 +10,19 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "stacksnap.h"
+#include "base/intern.h"
+#include "cli/options.h"
+#include "cli/report.h"
 #include "crash/dump.h"
+#include "data/gather_plan.h"
+#include "report/crash.h"
+#include "stacksnap.h"
+
+/*
+ * The directory with the reports of "stacksnap core --handler", and how much of the machine
+ * handlers may use. Everything in it belongs to root, so what is counted is what the handler has
+ * written: users can read their own reports, and change none.
+ */
 
 /* How many handlers write reports at once, at most. */
 enum { SS_CORE_HANDLERS_MAX = 16 };
@@ -77,5 +86,61 @@ bool ss_core_reports_read_refused(int directory, uint64_t *ret);
 /* Whether the handler that runs as owner has written that file; *ret: to whose limits it counts. */
 bool ss_core_reports_has_written(const char *name, const struct stat *status, uid_t owner,
 				 uid_t *ret);
+
+/*
+ * Crash reports, grouped by signature: the JSON that "stacksnap core" and "stacksnap run" write. They
+ * are untrusted and may be from other machines: a directory of them is read in the sandbox.
+ */
+
+struct ss_crash_reader {
+	struct ss_crash_reports reports; /* what was read: strings in strings */
+	struct ss_intern *strings;
+};
+
+/* False without memory. */
+bool ss_crash_reader_init(struct ss_crash_reader *reader);
+void ss_crash_reader_deinit(struct ss_crash_reader *reader);
+
+/* Adds what a file contains: one document, or one on each line. Others count as skipped.
+   file_ns: when it was written, for reports without a time. False without memory. */
+bool ss_crash_reader_add(struct ss_crash_reader *reader, const char *bytes, size_t size,
+			 uint64_t file_ns);
+
+/* For struct ss_command: shows the reports in the only argument, a directory. *ret is the exit status.
+   Errors: INVALID (the format), SYSTEM, NO_MEMORY. */
+struct ss_error *ss_crash_reports_run(const struct ss_report_arguments *arguments,
+				      int *ret);
+
+/*
+ * stacksnap core --handler: what the kernel runs when a process has crashed
+ * (/proc/sys/kernel/core_pattern, core(5)).
+ */
+
+/* Where reports are, by default. */
+#define SS_CORE_DIRECTORY "/var/lib/stacksnap"
+
+/* What the kernel passes: %P %I %s %t %d %F. */
+enum { SS_CORE_HANDLER_ARGUMENTS = 6 };
+
+struct ss_core_handler {
+	struct ss_options *settings;
+	const char *directory; /* of reports */
+	uint64_t quota;	       /* bytes */
+	unsigned rate;	       /* reports in a minute */
+	const char *forward;   /* a command that gets the whole dump; or NULL */
+	const char *arguments[SS_CORE_HANDLER_ARGUMENTS];
+	unsigned argument_count;
+	/* For --install: what else is on the command line, without the program. */
+	const char *const *options;
+	size_t option_count;
+	size_t skip; /* the index of --install in options */
+};
+
+/* Standard input is the dump. Returns the exit status. */
+int ss_core_handler_run(const struct ss_core_handler *handler);
+
+/* A ss_core_planner; data: the session. */
+bool ss_core_handler_plan_goroutines(void *data, const struct ss_capture *capture,
+				     struct ss_gather_plan *ret);
 
 #endif

@@ -1,23 +1,19 @@
-#include "process/file_systems.h"
+#include "process/objects.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/proc_files.h"
+#include "base/procfs.h"
 #include "data/call.h"
-#include "process/holders.h"
 
 enum {
 	MOUNTS_MAX = 1 << 20,
 	FDINFO_MAX = 4 * 1024,
-	LOCKS_TEXT_MAX = 4 << 20,
 	SEARCHES_MAX = 8, /* threads whose mount and server are searched for */
 };
 
@@ -165,8 +161,9 @@ static void set_server(struct search *search, struct ss_thread_facts *thread,
 		       uint64_t device)
 {
 	struct servers servers = { .search = search, .device = device };
-	bool complete =
-		ss_holders_visit(search->target, "/dev/fuse", visit_server, &servers);
+	uint64_t spent_ns = 0;
+	bool complete = ss_holders_visit(search->target, "/dev/fuse", 0, &spent_ns,
+					 visit_server, &servers);
 
 	if (servers.pid && (servers.exact || (complete && !servers.several)))
 		(void)ss_process_fact_read(search->facts, search->target, servers.pid,
@@ -220,7 +217,7 @@ static bool opens(enum ss_syscall_id id)
 	       id == SS_SYS_CREAT;
 }
 
-void ss_file_systems_find(struct ss_facts *facts, const struct ss_target *target)
+void ss_wait_channels_read(struct ss_facts *facts, const struct ss_target *target)
 {
 	struct search search = { .facts = facts, .target = target };
 	_cleanup_buffer_ struct ss_buffer text = {};
@@ -249,107 +246,4 @@ void ss_file_systems_find(struct ss_facts *facts, const struct ss_target *target
 		}
 	}
 	ss_buffer_deinit(&search.mounts);
-}
-
-/* Databases of SQLite -------------------------------------------------------- */
-
-enum {
-	FILES_MAX = 256, /* of the process, that are compared */
-	/* os.h: PENDING_BYTE, RESERVED_BYTE, and SHARED_SIZE from SHARED_FIRST on; in the index of
-	   a write-ahead log: WALINDEX_LOCK_OFFSET */
-	DATABASE_FIRST = 0x40000000,
-	DATABASE_LAST = DATABASE_FIRST + 511,
-	LOG_FIRST = 120,
-	LOG_LAST = 127,
-};
-
-static bool is_of_database(const struct ss_file_lock *lock)
-{
-	return lock->type == SS_FILE_LOCK_POSIX &&
-	       ((lock->first >= DATABASE_FIRST && lock->last <= DATABASE_LAST) ||
-		(lock->first >= LOG_FIRST && lock->last <= LOG_LAST));
-}
-
-static bool maps_sqlite(const struct ss_capture *capture)
-{
-	static const char library[] = "libsqlite3.so";
-
-	for (size_t i = 0; i < capture->modules.count; i++) {
-		const char *path = capture->modules.items[i]->pub.path;
-		const char *slash = strrchr(path, '/');
-		if (slash && (strncmp(slash + 1, library, strlen(library)) == 0 ||
-			      strcmp(slash + 1, "sqlite3") == 0))
-			return true;
-	}
-	return false;
-}
-
-/* The files that the process has open: device and inode. Returns their number. */
-static size_t list_files(const struct ss_target *target, uint64_t (*files)[2])
-{
-	DIR *dir = ss_io_open_directory(target->proc_fd, "fd");
-	size_t count = 0;
-
-	for (const struct dirent *entry;
-	     dir && count < FILES_MAX && (entry = readdir(dir));) {
-		struct statx st;
-		if (entry->d_name[0] == '.' ||
-		    statx(dirfd(dir), entry->d_name, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
-			  STATX_TYPE | STATX_INO, &st) != 0 ||
-		    (st.stx_mode & S_IFMT) != S_IFREG)
-			continue;
-		files[count][0] = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
-		files[count++][1] = st.stx_ino;
-	}
-	if (dir)
-		(void)closedir(dir); /* only read from */
-	return count;
-}
-
-/* Another process that has locked one of the files; one that writes, if there is any. */
-static pid_t find_database_owner(const struct ss_target *target,
-				 const struct ss_buffer *locks)
-{
-	uint64_t files[FILES_MAX][2];
-	size_t count = list_files(target, files);
-	const char *cursor = locks->bytes;
-	const char *end = cursor + locks->size;
-	struct ss_file_lock lock;
-	pid_t found = 0;
-
-	while (ss_locks_next(&cursor, end, &lock)) {
-		if (lock.waits || lock.pid <= 0 || lock.pid == target->pid ||
-		    !is_of_database(&lock) || (found && !lock.write))
-			continue;
-		for (size_t i = 0; i < count; i++) {
-			if (files[i][0] == lock.device && files[i][1] == lock.inode)
-				found = lock.pid;
-		}
-	}
-	return found;
-}
-
-void ss_databases_find_owners(struct ss_facts *facts, const struct ss_capture *capture,
-			      const struct ss_target *target)
-{
-	_cleanup_buffer_ struct ss_buffer locks = {};
-	struct ss_process_fact owner = {};
-	bool searched = false;
-
-	for (size_t i = 0; i < facts->threads.count; i++) {
-		struct ss_thread_facts *thread = &facts->threads.items[i];
-		const struct ss_call *call = ss_call_find(thread->call.id);
-		if (!call || call->kind != SS_WAIT_SLEEP || thread->state != 'S')
-			continue;
-		if (!searched && (!maps_sqlite(capture) ||
-				  ss_io_read_path(target->procfs_fd, "locks",
-						  LOCKS_TEXT_MAX, &locks) != 0))
-			return;
-		pid_t pid = searched ? 0 : find_database_owner(target, &locks);
-		if (pid)
-			(void)ss_process_fact_read(facts, target, pid,
-						   &owner); /* or it has ended */
-		searched = true;
-		thread->holder = owner;
-	}
 }
