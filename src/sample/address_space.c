@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -133,6 +134,48 @@ static bool same_mappings(const struct ss_module_impl *a, const struct ss_module
 	}
 }
 
+/* A loader maps the whole file, and then its segments in place of that; the last of them can be
+   written to. */
+static bool is_being_loaded(const struct ss_module_impl *module)
+{
+	for (size_t i = 0; i < module->mapping_count; i++) {
+		if (module->mappings[i].prot & PROT_WRITE)
+			return false;
+	}
+	return true;
+}
+
+/* Whether the code of a module was in the same place before. */
+static bool had_code_of(const struct ss_module_impl *earlier,
+			const struct ss_module_impl *module)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < module->mapping_count; i++) {
+		const struct ss_mapping *m = &module->mappings[i];
+		if (!(m->prot & PROT_EXEC))
+			continue;
+		while (at < earlier->mapping_count &&
+		       earlier->mappings[at].end <= m->start)
+			at++;
+		if (at == earlier->mapping_count)
+			return false;
+		const struct ss_mapping *before = &earlier->mappings[at];
+		if (m->start < before->start || m->end > before->end ||
+		    m->start - before->start != m->offset - before->offset)
+			return false;
+	}
+	return true;
+}
+
+static bool is_same_load(const struct ss_module_impl *earlier,
+			 const struct ss_module_impl *module)
+{
+	if (is_being_loaded(earlier))
+		return had_code_of(earlier, module);
+	return earlier->pub.size == module->pub.size && same_mappings(earlier, module);
+}
+
 /* The module of the previous capture that is the same as this one, or NULL. Both lists are
    sorted by address. */
 static struct ss_module_impl *find_before(const struct ss_capture *before,
@@ -145,14 +188,24 @@ static struct ss_module_impl *find_before(const struct ss_capture *before,
 	if (!before || low == before->modules.count)
 		return NULL;
 	struct ss_module_impl *found = before->modules.items[low];
-	return found->pub.base == module->pub.base &&
-			       found->pub.size == module->pub.size &&
-			       found->device == module->device &&
+	return found->pub.base == module->pub.base && found->device == module->device &&
 			       found->inode == module->inode &&
 			       strcmp(found->pub.path, module->pub.path) == 0 &&
-			       same_mappings(found, module) ?
+			       is_same_load(found, module) ?
 		       found :
 		       NULL;
+}
+
+/* What is mapped of a module by now. */
+static void update_mappings(struct ss_module_impl *module, struct ss_module_impl *now)
+{
+	struct ss_mapping *mappings = module->mappings;
+
+	module->mappings = now->mappings;
+	module->mapping_count = now->mapping_count;
+	module->pub.size = now->pub.size;
+	now->mappings = mappings;
+	now->mapping_count = 0;
 }
 
 /* Keeps the objects of unchanged modules; opens new ones. */
@@ -167,6 +220,7 @@ static struct ss_error *adopt(const struct ss_address_space *space,
 		struct ss_module_impl **slot = &capture->modules.items[i];
 		struct ss_module_impl *before = find_before(space->capture, *slot);
 		if (before) {
+			update_mappings(before, *slot);
 			ss_module_unref(*slot);
 			*slot = ss_module_ref(before);
 		}

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/search.h"
 #include "data/capture.h"
 
 void ss_module_loads_close(struct ss_module_loads *loads)
@@ -97,25 +98,40 @@ static struct ss_mmap_event *take(struct ss_module_loads *loads, size_t at)
 	return event;
 }
 
+/* Whether an event is of a segment of a module. */
+static bool is_of(const struct ss_mmap_event *event, const struct ss_module *module)
+{
+	return event->start >= module->base && event->start - module->base < module->size;
+}
+
 uint64_t ss_module_loads_date(struct ss_module_loads *loads,
-			      const struct ss_module *module)
+			      const struct ss_module *module, uint64_t before_ns)
 {
 	uint64_t time_ns = 0;
 	uint64_t start = 0;
+	size_t i = ss_lower_bound(loads->pending.count, k,
+				  loads->pending.items[k]->time_ns < before_ns);
+	size_t late = i;
 
-	for (size_t i = loads->pending.count; i-- > 0;) {
+	while (i-- > 0) {
 		const struct ss_mmap_event *event = loads->pending.items[i];
-		if (event->start < module->base ||
-		    event->start - module->base >= module->size)
+		if (!is_of(event, module))
 			continue;
 		/* A load has an event for each executable segment. The same segment once
 		   more is of an earlier load. */
 		if (time_ns && event->start == start)
-			break;
+			return time_ns;
 		if (!time_ns)
 			start = event->start;
 		time_ns = event->time_ns;
 		free(take(loads, i));
+	}
+	/* It was loaded while the memory map was read. */
+	for (; !time_ns && late < loads->pending.count; late++) {
+		if (!is_of(loads->pending.items[late], module))
+			continue;
+		time_ns = loads->pending.items[late]->time_ns;
+		free(take(loads, late));
 	}
 	return time_ns;
 }

@@ -62,9 +62,10 @@ bool ss_module_loads_add(struct ss_module_loads *loads,
 bool ss_module_loads_covered(const struct ss_module_loads *loads, uint64_t address,
 			     uint64_t since_ns);
 
-/* The last time at which a module was loaded, which is no longer pending then. 0: not known. */
+/* When a module was loaded, which is no longer pending then: the last time before the memory map
+   that shows it was read; later loads are not of this one. 0: not known. */
 uint64_t ss_module_loads_date(struct ss_module_loads *loads,
-			      const struct ss_module *module);
+			      const struct ss_module *module, uint64_t before_ns);
 
 /* The time of the first pending load in the place of a module; 0: there is none. */
 uint64_t ss_module_loads_first(const struct ss_module_loads *loads,

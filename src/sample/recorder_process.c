@@ -146,8 +146,10 @@ static bool add_module(struct ss_recorder_process *process, struct ss_module_ent
 	process->undefined++;
 	process->recorded_modules.items[entry->id] = (struct ss_recorder_module){
 		.handle = SS_ID_NONE,
-		.begin_ns = clamp_time(process, ss_module_loads_date(&process->loads,
-								     &entry->module->pub))
+		.begin_ns = clamp_time(
+			process,
+			ss_module_loads_date(&process->loads, &entry->module->pub,
+					     process->sampler.space.updated_ns))
 	};
 	return true;
 }

@@ -98,7 +98,8 @@ static bool take_changes(struct ss_tracker *tracker, const struct ss_capture *ca
 		if (!fresh)
 			return false;
 		fresh->module = module;
-		fresh->time_ns = ss_module_loads_date(&tracker->loads, module);
+		fresh->time_ns = ss_module_loads_date(&tracker->loads, module,
+						      tracker->space.updated_ns);
 	}
 	ss_module_set_settle(&tracker->modules);
 	return true;
@@ -167,7 +168,6 @@ static bool report_missed(struct ss_tracker *tracker, const struct ss_capture *c
 struct ss_error *ss_tracker_poll(struct ss_tracker *tracker)
 {
 	enum ss_address_space_change change;
-	uint64_t begin_ns = ss_now_ns();
 
 	tracker->fresh.count = 0; /* after an error */
 	struct ss_error *error = ss_address_space_update(&tracker->space, &change);
@@ -189,7 +189,8 @@ struct ss_error *ss_tracker_poll(struct ss_tracker *tracker)
 	if (change != SS_ADDRESS_SPACE_SAME && !take_changes(tracker, capture))
 		return ss_error_no_memory();
 	sort_fresh(tracker);
-	if (!report_missed(tracker, capture, capture ? begin_ns : UINT64_MAX))
+	if (!report_missed(tracker, capture,
+			   capture ? tracker->space.updated_ns : UINT64_MAX))
 		return ss_error_no_memory();
 	report_fresh(tracker, UINT64_MAX);
 	tracker->fresh.count = 0;

@@ -20,14 +20,15 @@ import tempfile
 import unittest
 
 from core_dump import CoreDump
-from harness import (EndToEnd, LIMIT_S, STACKSNAP, Snapshot, TARGETS, main, read_text,
-                     wait_until)
+from harness import (EndToEnd, LIMIT_S, STACKSNAP, Snapshot, TARGETS, Target, main, read_text,
+                     reads_stdin, wait_until)
 
 PATTERN = "/proc/sys/kernel/core_pattern"
 CRASH = os.path.join(TARGETS, "crash")
 PLACE = "/var/lib" if os.geteuid() == 0 else os.path.expanduser("~")
 DENY = os.path.join(TARGETS, "deny_syscalls")
 USER = 65534
+SANITIZED = "SANITIZED" in os.environ
 JOURNAL = "/run/systemd/journal/socket"
 
 
@@ -111,21 +112,28 @@ def order_like_kernel(path):
         file.write(b"".join(parts))
 
 
+def dump_core(directory, pid):
+    path = os.path.join(directory, "core")
+    subprocess.run(["gcore", "-o", path, str(pid)], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, timeout=LIMIT_S)
+    path += ".%d" % pid
+    order_like_kernel(path)
+    return path
+
+
 @unittest.skipIf(not shutil.which("gcore"), "no gcore")
 class Process(Handler):
-    """As if the kernel had a dump of a running process."""
+    """As if the kernel had a dump of a running process. The handler changes nothing in it, and
+    most tests share it."""
 
-    def setUp(self):
-        super().setUp()
-        self.target = self.start("crash", "stop")
-        self.dump_core()
-
-    def dump_core(self):
-        self.core = os.path.join(self.directory, "core")
-        subprocess.run(["gcore", "-o", self.core, str(self.target.pid)], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_S)
-        self.core += ".%d" % self.target.pid
-        order_like_kernel(self.core)
+    @classmethod
+    def setUpClass(cls):
+        directory = tempfile.mkdtemp(prefix="sh-", dir=PLACE)
+        cls.addClassCleanup(shutil.rmtree, directory)
+        cls.target = Target([CRASH, "stop"])
+        cls.addClassCleanup(cls.target.kill)
+        wait_until(lambda: reads_stdin(cls.target.pid), "the target to wait")
+        cls.core = dump_core(directory, cls.target.pid)
 
     def handle(self, *options, now=1700000000, protected=1, status=0, prefix=(), pidfd="",
                **more):
@@ -188,7 +196,7 @@ class Process(Handler):
         shutil.copy(CRASH, program)
         self.target = self.start_command(["setpriv", "--reuid=%d" % USER, "--regid=%d" % USER,
                                           "--clear-groups", program, "stop"])
-        self.dump_core()
+        self.core = dump_core(self.directory, self.target.pid)
         self.handle()
         report, = self.wait_for_reports(1)
         self.assertIn("-%d-" % USER, os.path.basename(report.path))
@@ -325,7 +333,7 @@ class Process(Handler):
         os.close(begin)
         os.close(reading)
         self.target = self.start("crash", "stop")
-        self.dump_core()
+        self.core = dump_core(self.directory, self.target.pid)
         os.write(go, b"%d\n" % self.target.pid)
         os.close(go)
         with open(self.core, "rb") as file, open(writing, "wb") as pipe:
@@ -565,14 +573,15 @@ class Kernel(Handler, CoreDump):
 
     def commands(self):
         """Programs with runtimes that crash: name, signal, kind and functions of its own frames,
-        command."""
+        command. With sanitizers two of them: fuzz/hotspot and fuzz/goroutines have the readers of the
+        others."""
         python = os.path.realpath("/usr/bin/python3")
         if os.path.exists(python):  # larger than what is copied at most
             yield ("python", signal.SIGSEGV, "python",
                    ["string_at", "inner", "outer", "<module>"],
                    [python, "-c", "import ctypes\nx = b'x' * (100 << 20)\n"
                     "def inner(): ctypes.string_at(0)\ndef outer(): inner()\nouter()"])
-        if shutil.which("java"):
+        if shutil.which("java") and not SANITIZED:
             source = os.path.join(self.directory, "Crash.java")
             with open(source, "w", encoding="ascii") as file:
                 file.write("class Crash {\n  static void act() throws Exception {\n"
@@ -588,7 +597,7 @@ class Kernel(Handler, CoreDump):
                    ["node", "-e", "function inner() { process.abort(); }\n"
                     "function outer() { inner(); }\nouter();"])
         program = os.path.join(self.directory, "goroutines")
-        if shutil.which("go"):
+        if shutil.which("go") and not SANITIZED:
             subprocess.run(["go", "build", "-o", program,
                             os.path.join(os.environ["SOURCE"], "targets", "goroutines.go")],
                            check=True, timeout=10 * LIMIT_S)

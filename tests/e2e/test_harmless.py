@@ -1,40 +1,19 @@
-"""What a snapshot must not do to its target: leave it stopped, wake it up, break its calls,
-lose its signals, or change how it ends."""
-# ctest: release-only timeout=600
+"""What a snapshot must not do to its target: wake it up, or break its calls. (Calls that sleep are
+in test_eintr.py; signals, stops and ends of processes in test_killed.py, test_races.py and
+test_survive.py.)"""
+# ctest: release-only
 
 import os
-import random
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 
-from harness import (EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, STACKSNAP, Snapshot,
-                     THREAD_END, main, read_text, status_field, task_states, wait_until)
+from harness import EndToEnd, MODES, main, read_text, task_states, wait_until
 
 
 class Stopped(EndToEnd):
-    def test_group_stop_is_kept(self):
-        for stop_signal in (signal.SIGSTOP, signal.SIGTSTP):
-            # a group of its own, with a parent in the session: SIGTSTP does not stop a
-            # process of an orphaned group
-            target = self.start("threads", 2, 3, preexec_fn=os.setpgrp)
-            os.kill(target.pid, stop_signal)
-            wait_until(lambda: set(task_states(target.pid).values()) == {"T"}, "the stop")
-            for mode in MODES:
-                for _ in range(10):
-                    with self.subTest(mode=mode, signal=stop_signal):
-                        result = self.run_tool("-f", "json", "--mode=" + mode, target.pid)
-                        self.assertIn(b'"state":"T"', result.stdout.replace(b" ", b""))
-                        wait_until(lambda: set(task_states(target.pid).values()) == {"T"},
-                                   "the stop that was there before")
-                        self.assert_free(target.pid, stopped=True)
-            os.kill(target.pid, signal.SIGCONT)
-            wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "SIGCONT")
-            self.assertEqual(target.finish()[0], 0)
-
     def test_stacks_of_a_stopped_process(self):
         target = self.start("threads", 1, 2)
         os.kill(target.pid, signal.SIGSTOP)
@@ -48,41 +27,7 @@ class Stopped(EndToEnd):
                                      r"descend_odd;descend_even;wait_in_%s;" % kind)
 
 
-# Of each mode; 1,000 were made once by hand, too.
-SNAPSHOTS = int(os.environ.get("SNAPSHOTS", "25"))
-
 class Calls(EndToEnd):
-    def count_returns(self, mode):
-        """Returns the calls that returned during snapshots, by name as (EINTRs, others), first
-        those without a time limit, then those with one; and the names of threads that were
-        stopped."""
-        target = self.start("eintr")
-        stopped = set()
-        for _ in range(SNAPSHOTS):
-            result = self.run_tool("--raw", "-f", "json", "--mode=" + mode, target.pid,
-                                   status=(0, 1))
-            stopped |= {thread["name"] for thread in Snapshot(result).threads
-                        if thread["stopped_ns"]}
-        status, output = target.finish()
-        self.assertEqual(status, 0)
-        returned = {"infinite": {}, "finite": {}}
-        calls = 0
-        for line in output.splitlines():
-            name, eintrs, others, kind = line.split()
-            calls += kind == "infinite"
-            if kind != "missing" and (eintrs, others) != ("0", "0"):
-                returned[kind][name] = (int(eintrs), int(others))
-        self.assertGreater(calls, 40)
-        return returned["infinite"], returned["finite"], stopped
-
-    def test_no_call_is_interrupted(self):
-        """A thread in each blocking call: none returns, with a time limit or without."""
-        for mode in MODES:
-            with self.subTest(mode=mode):
-                infinite, finite, _ = self.count_returns(mode)
-                self.assertEqual(infinite, {}, "EINTRs and other returns of calls")
-                self.assertEqual(finite, {}, "likewise, of calls with a time limit")
-
     def test_a_handler_still_interrupts(self):
         """A real signal must still end a call with EINTR."""
         script = ("import select, signal\n"
@@ -239,84 +184,6 @@ class HalfWritten(EndToEnd):
             os.close(ours)
             self.assertEqual(target.process.stdout.readline().strip(), b"%d" % BYTES, options)
             target.kill()
-
-
-class Killed(EndToEnd):
-    def kill_at_random(self, target, mode, rounds):
-        generator = random.Random(1)
-        for _ in range(rounds):
-            tool = subprocess.Popen([STACKSNAP, "--mode=" + mode, str(target.pid)],
-                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                    stderr=subprocess.DEVNULL)
-            # a random moment, not a synchronisation
-            time.sleep(generator.uniform(0, 0.02))
-            tool.kill()
-            tool.wait(LIMIT_S)
-            wait_until(lambda: status_field(target.pid, "TracerPid") == "0", "release")
-            wait_until(lambda: not set(task_states(target.pid).values()) & set("tT"),
-                       "every thread to run on")
-
-    def test_tool_killed_at_random_moments(self):
-        for mode in MODES:
-            with self.subTest(mode=mode):
-                target = self.start("threads", 20, 20)
-                self.kill_at_random(target, mode, 50)
-                snapshot = self.snap(target.pid, mode=mode)
-                self.assert_stack(snapshot, "threads", MAIN_STACK)
-                self.assertEqual(target.finish()[0], 0)
-
-    def test_signals_during_snapshots(self):
-        """Real-time signals are queued: each must arrive, during snapshots and kills."""
-        for mode in MODES:
-            with self.subTest(mode=mode):
-                target = self.start("sigcount")
-                sent = 0
-                for round_number in range(60):
-                    tool = subprocess.Popen(
-                        [STACKSNAP, "--mode=" + mode, str(target.pid)],
-                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                        stderr=subprocess.DEVNULL)
-                    while tool.poll() is None and sent < 200000:
-                        os.kill(target.pid, signal.SIGRTMIN)
-                        sent += 1
-                        if round_number % 2 and sent % 50 == 49:
-                            tool.kill()
-                    tool.kill()
-                    tool.wait(LIMIT_S)
-                wait_until(lambda: not status_pending(target.pid), "the queue")
-                self.assertGreater(sent, 100)
-                self.assertEqual(target.finish(), (42, "signals %d\n" % sent))
-
-    def test_fatal_signal_during_a_snapshot(self):
-        """A process that is killed during a snapshot ends by that signal."""
-        for mode in MODES:
-            with self.subTest(mode=mode):
-                for _ in range(20):
-                    target = self.start("threads", 5, 5)
-                    tool = subprocess.Popen(
-                        [STACKSNAP, "--mode=" + mode, str(target.pid)],
-                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                        stderr=subprocess.DEVNULL)
-                    os.kill(target.pid, signal.SIGTERM)
-                    self.assertEqual(target.process.wait(LIMIT_S), -signal.SIGTERM)
-                    self.assertIn(tool.wait(LIMIT_S), (0, 1, 2))
-
-
-def status_pending(pid):
-    return any(int(status_field(pid, field) or "0", 16) for field in ("SigPnd", "ShdPnd"))
-
-
-class Unchanged(EndToEnd):
-    def test_many_snapshots(self):
-        """All threads remain blocked where they were, and the exit status is unchanged."""
-        for mode in MODES:
-            with self.subTest(mode=mode):
-                target = self.start("sigcount")
-                for _ in range(20):
-                    snapshot = self.snap(target.pid, mode=mode)
-                    self.assert_stack(snapshot, "sleeper", [
-                        Named("poll"), "target_block", "thread_routine"] + THREAD_END)
-                self.assertEqual(target.finish(), (42, "signals 0\n"))
 
 
 if __name__ == "__main__":

@@ -613,7 +613,7 @@ class Standing(Java):
         self.addCleanup(load.wait, LIMIT_S)
         self.addCleanup(load.kill)
         urllib.request.urlopen("http://127.0.0.1:%d/" % port).read()
-        for _ in range(3):
+        for _ in range(MOMENTS // 4):
             snapshot = self.compare(self.jdks[0], process.pid, {"Finalizer"})
             whole = [t for t in snapshot.threads if methods(t) and not t["native_reason"]]
             self.assertGreater(len(whole), 10)

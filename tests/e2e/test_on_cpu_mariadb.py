@@ -23,24 +23,18 @@ SECONDS = 25 if "STACKSNAP_TRIES" in os.environ else 10
 def plain(name):
     """Without versions, arguments and what distinguishes aliases."""
     name = re.sub(r"(@|\(|\+0x).*$", "", name)
-    return re.sub(r"^(__GI_)?_*(libc_)?", "", name)
+    name = re.sub(r"^(__GI_)?_*(libc_)?", "", name)
+    return re.sub("^memcpy_", "memmove_", name)  # one function of the C library
 
 
-def ranks(values):
-    """Equal values share their mean rank."""
-    return [sum(other > value for other in values) + (values.count(value) - 1) / 2
-            for value in values]
-
-
-def spearman(one, other, names):
-    a, b = ranks([one[name] for name in names]), ranks([other[name] for name in names])
-    mean = (len(names) - 1) / 2
-    deviation = sum((x - mean) ** 2 for x in a) * sum((y - mean) ** 2 for y in b)
-    return sum((x - mean) * (y - mean) for x, y in zip(a, b)) / deviation ** 0.5
-
-
-def top(counts):
-    return [name for name, _ in counts.most_common(TOP)]
+def pairs(counts):
+    """The pairs of functions of which the first one has clearly more samples: by a third, and by
+    more than chance makes likely (four standard deviations). The order of the others is chance: two
+    halves of the same samples do not agree on it either."""
+    names = [name for name, _ in counts.most_common(TOP)]
+    return [(one, other) for one in names for other in names
+            if counts[one] > 1.33 * counts[other] and
+            counts[one] - counts[other] > 4 * (counts[one] + counts[other]) ** 0.5]
 
 
 @unittest.skipUnless(PERF and may_sample_cpus(), "perf events are not allowed")
@@ -52,20 +46,20 @@ class OnCpuMariaDb(MariaDbServer, EndToEnd):
 
     def perf_counts(self, path):
         """By the innermost function in user space: there are no frames of the kernel in
-        recordings. Two halves."""
+        recordings."""
         text = subprocess.run([PERF, "script", "-i", path, "-F", "tid,ip,sym,dso"],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                               timeout=4 * LIMIT_S).stdout.decode("utf-8", "replace")
-        halves = [collections.Counter(), collections.Counter()]
-        for number, block in enumerate(text.split("\n\n")):
+        counts = collections.Counter()
+        for block in text.split("\n\n"):
             for address, name, dso in re.findall(r"^\s+([0-9a-f]+) (.*) \((.*)\)$", block, re.M):
                 if len(address) == 16 and address[0] == "f":
                     continue
                 if name == "[unknown]":
                     name = os.path.basename(dso)
-                halves[number % 2][plain(name)] += 1
+                counts[plain(name)] += 1
                 break
-        return halves
+        return counts
 
     def test_order(self):
         server = self.start_server()
@@ -93,15 +87,15 @@ class OnCpuMariaDb(MariaDbServer, EndToEnd):
             if sample["call"] is not None:
                 frame = report["frames"][report["calls"][sample["call"]][1]]
                 ours[plain(frame["name"])] += sample["count"]
-        halves = self.perf_counts(data)
-        whole = halves[0] + halves[1]
-        # Rare functions are in an order by chance: perf does not agree with itself either.
-        most = spearman(halves[0], halves[1], top(whole))
-        agreement = spearman(whole, ours, top(whole))
+        theirs = self.perf_counts(data)
+        clear = pairs(theirs)
+        wrong = [pair for pair in clear if ours[pair[0]] <= ours[pair[1]]]
         if os.environ.get("STACKSNAP_VERBOSE"):
-            print("agreement %.2f, of perf's halves %.2f" % (agreement, most))
-        self.assertGreaterEqual(agreement, min(0.8, most - 0.1),
-                                [(name, whole[name], ours[name]) for name in top(whole)])
+            print("%d of %d pairs in another order" % (len(wrong), len(clear)))
+        note = wrong, [(name, theirs[name], ours[name]) for name, _ in theirs.most_common(TOP)]
+        self.assertGreater(len(clear), TOP, note)
+        # perf attributes more to what is near a switch of threads (test_on_cpu.py).
+        self.assertLess(len(wrong), 0.1 * len(clear), note)
 
 
 if __name__ == "__main__":

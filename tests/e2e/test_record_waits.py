@@ -166,10 +166,15 @@ class RecordedWaits(EndToEnd):
         """The same address, with other descriptors."""
         target = self.start_command([sys.executable, "-c", POLLS])
         fds = {target.fact("first"), target.fact("second")}
-        self.record(target.pid)
-        waits = [s["wait"] for s in recording.Recording(self.path).samples if s["wait"]]
-        polled = {wait.nested(32).signed(1) for wait in waits}
-        self.assertEqual(polled, fds)
+        recorder = self.start_recording(target.pid)
+
+        def polled():
+            growing = recording.read_growing(self.path)
+            return {sample["wait"].nested(32).signed(1) for sample in growing.samples
+                    if sample["wait"]} if growing else set()
+        wait_until(lambda: len(polled()) == 2, "both descriptors")
+        self.finish(recorder)
+        self.assertEqual(polled(), fds)
 
     def test_name_is_escaped(self):
         """The name of a file adds no line to the report, and cannot control the terminal."""

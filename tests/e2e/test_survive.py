@@ -16,16 +16,25 @@ from fates import tries  # noqa: E402
 # Without STACKSNAP_TRIES. The others are these with a pause or in turn (hang, top), stop nothing
 # (no-stop, trace --alloc), or are in e2e/harmless (live).
 QUICK = {"auto", "stop", "series", "record"}
+# These have tests of their own, with more tries of snapshots and recordings: test_eintr.py,
+# test_seccomp.py, test_job_control.py, test_races.py, test_killed.py, test_killed_sessions.py.
+ELSEWHERE = {"calls", "timed_calls", "fuse_read", "seccomp_kill", "seccomp_kill_mixed",
+             "seccomp_errno", "seccomp_errno_mixed", "job_control", "fate", "killed"}
 
 
 class Survive(unittest.TestCase):
     maxDiff = None
 
+    def modes(self, row):
+        wanted = QUICK
+        if "STACKSNAP_TRIES" in os.environ:
+            wanted = row.zero
+        elif row.name in ELSEWHERE:
+            wanted = {"series"}
+        return [mode for mode in MODES if mode.name in wanted & row.zero]
+
     def check(self, row):
-        for mode in MODES:
-            if mode.name not in row.zero or (
-                    mode.name not in QUICK and "STACKSNAP_TRIES" not in os.environ):
-                continue
+        for mode in self.modes(row):
             with self.subTest(mode=mode.name):
                 result = row.measure(mode, tries(3))
                 counts = result if isinstance(result, dict) else {"": result}

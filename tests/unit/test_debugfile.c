@@ -170,7 +170,7 @@ static void test_embedded_bomb(void **state)
 {
 	const struct sample *sample = *state;
 
-	assert_true(sample_run(sample, "head -c 400M /dev/zero | xz -1 > bomb.xz && "
+	assert_true(sample_run(sample, "head -c 260M /dev/zero | xz -0 > bomb.xz && "
 				       "cc sample.c -o whole && objcopy --add-section "
 				       ".gnu_debugdata=bomb.xz whole prog"));
 	struct ss_module_impl *module = sample_module(sample, "prog");

@@ -4,6 +4,8 @@
  */
 #include "capture_child.h"
 
+#include <sys/syscall.h>
+
 #include "base/cleanup.h"
 #include "data/capture.h"
 #include "data/gather.h"
@@ -772,8 +774,15 @@ static void test_process(void **state)
 	stop(child);
 }
 
+#ifdef SYS_pause
+enum { PAUSE = SYS_pause };
+#else
+enum { PAUSE = SYS_ppoll };
+#endif
+
 /* Takes a capture in which all threads of the child sleep, and have stopped in time: on a machine under
-   load some have not begun, or do not stop. */
+   load some have not begun, and may be in a call with a page of their stack that is not there yet,
+   or do not stop. */
 static struct ss_capture *take_sleepers(pid_t child,
 					const struct ss_capture_options *options)
 {
@@ -789,7 +798,7 @@ static struct ss_capture *take_sleepers(pid_t child,
 				&capture->threads.items[k];
 			all &= thread->lock.freeze_round > 0 &&
 			       thread->lock.freeze_round <= 2 &&
-			       thread->syscall.number >= 0;
+			       thread->syscall.number == PAUSE;
 		}
 		if (all)
 			return capture;

@@ -1,5 +1,7 @@
 /*
  * Recordings are merged into a profile; one may claim anything.
+ *
+ * ctest: long-with-sanitizers
  */
 #include "record_sample.h"
 

@@ -28,25 +28,28 @@ static void test_loads_in_order(void **state)
 {
 	struct ss_module_loads loads = {};
 	const struct ss_mmap_event events[] = { made(30, 0x3000), made(10, 0x1000),
-						made(20, 0x1000) };
+						made(20, 0x1000), made(40, 0x1000) };
 	const struct ss_module module = { .base = 0x1000, .size = 0x1000 };
 
 	(void)state;
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < SS_ARRAY_SIZE(events); i++)
 		assert_true(ss_module_loads_add(&loads, &events[i]));
-	assert_int_equal(loads.last_ns, 30);
+	assert_int_equal(loads.last_ns, 40);
 	assert_int_equal(ss_module_loads_first(&loads, &module), 10);
-	/* The last load in its place is its own. */
-	assert_int_equal(ss_module_loads_date(&loads, &module), 20);
-	assert_int_equal(loads.pending.count, 2);
+	/* The last load in its place before it was seen is its own. */
+	assert_int_equal(ss_module_loads_date(&loads, &module, 40), 20);
+	assert_int_equal(loads.pending.count, 3);
 	struct ss_mmap_event *taken = ss_module_loads_take(&loads, 25);
 	assert_non_null(taken);
 	assert_int_equal(taken->time_ns, 10);
 	assert_string_equal(taken->path, "/made/up.so");
 	free(taken);
 	assert_null(ss_module_loads_take(&loads, 25));
+	/* It was loaded while it was looked for. */
+	assert_int_equal(ss_module_loads_date(&loads, &module, 35), 40);
 	assert_int_equal(ss_module_loads_first(&loads, &module), 0);
-	assert_int_equal(loads.last_ns, 30);
+	assert_int_equal(ss_module_loads_date(&loads, &module, 50), 0);
+	assert_int_equal(loads.last_ns, 40);
 	ss_module_loads_close(&loads);
 }
 

@@ -13,7 +13,7 @@
 #include "data/pipeline.h"
 #include "stacksnap.h"
 
-enum { PROCESSES = 3, LOCKS = 3, SNAPSHOTS = 60 };
+enum { PROCESSES = 3, LOCKS = 3, SNAPSHOTS = 30 };
 
 static pthread_mutex_t *mutexes;
 

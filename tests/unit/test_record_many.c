@@ -1,6 +1,8 @@
 /*
  * Recordings of processes with very many modules and very long paths: no list is searched
  * linearly for each module, and what is written fits into chunks.
+ *
+ * ctest: long-with-sanitizers
  */
 #include "record_sample.h"
 

@@ -1,6 +1,6 @@
 /*
- * The module tracker: a module whose pages change their protection is the same one; other
- * bytes in its place are another one.
+ * The module tracker: a module whose pages change their protection is the same one, and so is one
+ * that is being loaded; other bytes in its place are another one.
  */
 #include "capture_child.h"
 
@@ -65,20 +65,30 @@ static void note(void *data, const struct ss_module_event *event)
 		seen->unloaded++;
 }
 
-static void test_parts(void **state)
+static struct ss_tracker *track(void (*child)(int ready), struct ss_target **target,
+				pid_t *pid, struct seen *seen)
 {
-	struct seen seen = {};
-	struct ss_target *target = NULL;
 	struct ss_tracker *tracker = NULL;
 
-	(void)state;
+	*seen = (struct seen){};
 	assert_true(pipe(commands) == 0 && pipe(answers) == 0);
-	pid_t child = start(changes);
-	assert_null(ss_target_open(child, &target));
-	assert_null(ss_tracker_new(target, note, &seen, &tracker));
+	*pid = start(child);
+	assert_null(ss_target_open(*pid, target));
+	assert_null(ss_tracker_new(*target, note, seen, &tracker));
 	assert_null(ss_tracker_poll(tracker));
-	assert_true(seen.loaded > 1 && seen.unloaded == 0);
-	seen = (struct seen){};
+	assert_true(seen->loaded > 1 && seen->unloaded == 0);
+	*seen = (struct seen){};
+	return tracker;
+}
+
+static void test_parts(void **state)
+{
+	struct seen seen;
+	struct ss_target *target = NULL;
+	pid_t child;
+	struct ss_tracker *tracker = track(changes, &target, &child, &seen);
+
+	(void)state;
 	tell('1');
 	assert_null(ss_tracker_poll(tracker));
 	assert_true(seen.loaded == 0 && seen.unloaded == 0);
@@ -90,10 +100,62 @@ static void test_parts(void **state)
 	stop(child);
 }
 
+/* As the dynamic linker loads a library: the whole file, then its segments in place of that. */
+static void loads(int ready)
+{
+	char path[] = "/tmp/stacksnap-loaded-XXXXXX";
+	int fd = mkstemp(path);
+	char *base;
+
+	if (fd < 0 || unlink(path) != 0 || ftruncate(fd, 4 * PAGE) != 0)
+		_exit(1);
+	say_ready(ready);
+	if (!is_told('1'))
+		_exit(1);
+	base = mmap(NULL, 4 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (base == MAP_FAILED || mmap(base + PAGE, PAGE, PROT_READ | PROT_EXEC,
+				       MAP_PRIVATE | MAP_FIXED, fd, PAGE) == MAP_FAILED)
+		_exit(1);
+	say_ready(answers[1]);
+	if (!is_told('2') || mmap(base + 3 * PAGE, PAGE, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_FIXED, fd, 2 * PAGE) == MAP_FAILED)
+		_exit(1);
+	say_ready(answers[1]);
+	if (!is_told('3') || mmap(base + PAGE, PAGE, PROT_READ | PROT_EXEC,
+				  MAP_PRIVATE | MAP_FIXED, fd, 2 * PAGE) == MAP_FAILED)
+		_exit(1);
+	say_ready(answers[1]);
+	(void)is_told('4');
+}
+
+/* It is seen once, although more of it is mapped later. */
+static void test_being_loaded(void **state)
+{
+	struct seen seen;
+	struct ss_target *target = NULL;
+	pid_t child;
+	struct ss_tracker *tracker = track(loads, &target, &child, &seen);
+
+	(void)state;
+	tell('1');
+	assert_null(ss_tracker_poll(tracker));
+	assert_true(seen.loaded == 1 && seen.unloaded == 0);
+	tell('2');
+	assert_null(ss_tracker_poll(tracker));
+	assert_true(seen.loaded == 1 && seen.unloaded == 0);
+	tell('3'); /* other code */
+	assert_null(ss_tracker_poll(tracker));
+	assert_true(seen.loaded == 2 && seen.unloaded == 1);
+	ss_tracker_free(tracker);
+	ss_target_close(target);
+	stop(child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_being_loaded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -242,7 +242,7 @@ static void test_damaged(void **state)
 		(void)read_bytes(out.bytes, size, recording, &wait);
 		ss_recording_close(recording);
 	}
-	for (int round = 0; round < 20000; round++) {
+	for (int round = 0; round < 4000; round++) {
 		struct ss_recording *recording = recording_new();
 		_cleanup_free_ uint8_t *bytes = malloc(out.size);
 		struct ss_wait wait;
