@@ -415,6 +415,7 @@ enum ss_owner_unknown {
 	SS_OWNER_NOT_LISTED,  /* file lock: not found in /proc/locks */
 	SS_OWNER_IN_PARENT,   /* owner_unknown_tid of the parent process took it before
 				 fork() */
+	SS_OWNER_ALONE, /* processes can share it, but no other one has it any more */
 };
 
 /* "changing", "not-recorded", "readers", ... Never NULL. */
@@ -638,13 +639,17 @@ struct ss_wait {
 	/* Only other processes can end it, directly or through one another, and these wait for each other,
 	   or made no progress during an observation (struct ss_progress). */
 	bool stuck_elsewhere;
+	/* The same, if none of the threads of the process itself has run: each waits for another one, or for
+	   processes that wait for these. */
+	bool closed;
 	/* OTHER: it waits for another process to open the other end of a FIFO, which this one opens
 	   for reading (access is SHARED) or writing */
 	bool opens_fifo;
 	/* Of any kind: it waits for the server of a FUSE file system, mounted here; "": not known which.
 	   The server is owner_pid. NULL: it does not */
 	const char *mount;
-	/* IPC: the process that changed the semaphore last, which probably has it; 0: not known */
+	/* IPC: the process that changed the semaphore last, which probably has it; that sent to the queue last,
+	   or received from it, if the thread waits for that; 0: not known */
 	pid_t operator_pid;
 	const char *operator_process; /* or NULL */
 };
@@ -783,6 +788,9 @@ struct ss_runtime_info {
 	enum ss_frame_kind kind;
 	const char *version; /* "CPython 3.11.2"; NULL: not known */
 	const char *problem; /* why only native frames are shown, or NULL */
+	/* A signal can only end the process: it executes no code of the program. False, too, if that is
+	   not known. */
+	bool no_signal_code;
 };
 
 /* Threads that wait for each other in a cycle. They stood still together while their

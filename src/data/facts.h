@@ -43,6 +43,8 @@ struct ss_thread_facts {
 	struct ss_memory_fact lock; /* around the futex on which it is blocked */
 	bool lock_shared;	    /* it is in shared memory, or may be */
 	unsigned freeze_round;	    /* see struct ss_lock_copy */
+	/* the memory is shared, but no other process maps it, and none can open it */
+	bool lock_alone;
 	/* another process that maps the memory of the lock and has a thread whose id is
 	   in the lock word; 0: none */
 	pid_t sharer;
@@ -56,8 +58,9 @@ struct ss_thread_facts {
 	   lock word are unchanged */
 	bool unchanged;
 	bool still; /* of another process: it has not run during the observation */
-	struct ss_process_fact tracer;	      /* none if pid is 0 */
-	struct ss_process_fact last_operator; /* of the semaphore for which it waits */
+	struct ss_process_fact tracer; /* none if pid is 0 */
+	struct ss_process_fact
+		last_operator;	    /* of the semaphore or queue for which it waits */
 	bool opens_fifo;	    /* it waits for a process that opens the other end */
 	enum ss_access fifo_access; /* for reading: SHARED */
 	/* The FUSE file system whose server it waits for; "": not known which. NULL: none */

@@ -246,6 +246,24 @@ bool ss_frame_is_of_go_library(const struct ss_frame *frame)
 	       begins_with_any(frame->symbol, starts, SS_ARRAY_SIZE(starts));
 }
 
+/* Whether a thread waits for a file, a socket or a child: threads of runtimes do so for the program. */
+static bool does_work(const struct ss_wait *wait)
+{
+	switch (wait ? wait->kind : SS_WAIT_WORK) {
+	case SS_WAIT_READ:
+	case SS_WAIT_WRITE:
+	case SS_WAIT_RECEIVE:
+	case SS_WAIT_SEND:
+	case SS_WAIT_CONNECT:
+	case SS_WAIT_CHILD:
+	case SS_WAIT_FILE_LOCK:
+	case SS_WAIT_OTHER:
+		return true;
+	default:
+		return false;
+	}
+}
+
 bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_task *task,
 			   const struct ss_languages *languages)
 {
@@ -255,7 +273,7 @@ bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_t
 	if (wait && wait->purpose == SS_PURPOSE_SERVICE)
 		return true;
 	if ((!languages->kinds && !languages->go) || task->frame_count == 0 ||
-	    task->end != SS_END_ROOT)
+	    task->end != SS_END_ROOT || does_work(wait))
 		return false;
 	/* The event loop of node has no frame of the program while it waits. The launcher of Java only
 	   waits for the program to end. */

@@ -151,6 +151,7 @@ static const char *const owner_unknowns[] = {
 	[SS_OWNER_NOT_VISIBLE] = "not-visible",
 	[SS_OWNER_NOT_LISTED] = "not-listed",
 	[SS_OWNER_IN_PARENT] = "in-parent",
+	[SS_OWNER_ALONE] = "alone",
 };
 NAMES(owner_unknown, owner_unknowns);
 

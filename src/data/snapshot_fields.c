@@ -172,7 +172,7 @@ static const struct ss_field wait_fields[] = {
 	SS_FIELD(24, UNSIGNED, ss_wait, owner_access, SS_ACCESS_EXCLUSIVE,
 		 .names = &ss_names_access, .only = OWNER),
 	SS_FIELD(25, UNSIGNED, ss_wait, self_owned, 1, .only = OWNER),
-	SS_FIELD(26, UNSIGNED, ss_wait, owner_unknown, SS_OWNER_IN_PARENT,
+	SS_FIELD(26, UNSIGNED, ss_wait, owner_unknown, SS_OWNER_ALONE,
 		 .names = &ss_names_owner_unknown, .flags = SS_NULLABLE, .only = OWNER),
 	SS_FIELD(27, UNSIGNED, ss_wait, owner_unknown_tid, INT32_MAX,
 		 .flags = SS_NULLABLE, .only = OWNER),
@@ -221,11 +221,12 @@ static const struct ss_field wait_fields[] = {
 	SS_FIELD_OF(102, ARRAY, ss_wait, owner_frames, owner_frame_count, &owner_frame, 0,
 		    SS_OWNER_FRAMES_MAX),
 	SS_FIELD(103, UNSIGNED, ss_wait, stuck_elsewhere, 1, .flags = SS_HIDDEN),
+	SS_FIELD(108, UNSIGNED, ss_wait, closed, 1, .flags = SS_HIDDEN),
 	SS_FIELD(104, UNSIGNED, ss_wait, opens_fifo, 1, .flags = SS_OPTIONAL),
 	SS_FIELD(105, TEXT, ss_wait, mount, 0, .flags = SS_OPTIONAL),
 	SS_FIELD(106, UNSIGNED, ss_wait, operator_pid, INT32_MAX, .flags = SS_NULLABLE,
-		 .only = SEMAPHORE),
-	SS_FIELD(107, TEXT, ss_wait, operator_process, 0, .only = SEMAPHORE),
+		 .only = CASE(SS_WAIT_IPC)),
+	SS_FIELD(107, TEXT, ss_wait, operator_process, 0, .only = CASE(SS_WAIT_IPC)),
 };
 static const struct ss_wait no_wait = { .syscall_number = -1,
 					.fd = -1,
@@ -459,6 +460,7 @@ static const struct ss_field runtime_fields[] = {
 		 .names = &ss_names_frame_kind),
 	SS_FIELD(2, TEXT, ss_runtime_info, version, 0),
 	SS_FIELD(3, TEXT, ss_runtime_info, problem, 0),
+	SS_FIELD(4, UNSIGNED, ss_runtime_info, no_signal_code, 1, .flags = SS_HIDDEN),
 };
 const struct ss_schema ss_runtime_info_schema =
 	SS_SCHEMA(runtime_fields, ss_runtime_info, NULL);

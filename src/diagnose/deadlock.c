@@ -424,6 +424,11 @@ struct process_search {
 	/* By node: it cannot go on, because what it waits for cannot happen, or because it made no
 	   progress during the observation */
 	bool *stuck;
+	bool *left_out; /* by node: it has ended, or each program of its language has it */
+	bool *all_stuck; /* by process: its threads, without those that are left out */
+	/* Waits for other threads of the process itself count, too: none of them has run during the
+	   observation, which struct ss_progress knows. */
+	bool closed;
 };
 
 static void process_search_deinit(struct process_search *search)
@@ -431,6 +436,8 @@ static void process_search_deinit(struct process_search *search)
 	free(search->members);
 	free(search->next);
 	free(search->stuck);
+	free(search->left_out);
+	free(search->all_stuck);
 	ss_graph_deinit(&search->graph);
 }
 
@@ -536,15 +543,24 @@ static bool is_across(const struct process_search *search, size_t first)
 
 typedef bool condition(const struct process_search *search, size_t node);
 
-/* The process with that id, and the node of its first thread. NULL: it was not captured. */
+static bool is_still(const struct process_search *search, size_t node)
+{
+	const struct ss_thread_facts *facts = facts_of(&search->members[node]);
+
+	return facts && facts->still;
+}
+
+/* The process with that id, its number, and the node of its first thread. NULL: it was not
+   captured. */
 static const struct ss_snapshot *find_nodes(const struct process_search *search,
-					    pid_t pid, size_t *first)
+					    pid_t pid, size_t *number, size_t *first)
 {
 	const struct ss_snapshot *process;
 
 	*first = 0;
-	for (size_t i = 0; (process = ss_snapshot_related(search->snapshot, i)) != NULL;
-	     i++) {
+	for (*number = 0;
+	     (process = ss_snapshot_related(search->snapshot, *number)) != NULL;
+	     ++*number) {
 		if (process->process.pid == pid)
 			return process;
 		*first += process->tasks[SS_TASK_THREAD].count;
@@ -552,18 +568,46 @@ static const struct ss_snapshot *find_nodes(const struct process_search *search,
 	return NULL;
 }
 
-/* Whether it holds for each thread of a process. */
-static bool all_threads(const struct process_search *search, pid_t pid, condition *is)
+/* Whether each thread of a process made no progress. */
+static bool process_is_still(const struct process_search *search, pid_t pid)
 {
+	size_t number;
 	size_t first;
-	const struct ss_snapshot *process = find_nodes(search, pid, &first);
+	const struct ss_snapshot *process = find_nodes(search, pid, &number, &first);
 	const size_t count = process ? process->tasks[SS_TASK_THREAD].count : 0;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!is(search, first + i))
+		if (!is_still(search, first + i))
 			return false;
 	}
 	return count > 0 && process->process.threads_unseen == 0;
+}
+
+static bool process_is_stuck(const struct process_search *search, pid_t pid)
+{
+	size_t number;
+	size_t first;
+
+	return find_nodes(search, pid, &number, &first) && search->all_stuck[number];
+}
+
+/* Sets all_stuck. */
+static void find_stuck_processes(struct process_search *search)
+{
+	const struct ss_snapshot *process;
+	size_t node = 0;
+
+	for (size_t i = 0; (process = ss_snapshot_related(search->snapshot, i)) != NULL;
+	     i++) {
+		size_t stuck = 0;
+		bool all = process->process.threads_unseen == 0;
+		for (size_t t = 0; t < process->tasks[SS_TASK_THREAD].count;
+		     t++, node++) {
+			all = all && (search->stuck[node] || search->left_out[node]);
+			stuck += search->stuck[node];
+		}
+		search->all_stuck[i] = all && stuck > 0;
+	}
 }
 
 /* Whether it holds for the owner of a lock: a thread, or each thread of a process. */
@@ -572,22 +616,17 @@ static bool owner_is(const struct process_search *search, size_t node, condition
 	const struct ss_thread_ref *member = &search->members[node];
 	const struct ss_wait *wait = member->thread->wait;
 	pid_t pid = wait->owner_pid ? wait->owner_pid : member->snapshot->process.pid;
+	size_t number;
 	size_t first;
 
 	if (!wait->owner_tid)
-		return all_threads(search, pid, is);
-	const struct ss_snapshot *process = find_nodes(search, pid, &first);
+		return is == is_still ? process_is_still(search, pid) :
+					process_is_stuck(search, pid);
+	const struct ss_snapshot *process = find_nodes(search, pid, &number, &first);
 	const struct ss_task *owner =
 		process ? ss_snapshot_find_thread(process, wait->owner_tid) : NULL;
 	return owner &&
 	       is(search, first + (size_t)(owner - process->tasks[SS_TASK_THREAD].items));
-}
-
-static bool is_still(const struct process_search *search, size_t node)
-{
-	const struct ss_thread_facts *facts = facts_of(&search->members[node]);
-
-	return facts && facts->still;
 }
 
 static bool is_marked_stuck(const struct process_search *search, size_t node)
@@ -622,10 +661,42 @@ static bool others_are_stuck(const struct process_search *search,
 	for (size_t i = 0; i < count; i++) {
 		/* Its own signal handler may end it. */
 		if ((others[i].same && (handles || count == 1)) ||
-		    !all_threads(search, others[i].pid, is_marked_stuck))
+		    !process_is_stuck(search, others[i].pid))
 			return false;
 	}
 	return count > 0;
+}
+
+static bool handles_children(const struct ss_process *process)
+{
+	return process->handled_signals >> (SIGCHLD - 1) & 1;
+}
+
+/* Whether a handler may run because a child ends. */
+static bool child_may_end(const struct process_search *search,
+			  const struct ss_snapshot *process)
+{
+	const struct ss_facts *facts = process->facts;
+
+	if (!handles_children(&process->process))
+		return false;
+	for (size_t i = 0; facts && i < facts->children.count; i++) {
+		if (!process_is_stuck(search, facts->children.items[i].pid))
+			return true;
+	}
+	return !facts || !facts->children_known;
+}
+
+/* Whether only threads of the process can end the wait, and each of them is stuck. */
+static bool process_is_closed(const struct process_search *search,
+			      const struct ss_snapshot *process)
+{
+	/* Of the process itself is_closed() of progress.c knows what signals can do. */
+	const bool own = process == search->snapshot;
+
+	return (own ? search->closed : !ss_process_expects_signal(&process->process)) &&
+	       !child_may_end(search, process) &&
+	       process_is_stuck(search, process->process.pid);
 }
 
 static bool waits_for_stuck(const struct process_search *search, size_t node)
@@ -635,12 +706,8 @@ static bool waits_for_stuck(const struct process_search *search, size_t node)
 
 	if (wait->owner_tid || wait->owner_pid)
 		return owner_is(search, node, is_marked_stuck);
-	/* Of the process itself see ss_progress_is_closed(). */
 	if (wait->within_process)
-		return member->snapshot != search->snapshot &&
-		       !ss_process_expects_signal(&member->snapshot->process) &&
-		       all_threads(search, member->snapshot->process.pid,
-				   is_marked_stuck);
+		return process_is_closed(search, member->snapshot);
 	switch (wait->kind) {
 	case SS_WAIT_SIGNAL:
 		if (ss_process_expects_signal(&member->snapshot->process))
@@ -674,18 +741,17 @@ static bool waits_on(const struct ss_thread_ref *member)
 	       (facts->unchanged || facts->still || member->snapshot->facts->observed);
 }
 
-/* Sets stuck_elsewhere of the waits of the process itself. False without memory. */
-static bool find_stuck(struct process_search *search)
+/* Sets stuck. */
+static void find_stuck(struct process_search *search, bool closed)
 {
 	bool changed = true;
 
-	search->stuck = calloc(search->count + 1, sizeof(*search->stuck));
-	if (!search->stuck)
-		return false;
+	search->closed = closed;
 	for (size_t i = 0; i < search->count; i++)
 		search->stuck[i] = waits_on(&search->members[i]);
 	while (changed) {
 		changed = false;
+		find_stuck_processes(search);
 		for (size_t i = 0; i < search->count; i++) {
 			if (!search->stuck[i] || made_no_progress(search, i) ||
 			    waits_for_stuck(search, i))
@@ -694,36 +760,64 @@ static bool find_stuck(struct process_search *search)
 			changed = true;
 		}
 	}
-	for (size_t i = 0; i < search->snapshot->tasks[SS_TASK_THREAD].count; i++)
-		search->snapshot->waits[i].stuck_elsewhere = search->stuck[i];
+}
+
+static void find_left_out(struct process_search *search)
+{
+	const struct ss_snapshot *process = NULL;
+	struct ss_languages languages = {};
+
+	for (size_t i = 0; i < search->count; i++) {
+		const struct ss_thread_ref *member = &search->members[i];
+		if (member->snapshot != process)
+			languages = ss_snapshot_languages(member->snapshot);
+		process = member->snapshot;
+		search->left_out[i] =
+			member->thread->state == 'Z' || member->thread->state == 'X' ||
+			/* Threads of Go run its goroutines. */
+			(!languages.go &&
+			 ss_task_is_of_runtime(process, member->thread, &languages));
+	}
+}
+
+static bool add_cycles(struct process_search *search)
+{
+	if (!ss_graph_init(&search->graph, search->next, search->count))
+		return false;
+	for (size_t i = 0; i < search->count; i++) {
+		if (search->graph.cyclic[i] && search->graph.end[i] == i &&
+		    is_across(search, i) && !add_cycle(search, i))
+			return false;
+	}
 	return true;
 }
 
 bool ss_process_cycle_find(struct ss_snapshot *snapshot)
 {
-	size_t count = count_threads(snapshot);
+	const size_t count = count_threads(snapshot);
 	__attribute__((cleanup(process_search_deinit))) struct process_search search = {
 		.snapshot = snapshot,
 		.members = calloc(count + 1, sizeof(struct ss_thread_ref)),
 		.next = calloc(count + 1, sizeof(size_t)),
+		.stuck = calloc(count + 1, sizeof(bool)),
+		.left_out = calloc(count + 1, sizeof(bool)),
+		.all_stuck = calloc(snapshot->others.count + 1, sizeof(bool)),
 		.count = count,
 	};
 
-	if (snapshot->others.count == 0)
-		return true;
-	if (!search.members || !search.next)
+	if (!search.members || !search.next || !search.stuck || !search.left_out ||
+	    !search.all_stuck)
 		return false;
 	link_processes(&search);
-	if (!find_stuck(&search))
-		return false;
-	if (!ss_graph_init(&search.graph, search.next, count))
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		if (search.graph.cyclic[i] && search.graph.end[i] == i &&
-		    is_across(&search, i) && !add_cycle(&search, i))
-			return false;
-	}
-	return true;
+	find_left_out(&search);
+	if (snapshot->others.count)
+		find_stuck(&search, false);
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++)
+		snapshot->waits[i].stuck_elsewhere = search.stuck[i];
+	find_stuck(&search, true);
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++)
+		snapshot->waits[i].closed = search.stuck[i];
+	return snapshot->others.count == 0 || add_cycles(&search);
 }
 
 /* Who waits for whom, where a task waits for all of these. */
@@ -828,11 +922,6 @@ static bool mark(struct ss_snapshot *snapshot, const struct edges *edges)
 	}
 	ss_graph_deinit(&graph);
 	return true;
-}
-
-static bool handles_children(const struct ss_process *process)
-{
-	return process->handled_signals >> (SIGCHLD - 1) & 1;
 }
 
 /* Whether a thread waits in the selector of an event loop without a time limit, for the descriptor by

@@ -532,8 +532,6 @@ static void fill_semaphore(struct ss_diagnosis *d)
 	struct sembuf first;
 
 	d->wait->ipc = SS_IPC_SEMAPHORE;
-	d->wait->operator_pid = d->facts->last_operator.pid;
-	d->wait->operator_process = d->facts->last_operator.name;
 	if (memory->size < sizeof(first))
 		return;
 	memcpy(&first, memory->bytes, sizeof(first));
@@ -552,6 +550,8 @@ static void fill_ipc(struct ss_diagnosis *d)
 		d->wait->ipc = SS_IPC_SEND;
 	else
 		fill_semaphore(d);
+	d->wait->operator_pid = d->facts->last_operator.pid;
+	d->wait->operator_process = d->facts->last_operator.name;
 	if (d->wait->fd < 0)
 		d->wait->ipc_id = (int)(uint32_t)d->facts->call.args[0];
 }
@@ -682,7 +682,7 @@ static bool is_within_process(const struct ss_diagnosis *d)
 	if (is_own_pipe(d->wait))
 		return true;
 	return ss_futex_parse(&d->facts->call, &futex) &&
-	       (futex.private || d->wait->kind == SS_WAIT_JOIN ||
+	       (futex.private || d->wait->kind == SS_WAIT_JOIN || d->facts->lock_alone ||
 		(d->facts->lock.size && !d->facts->lock_shared));
 }
 

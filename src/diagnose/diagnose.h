@@ -67,8 +67,8 @@ bool ss_deadlock_find(struct ss_snapshot *snapshot);
  * The wait-for graph of several processes, and its proven cycles.
  */
 
-/* Sets cycles, and stuck_elsewhere of waits, after the threads of all processes were diagnosed. False
-   without memory. */
+/* Sets cycles, and stuck_elsewhere and closed of waits, after the threads of all processes were
+   diagnosed. False without memory. */
 bool ss_process_cycle_find(struct ss_snapshot *snapshot);
 
 /*

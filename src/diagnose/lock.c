@@ -653,6 +653,8 @@ static void fill_lock(struct ss_diagnosis *d, const struct ss_futex *futex,
 	if (function->lock_class == SS_CLASS_SEMAPHORE)
 		wait->value = lock->value;
 	lock_owner_fill(d, futex, function, lock);
+	if (d->facts->lock_alone && !wait->owner_tid)
+		wait->owner_unknown = SS_OWNER_ALONE;
 }
 
 /*

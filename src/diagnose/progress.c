@@ -1,5 +1,6 @@
 #include "diagnose/progress.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -490,13 +491,6 @@ static bool is_blocked(const struct ss_progress *progress, const struct ss_task 
 		own->runs <= 1 + progress->elapsed_ns / POLL_NS);
 }
 
-/* Whether only other threads of the process can end the wait. */
-static bool is_internal(const struct ss_task *thread)
-{
-	return thread->state == 'Z' ||
-	       (thread->wait && !thread->wait->timed && thread->wait->within_process);
-}
-
 /* Whether it is a thread that each program of its language has. Those of Go run its goroutines. */
 static bool is_service(const struct ss_progress *progress, const struct ss_task *thread)
 {
@@ -504,37 +498,57 @@ static bool is_service(const struct ss_progress *progress, const struct ss_task 
 	       ss_task_is_of_runtime(progress->last, thread, &progress->languages);
 }
 
+/* Whether the runtime knows that signals execute no code of the program. It handles some itself. */
+static bool has_no_signal_code(const struct ss_snapshot *last)
+{
+	static const uint8_t of_runtime[] = { SIGHUP, SIGQUIT, SIGTERM, SIGUSR2 };
+	struct ss_process process = last->process;
+	bool known = false;
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(of_runtime); i++)
+		process.handled_signals &= ~(UINT64_C(1) << (of_runtime[i] - 1));
+	for (size_t i = 0; i < last->runtimes.count; i++)
+		known |= last->runtimes.items[i].no_signal_code;
+	return known && !ss_process_expects_signal(&process);
+}
+
 /*
- * If no thread of the program has run and each waits for another one, only a signal handler
- * can end this. In a process with a runtime, the handlers are the runtime's; a main thread
- * that waits for the end of the process is nothing unusual, so it takes two more threads
- * that do not wait for work.
+ * If no thread of the program has run and each waits for another one, or for processes that wait for
+ * these, only a signal handler can end this. In a process with a runtime, the handlers are the
+ * runtime's; a main thread that waits for the end of the process is nothing unusual, and threads may
+ * wait for work that never comes. So it takes two more threads that do not wait for work, unless
+ * nothing of the program handles signals.
  */
 static bool is_closed(const struct ss_progress *progress)
 {
+	const struct ss_snapshot *last = progress->last;
 	size_t services = 0;
 	size_t waiting = 0;
+	bool within = false;
+	bool idle = false;
 
-	for (size_t i = 0; i < progress->last->tasks[SS_TASK_THREAD].count; i++) {
-		const struct ss_task *thread =
-			&progress->last->tasks[SS_TASK_THREAD].items[i];
+	for (size_t i = 0; i < last->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_task *thread = &last->tasks[SS_TASK_THREAD].items[i];
 		if (is_service(progress, thread)) {
 			services++;
 			continue;
 		}
 		if (progress->threads[i].movement != SS_MOVEMENT_NONE ||
-		    !is_internal(thread))
+		    !(thread->state == 'Z' || (thread->wait && thread->wait->closed)))
 			return false;
+		within |= thread->wait && thread->wait->within_process;
+		idle |= thread->wait && thread->wait->purpose == SS_PURPOSE_IDLE;
 		/* The first thread of a Java process waits for the one of main(). */
 		waiting += !thread->wait ||
 			   ((thread->wait->kind != SS_WAIT_JOIN ||
 			     thread->tid != progress->last->process.pid) &&
 			    thread->wait->purpose != SS_PURPOSE_IDLE);
 	}
+	if (!within) /* what other processes wait for says it all */
+		return false;
 	if (services)
-		return waiting > 2;
-	return progress->last->tasks[SS_TASK_THREAD].count > 0 &&
-	       !ss_process_expects_signal(&progress->last->process);
+		return waiting > 2 || (waiting > 0 && !idle && has_no_signal_code(last));
+	return !ss_process_expects_signal(&last->process);
 }
 
 /* Whether no thread of the program runs, except for those that wake up and wait again. */
@@ -715,7 +729,8 @@ static void classify_threads(struct ss_progress *progress)
 		const struct ss_task *thread = &last->tasks[SS_TASK_THREAD].items[i];
 		bool idle = thread->wait && thread->wait->purpose >= SS_PURPOSE_IDLE;
 		progress->threads[i].stuck =
-			!idle && (progress->closed || is_stuck(progress, thread));
+			!idle && ((progress->closed && !is_service(progress, thread)) ||
+				  is_stuck(progress, thread));
 		progress->threads[i].blocked = is_blocked(progress, thread);
 	}
 	progress->verdict = find_verdict(progress);

@@ -68,7 +68,7 @@ void ss_progress_free(struct ss_progress *progress);
 enum ss_verdict ss_progress_verdict(const struct ss_progress *progress);
 
 /* Whether no thread has run and each of them waits, without a time limit, for another
-   thread of the process: only a signal handler could end that. */
+   thread of the process, or for processes that wait for these: only a signal handler could end that. */
 bool ss_progress_is_closed(const struct ss_progress *progress);
 
 /* The time between the two readings. */

@@ -149,6 +149,12 @@ static const char *function_of(const struct ss_frame *frame)
 		       NULL;
 }
 
+/* Ruby's interpreter: the thread does not wait in the native functions that have called the program. */
+static bool executes_ruby(const struct ss_frame *frame)
+{
+	return frame->symbol && strcmp(frame->symbol, "rb_vm_exec") == 0;
+}
+
 static struct finding find(const struct ss_snapshot *snapshot,
 			   const struct ss_task *thread,
 			   const struct ss_wait_table *table)
@@ -158,7 +164,7 @@ static struct finding find(const struct ss_snapshot *snapshot,
 	for (size_t i = 0; i < SS_MIN(thread->frame_count, (size_t)FRAMES_MAX); i++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
 		/* The thread does not wait for what the signal interrupted. */
-		if (frame->signal_frame)
+		if (frame->signal_frame || executes_ruby(frame))
 			break;
 		const char *function = function_of(frame);
 		const struct ss_wait_entry *entry =

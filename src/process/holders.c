@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/msg.h>
 #include <sys/sem.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -76,14 +77,20 @@ static void add_children(struct ss_facts *facts, const struct ss_target *target,
 	}
 }
 
+void ss_children_find(struct ss_facts *facts, const struct ss_target *target)
+{
+	for (size_t i = 0; i < facts->threads.count && i < PARENTS_MAX; i++)
+		add_children(facts, target, facts->threads.items[i].tid);
+}
+
 static void follow_children(struct ss_facts *facts, const struct ss_target *target)
 {
 	bool has_waiter = false;
 
 	for (size_t i = 0; i < facts->threads.count; i++)
 		has_waiter |= waits_for_child(&facts->threads.items[i]);
-	for (size_t i = 0; has_waiter && i < facts->threads.count && i < PARENTS_MAX; i++)
-		add_children(facts, target, facts->threads.items[i].tid);
+	if (has_waiter)
+		ss_children_find(facts, target);
 }
 
 bool ss_process_fact_read(struct ss_facts *facts, const struct ss_target *target,
@@ -104,19 +111,42 @@ static bool shares_ipc(const struct ss_target *target)
 	       ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
-/* Sets the process that changed the System V semaphore last for which a thread waits. */
-static void find_operator(struct ss_facts *facts, const struct ss_target *target,
-			  struct ss_thread_facts *thread)
+/* The process that changed the semaphore last. 0: not known. */
+static pid_t find_semaphore_pid(const struct ss_thread_facts *thread, int id)
 {
 	const struct ss_memory_fact *memory = &thread->memory[1];
 	struct sembuf first;
+
+	if (memory->size < sizeof(first))
+		return 0;
+	memcpy(&first, memory->bytes, sizeof(first));
+	return semctl(id, first.sem_num, GETPID);
+}
+
+/* The process that sent to the queue last, or received from it. 0: none, or not known. */
+static pid_t find_queue_pid(int id, bool sent)
+{
+	struct msqid_ds queue;
+
+	if (msgctl(id, IPC_STAT, &queue) != 0)
+		return 0;
+	return sent ? queue.msg_lspid : queue.msg_lrpid;
+}
+
+/* Sets the process that changed the System V semaphore last for which a thread waits; of a message queue
+   the one at its other end. */
+static void find_operator(struct ss_facts *facts, const struct ss_target *target,
+			  struct ss_thread_facts *thread)
+{
+	const enum ss_syscall_id call = thread->call.id;
+	const bool semaphore = call == SS_SYS_SEMOP || call == SS_SYS_SEMTIMEDOP;
+	const bool receives = call == SS_SYS_MSGRCV;
 	int id = (int)(uint32_t)thread->call.args[0];
 
-	if ((thread->call.id != SS_SYS_SEMOP && thread->call.id != SS_SYS_SEMTIMEDOP) ||
-	    memory->size < sizeof(first) || !shares_ipc(target))
+	if ((!semaphore && !receives && call != SS_SYS_MSGSND) || !shares_ipc(target))
 		return;
-	memcpy(&first, memory->bytes, sizeof(first));
-	pid_t pid = semctl(id, first.sem_num, GETPID);
+	pid_t pid = semaphore ? find_semaphore_pid(thread, id) :
+				find_queue_pid(id, receives);
 	if (pid > 0)
 		(void)ss_process_fact_read(facts, target, pid,
 					   &thread->last_operator); /* or it has ended */

@@ -71,6 +71,9 @@ bool ss_target_socket_waits_plainly(const struct ss_target *target, int fd);
 bool ss_process_fact_read(struct ss_facts *facts, const struct ss_target *target,
 			  pid_t pid, struct ss_process_fact *ret);
 
+/* Sets facts->children. */
+void ss_children_find(struct ss_facts *facts, const struct ss_target *target);
+
 /* Sets the tracer of traced threads, facts->children if a thread waits for a
    child, and who changed a System V semaphore last. */
 void ss_processes_find(struct ss_facts *facts, const struct ss_target *target);

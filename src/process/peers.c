@@ -1,11 +1,15 @@
 #include "process/objects.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/graph.h"
 #include "base/procfs.h"
+#include "base/scan.h"
 #include "base/search.h"
 #include "data/call.h"
 #include "data/futex.h"
@@ -23,18 +27,25 @@ enum {
 struct object {
 	uint64_t device;
 	uint64_t inode;
+	bool unlinked; /* processes that do not have it cannot open it */
 };
 
-static void add(struct ss_peers *peers, pid_t pid)
+/* False: it is in the list. */
+static bool add_new(struct ss_peers *peers, pid_t pid)
 {
 	for (size_t i = 0; i < peers->count; i++) {
-		if (peers->pids[i] == pid) {
-			peers->has_cycle = true;
-			return;
-		}
+		if (peers->pids[i] == pid)
+			return false;
 	}
 	if (pid > 0 && peers->count < SS_ARRAY_SIZE(peers->pids))
 		peers->pids[peers->count++] = pid;
+	return true;
+}
+
+/* Adds the process that another one waits for. */
+static void add(struct ss_peers *peers, pid_t pid)
+{
+	peers->has_cycle |= !add_new(peers, pid);
 }
 
 static bool is_own(const struct ss_capture *capture, pid_t tid)
@@ -90,9 +101,20 @@ static void add_other_end(struct ss_peers *peers, const struct ss_capture *captu
 	const struct ss_fd_fact *fd =
 		ss_facts_find_fd(capture->facts, (int)(uint32_t)facts->call.args[0]);
 
-	if (facts->still_in_call && fd && fd->resolve_peers && fd->holder_count == 1 &&
-	    fd->holders[0].pid != capture->process.pid && matters(capture, thread))
-		add(peers, fd->holders[0].pid);
+	const struct ss_process_fact *other = NULL;
+
+	if (!facts->still_in_call || !fd || !fd->resolve_peers)
+		return;
+	/* Processes that fork often have both ends. */
+	for (size_t i = 0; i < fd->holder_count; i++) {
+		if (fd->holders[i].pid == capture->process.pid)
+			continue;
+		if (other)
+			return;
+		other = &fd->holders[i];
+	}
+	if (other && matters(capture, thread))
+		add(peers, other->pid);
 }
 
 /* The children that a thread may wait for. */
@@ -112,7 +134,24 @@ struct sharing {
 	pid_t pid;
 	bool is_mapped; /* that object, in that process */
 	size_t seen;	/* bytes of maps parsed */
+	bool unknown;	/* maps of a process could not be read */
+	bool searched;	/* all processes, for those that map the object */
+	bool alone;	/* no other one does */
 };
+
+/* Segments of System V shared memory and files without a name have the names of deleted files, but other
+   processes may attach or open them. */
+static bool is_unlinked(const struct ss_maps_entry *entry)
+{
+	static const char *const starts[] = { "/SYSV", "/memfd:" };
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(starts); i++) {
+		if (entry->name_size >= strlen(starts[i]) &&
+		    memcmp(entry->name, starts[i], strlen(starts[i])) == 0)
+			return false;
+	}
+	return entry->deleted;
+}
 
 static struct object object_at(struct sharing *sharing, const struct ss_target *target,
 			       uint64_t address)
@@ -124,6 +163,7 @@ static struct object object_at(struct sharing *sharing, const struct ss_target *
 	sharing->address = address;
 	sharing->object = (struct object){};
 	sharing->pid = 0;
+	sharing->searched = false;
 	if (sharing->seen > SEEN_MAX ||
 	    (sharing->maps.size == 0 &&
 	     ss_io_read_path(target->proc_fd, "maps", MAPS_MAX, &sharing->maps) != 0))
@@ -132,7 +172,8 @@ static struct object object_at(struct sharing *sharing, const struct ss_target *
 	for (const char *at = sharing->maps.bytes;
 	     ss_maps_next(&at, sharing->maps.bytes + sharing->maps.size, &entry);) {
 		if (address >= entry.start && address < entry.end && entry.shared)
-			sharing->object = (struct object){ entry.device, entry.inode };
+			sharing->object = (struct object){ entry.device, entry.inode,
+							   is_unlinked(&entry) };
 	}
 	return sharing->object;
 }
@@ -146,9 +187,15 @@ static bool maps_object(struct sharing *sharing, const struct ss_target *target,
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "%d/maps", pid); /* fits */
-	if (sharing->seen > SEEN_MAX ||
-	    ss_io_read_path(target->procfs_fd, path, MAPS_MAX, &text) != 0)
+	const int result =
+		sharing->seen > SEEN_MAX ?
+			-EFBIG :
+			ss_io_read_path(target->procfs_fd, path, MAPS_MAX, &text);
+	if (result != 0) {
+		/* Threads of the kernel have no memory. */
+		sharing->unknown = result != -ESRCH && result != -ENOENT;
 		return false;
+	}
 	sharing->seen += text.size;
 	for (const char *at = text.bytes;
 	     ss_maps_next(&at, text.bytes + text.size, &entry);) {
@@ -168,6 +215,45 @@ static bool is_mapped_in(struct sharing *sharing, const struct ss_target *target
 	return sharing->is_mapped;
 }
 
+/* The parent of the process, or 0. */
+static pid_t parent_of(const struct ss_target *target)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_status status;
+
+	return ss_target_read_status(target, target->pid, &text, &status) ?
+		       status.parent :
+		       0;
+}
+
+/* Whether the target alone has the object: each process that had it has ended. The first process of the
+   system, which some systems protect from all others, has it only if it started the target. */
+static bool is_alone(struct sharing *sharing, const struct ss_target *target)
+{
+	const pid_t init = parent_of(target) == 1 ? 0 : 1;
+
+	if (sharing->searched)
+		return sharing->alone;
+	sharing->searched = true;
+	sharing->alone = false;
+	if (!sharing->object.inode || !sharing->object.unlinked)
+		return false;
+	DIR *dir = ss_io_open_directory(target->procfs_fd, ".");
+	sharing->alone = dir != NULL;
+	for (const struct dirent *entry;
+	     dir && sharing->alone && (entry = readdir(dir)) != NULL;) {
+		const pid_t pid = ss_scan_pid(entry->d_name);
+		if (pid <= 0 || pid == target->pid)
+			continue;
+		sharing->unknown = false;
+		sharing->alone = !maps_object(sharing, target, pid) &&
+				 (!sharing->unknown || pid == init);
+	}
+	if (dir)
+		(void)closedir(dir); /* only read from */
+	return sharing->alone;
+}
+
 /* The process of a thread, or 0. Most words where an owner would be are something else. */
 static pid_t process_of(const struct ss_target *target, pid_t tid)
 {
@@ -181,17 +267,6 @@ static pid_t process_of(const struct ss_target *target, pid_t tid)
 	return ss_io_read_record(target->procfs_fd, path, RECORD_MAX, &text) == 0 &&
 			       ss_status_parse(text.bytes, text.size, &status) ?
 		       status.tgid :
-		       0;
-}
-
-/* The parent of the process, or 0. */
-static pid_t parent_of(const struct ss_target *target)
-{
-	_cleanup_buffer_ struct ss_buffer text = {};
-	struct ss_status status;
-
-	return ss_target_read_status(target, target->pid, &text, &status) ?
-		       status.parent :
 		       0;
 }
 
@@ -234,6 +309,10 @@ static void add_sharer(struct ss_peers *peers, struct sharing *sharing,
 		facts->sharer = pid;
 		add(peers, pid);
 	}
+	if (futex.private || futex.timed || facts->sharer || !facts->lock_shared)
+		return;
+	(void)object_at(sharing, target, futex.address);
+	facts->lock_alone = is_alone(sharing, target);
 }
 
 /* A thread that waits on a futex. */
@@ -336,9 +415,47 @@ static struct ss_thread_facts *find_facts(struct ss_facts *facts, pid_t tid)
 		       NULL;
 }
 
+/* Whether the main thread of a process waits to write something. */
+static bool waits_to_write(const struct ss_capture *capture,
+			   const struct ss_target *target, pid_t pid)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	struct ss_syscall_text call;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "%d/syscall", pid); /* fits */
+	if (ss_io_read_record(target->procfs_fd, path, RECORD_MAX, &text) != 0 ||
+	    !ss_syscall_parse(text.bytes, text.size, &call) ||
+	    call.kind != SS_SYSCALL_BLOCKED)
+		return false;
+	const struct ss_call *found =
+		ss_call_find(ss_arch_syscall_id(capture->arch, call.number));
+	return found && (found->kind == SS_WAIT_WRITE || found->kind == SS_WAIT_SEND);
+}
+
+/* A program that handles SIGCHLD has no thread that waits for a child, but an event loop. Its children
+   may wait for the program to read what they write. */
+static void add_writing_children(struct ss_peers *peers, struct ss_capture *capture,
+				 const struct ss_target *target)
+{
+	struct ss_facts *facts = capture->facts;
+
+	if (!(capture->process.handled_signals >> (SIGCHLD - 1) & 1))
+		return;
+	if (!facts->children_known)
+		ss_children_find(facts, target);
+	for (size_t i = 0;
+	     i < facts->children.count && facts->children.count <= FEW_CHILDREN; i++) {
+		if (waits_to_write(capture, target, facts->children.items[i].pid))
+			(void)add_new(peers, facts->children.items[i].pid);
+	}
+}
+
 void ss_peers_find(struct ss_peers *peers, struct ss_capture *capture,
 		   const struct ss_target *target)
 {
+	const bool first = peers->count == 1;
+
 	struct sharing sharing = {};
 
 	for (size_t i = 0; i < capture->threads.count && capture->facts; i++) {
@@ -360,4 +477,6 @@ void ss_peers_find(struct ss_peers *peers, struct ss_capture *capture,
 			add_sharer(peers, &sharing, capture, target, facts);
 	}
 	ss_buffer_deinit(&sharing.maps);
+	if (first && capture->facts)
+		add_writing_children(peers, capture, target);
 }

@@ -97,6 +97,18 @@ static enum ss_group_class class_of_task(const struct ss_task *task)
 	return SS_GROUP_OTHER;
 }
 
+/* Whether a thread that runs only looks at times whether there is something to do: it is in a function of
+   the C library that waits. */
+static bool only_looks(const struct ss_snapshot *snapshot, const struct ss_task *task)
+{
+	const char *symbol = task->state == 'R' && task->frame_count ?
+				     ss_snapshot_frame(snapshot, task, 0)->symbol :
+				     NULL;
+
+	return symbol && (strncmp(symbol, "__futex_", strlen("__futex_")) == 0 ||
+			  strncmp(symbol, "pthread_cond_", strlen("pthread_cond_")) == 0);
+}
+
 static enum ss_group_class class_of(const struct sorting *sorting,
 				    const struct ss_task *task)
 {
@@ -105,8 +117,9 @@ static enum ss_group_class class_of(const struct sorting *sorting,
 			ss_group_class_of(task->state, task->wait) :
 			class_of_task(task);
 
-	return class >= SS_GROUP_OTHER && ss_task_is_of_runtime(sorting->snapshot, task,
-								&sorting->languages) ?
+	return (class >= SS_GROUP_OTHER || only_looks(sorting->snapshot, task)) &&
+			       ss_task_is_of_runtime(sorting->snapshot, task,
+						     &sorting->languages) ?
 		       SS_GROUP_RUNTIME :
 		       class;
 }
@@ -325,7 +338,8 @@ static int compare_members(const void *a, const void *b)
 
 static enum ss_group_class order_of(const struct ss_group *group)
 {
-	return group->class == SS_GROUP_OTHER && joins((*group->members)->wait) ?
+	return group->class == SS_GROUP_OTHER &&
+			       (joins((*group->members)->wait) || group->of_library) ?
 		       SS_GROUP_IDLE :
 		       group->class;
 }
@@ -343,11 +357,26 @@ static int compare_groups(const void *a, const void *b)
 		       SS_COMPARE(order_of(g), order_of(h))	       ?:
 		       SS_COMPARE(h->waiters, g->waiters)	       ?:
 		       SS_COMPARE(joins(x->wait), joins(y->wait))      ?:
+		       SS_COMPARE(g->of_library, h->of_library)	       ?:
 		       SS_COMPARE(h->has_main, g->has_main)	       ?:
 		       (x->on_thread ? SS_COMPARE(x->tid, y->tid) : 0) ?:
 		       (largest_first ? SS_COMPARE(h->alike, g->alike) : SS_COMPARE(g->alike, h->alike)) ?:
 		       SS_COMPARE(g->first_alike, h->first_alike) ?:
 								    SS_COMPARE(x, y);
+}
+
+/* Whether a thread executes the library of its language only, as the idle threads of a pool do. */
+static bool is_of_library(const struct sorting *sorting, const struct ss_task *task)
+{
+	if (task->kind != SS_TASK_THREAD || !sorting->languages.kinds)
+		return false;
+	for (size_t i = 0; i < task->frame_count; i++) {
+		const struct ss_frame *frame =
+			ss_snapshot_frame(sorting->snapshot, task, i);
+		if (frame->kind != SS_FRAME_NATIVE && !ss_frame_is_of_library(frame))
+			return false;
+	}
+	return true;
 }
 
 static void add_member(struct ss_group *group, const struct sorting *sorting,
@@ -357,6 +386,8 @@ static void add_member(struct ss_group *group, const struct sorting *sorting,
 
 	if (group->count == 0 || sorting->classes[index] < group->class)
 		group->class = sorting->classes[index];
+	if (group->count == 0)
+		group->of_library = is_of_library(sorting, task);
 	group->waiters = SS_MAX(group->waiters, sorting->waiters[index]);
 	group->interprets |= sorting->interpreting[index];
 	group->has_main |= task->kind == SS_TASK_THREAD &&

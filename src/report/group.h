@@ -40,7 +40,8 @@ struct ss_group {
 	size_t alike;	/* tasks that do the same; count, unless they were not merged */
 	size_t first_alike; /* the index of the first of them */
 	bool has_main;	    /* contains the main thread: its tid is the pid */
-	bool interprets;    /* its thread executes an interpreter */
+	bool of_library; /* a runtime executes threads, but none of the first one's functions is the program's */
+	bool interprets; /* its thread executes an interpreter */
 	/* Its thread executes an interpreter, and its stack is equal to that of the group
 	   before: which functions of the program it executes is not known. */
 	bool like_previous;

@@ -43,61 +43,6 @@ static size_t first_user_frame(const struct ss_snapshot *snapshot,
 	return first;
 }
 
-/* Functions with which other functions of the library of Java wait. */
-static bool parks(const struct ss_frame *frame)
-{
-	static const char *const starts[] = {
-		"jdk.internal.misc.Unsafe.",
-		"sun.misc.Unsafe.",
-		"java.util.concurrent.locks.",
-		"java.util.concurrent.ForkJoinPool.managedBlock",
-		"java.util.concurrent.ForkJoinPool.unmanagedBlock",
-	};
-
-	for (size_t i = 0; i < SS_ARRAY_SIZE(starts); i++) {
-		if (strncmp(frame->symbol, starts[i], strlen(starts[i])) == 0)
-			return true;
-	}
-	return false;
-}
-
-size_t ss_text_find_call(const struct ss_snapshot *snapshot, const struct ss_task *thread,
-			 size_t *ret_program)
-{
-	size_t called = thread->frame_count;
-
-	for (size_t i = 0; i < thread->frame_count; i++) {
-		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
-		if (frame->kind == SS_FRAME_NATIVE || !frame->symbol)
-			continue;
-		if (!ss_frame_is_of_library(frame)) {
-			*ret_program = i;
-			return called < i ? called : i;
-		}
-		called = i;
-	}
-	/* A thread of the library, whose innermost function tells more. */
-	for (size_t i = 0; i < called; i++) {
-		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
-		if (frame->kind != SS_FRAME_NATIVE && frame->symbol && !parks(frame))
-			called = i;
-	}
-	*ret_program = called;
-	return called;
-}
-
-size_t ss_text_find_wait(const struct ss_snapshot *snapshot, const struct ss_task *thread,
-			 size_t *ret_program)
-{
-	const struct ss_wait *wait = thread->wait;
-	const bool called = wait && wait->kind != SS_WAIT_STOPPED &&
-			    wait->kind != SS_WAIT_PTRACE &&
-			    wait->kind != SS_WAIT_PAGE_FAULT;
-
-	return called ? ss_text_find_call(snapshot, thread, ret_program) :
-			thread->frame_count;
-}
-
 /* file is NULL if unknown. */
 static void write_function(const char *words, const struct ss_frame *frame,
 			   const char *file, uint32_t line,
@@ -497,6 +442,64 @@ static void write_application_locks(const struct ss_snapshot *snapshot,
 	write_more(count - shown, "such lock", out);
 }
 
+/* Whether a thread of another process cannot write what the process itself would have to read. */
+static bool waits_for_reader(const struct ss_snapshot *snapshot,
+			     const struct ss_task *thread)
+{
+	const struct ss_wait *wait = thread->wait;
+	const struct ss_descriptor *descriptor = wait ? wait->descriptor : NULL;
+
+	if (!descriptor || (wait->kind != SS_WAIT_WRITE && wait->kind != SS_WAIT_SEND))
+		return false;
+	for (size_t i = 0; i < descriptor->peer_count; i++) {
+		if (descriptor->peers[i].pid == ss_snapshot_process(snapshot)->pid)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a wait leads to that thread. */
+static bool is_in_chain(const struct ss_snapshot *snapshot, const struct ss_task *thread)
+{
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_wait *wait =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i)->wait;
+		for (size_t k = 0; wait && k < wait->chain_length; k++) {
+			if (wait->chain[k].thread == thread)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* "process 4711 (head) waits for room to write to fd 1, pipe, read by 4710 (node)": an event loop does not
+   tell which of its processes it waits for. */
+static void write_writers(const struct ss_snapshot *snapshot,
+			  const struct ss_format_options *options, FILE *out)
+{
+	const struct ss_snapshot *other;
+	bool any = false;
+
+	for (size_t i = 1; (other = ss_snapshot_related(snapshot, i)) != NULL; i++) {
+		for (size_t k = 0; k < ss_snapshot_task_count(other, SS_TASK_THREAD);
+		     k++) {
+			const struct ss_task *thread =
+				ss_snapshot_task(other, SS_TASK_THREAD, k);
+			if (!waits_for_reader(snapshot, thread) ||
+			    is_in_chain(snapshot, thread))
+				continue;
+			(void)fputs_unlocked(any ? "process " : "\nprocess ", out);
+			ss_text_write_thread(ss_snapshot_process(other)->pid,
+					     ss_snapshot_process(other)->name, options,
+					     out);
+			(void)fputs_unlocked(" waits for ", out);
+			ss_wait_text_write(thread->wait, options->color, out);
+			(void)fputc_unlocked('\n', out);
+			any = true;
+		}
+	}
+}
+
 void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 			     const struct ss_format_options *options, FILE *out)
 {
@@ -519,6 +522,7 @@ void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 	if (blockers > most)
 		write_more(blockers - most, "such thread", out);
 	write_application_locks(snapshot, options, out);
+	write_writers(snapshot, options, out);
 }
 
 /* Tasks that cannot continue ------------------------------------------------- */

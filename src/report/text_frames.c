@@ -367,12 +367,90 @@ static bool is_of_library(const struct native *native, const struct ss_frame *fr
 	       (native->languages.go && ss_frame_is_of_go_library(frame));
 }
 
+/* Where the program waits in its own language. */
+
+/* Functions with which other functions of the library of Java wait. */
+static bool parks(const struct ss_frame *frame)
+{
+	static const char *const starts[] = {
+		"jdk.internal.misc.Unsafe.",
+		"sun.misc.Unsafe.",
+		"java.util.concurrent.locks.",
+		"java.util.concurrent.ForkJoinPool.managedBlock",
+		"java.util.concurrent.ForkJoinPool.unmanagedBlock",
+	};
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(starts); i++) {
+		if (strncmp(frame->symbol, starts[i], strlen(starts[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* "com.zaxxer.hikari." of "com.zaxxer.hikari.util.ConcurrentBag.borrow": how long the package of a lock
+   is. 0: there is none. */
+static size_t lock_package(const struct ss_task *thread)
+{
+	enum { PARTS = 3 };
+	const struct ss_wait *wait = thread->wait;
+	const char *at =
+		wait && wait->purpose == SS_PURPOSE_LOCK ? wait->purpose_function : NULL;
+
+	for (int i = 0; at && i < PARTS; i++) {
+		at = strchr(at, '.');
+		at = at ? at + 1 : NULL;
+	}
+	return at ? (size_t)(at - wait->purpose_function) : 0;
+}
+
+size_t ss_text_find_call(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 size_t *ret_program)
+{
+	const size_t package = lock_package(thread);
+	size_t called = thread->frame_count;
+
+	for (size_t i = 0; i < thread->frame_count; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (frame->kind == SS_FRAME_NATIVE || !frame->symbol)
+			continue;
+		const bool of_lock = package && strncmp(frame->symbol,
+							thread->wait->purpose_function,
+							package) == 0;
+		if (!of_lock && !ss_frame_is_of_library(frame)) {
+			*ret_program = i;
+			return called < i ? called : i;
+		}
+		called = i;
+	}
+	/* A thread of the library, whose innermost function tells more. */
+	for (size_t i = 0; i < called; i++) {
+		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, i);
+		if (frame->kind != SS_FRAME_NATIVE && frame->symbol && !parks(frame))
+			called = i;
+	}
+	*ret_program = called;
+	return called;
+}
+
+size_t ss_text_find_wait(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 size_t *ret_program)
+{
+	const struct ss_wait *wait = thread->wait;
+	const bool called = wait && wait->kind != SS_WAIT_STOPPED &&
+			    wait->kind != SS_WAIT_PTRACE &&
+			    wait->kind != SS_WAIT_PAGE_FAULT;
+
+	return called ? ss_text_find_call(snapshot, thread, ret_program) :
+			thread->frame_count;
+}
+
 /* Of functions of the language's library that lead to a wait, the one that the program has called is
-   shown. */
+   shown; of a thread of the library, the one that tells most. */
 static size_t count_inner(const struct ss_snapshot *snapshot, const struct ss_task *task,
 			  const struct native *native)
 {
 	bool library = false;
+	size_t program = 0;
 	size_t count = 0;
 
 	for (; count < task->frame_count; count++) {
@@ -382,7 +460,15 @@ static size_t count_inner(const struct ss_snapshot *snapshot, const struct ss_ta
 			break;
 		library = !is_native(snapshot, task, native, count);
 	}
-	return count == task->frame_count ? 0 : count - library;
+	const bool lock = task->wait && task->wait->purpose == SS_PURPOSE_LOCK;
+	if (count < task->frame_count && !lock)
+		return count - library;
+	const size_t called = native->languages.go ?
+				      task->frame_count :
+				      ss_text_find_wait(snapshot, task, &program);
+	if (called < task->frame_count)
+		return SS_MAX(called, count < task->frame_count ? count - library : 0);
+	return count < task->frame_count ? count - library : 0;
 }
 
 static size_t count_run(const struct ss_snapshot *snapshot, const struct ss_task *task,

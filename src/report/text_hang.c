@@ -289,6 +289,18 @@ static void write_sums(const struct hang_report *report)
 		      ss_quantity_things(switches, "context switch").text);
 }
 
+/* Whether a thread waits for another process. */
+static bool waits_for_others(const struct ss_snapshot *snapshot)
+{
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_wait *wait =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i)->wait;
+		if (wait && wait->closed && !wait->within_process)
+			return true;
+	}
+	return false;
+}
+
 static void write_verdict(const struct hang_report *report)
 {
 	const struct ss_process *process = ss_snapshot_process(report->snapshot);
@@ -300,10 +312,10 @@ static void write_verdict(const struct hang_report *report)
 		       report->options->color, report->out, "%s",
 		       ss_verdict_name(verdict));
 	if (ss_progress_is_closed(report->progress))
-		(void)fputs_unlocked(
-			": every thread waits for something that only another "
-			"thread of the process, or a signal handler, can do",
-			report->out);
+		(void)fprintf(report->out, ": every thread waits for another one%s",
+			      waits_for_others(report->snapshot) ?
+				      ", or for a process that waits for it" :
+				      " of the process");
 	(void)fputc_unlocked('\n', report->out);
 }
 

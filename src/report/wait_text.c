@@ -119,6 +119,7 @@ static const char *unknown_reason(enum ss_owner_unknown reason)
 		[SS_OWNER_NOT_LISTED] = "the lock was not found in /proc/locks",
 		[SS_OWNER_IN_PARENT] =
 			"belongs to the parent process, and held it at the fork",
+		[SS_OWNER_ALONE] = "no other process has it any more",
 	};
 
 	return (size_t)reason < SS_ARRAY_SIZE(reasons) ? reasons[reason] : reasons[0];
@@ -140,7 +141,9 @@ static void write_owner(const struct ss_text_writer *w, const struct ss_wait *wa
 {
 	bool known = wait->owner_tid || wait->owner_pid;
 
-	if (!known && wait->owner_unknown) {
+	if (wait->owner_unknown == SS_OWNER_ALONE) {
+		ss_text_writer_add(w, ", which no other process has any more");
+	} else if (!known && wait->owner_unknown) {
 		ss_text_writer_add(w, ", owner unknown: ");
 		write_unknown(w, wait);
 	}
@@ -482,6 +485,13 @@ static void write_ipc(const struct ss_text_writer *w, const struct ss_wait *wait
 			write_fd(w, wait);
 		} else {
 			ss_text_writer_add(w, "System V queue %d", wait->ipc_id);
+		}
+		if (wait->operator_pid) {
+			ss_text_writer_add(w, wait->ipc == SS_IPC_SEND ?
+						      ", last read by " :
+						      ", last written by ");
+			ss_text_writer_add_id(w, wait->operator_pid,
+					      wait->operator_process);
 		}
 	}
 	write_limit(w, wait);

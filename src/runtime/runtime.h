@@ -230,6 +230,9 @@ struct ss_runtime {
 	/* Finds the names of threads. What it reads is read twice: threads get others and end
 	   meanwhile. False without memory. NULL: it has none but the kernel's. */
 	bool (*names)(void *state, struct ss_runtime_names *ret);
+	/* Whether a signal can only end the process: it executes no code of the program. NULL: not
+	   known. Asked once, after all else. */
+	bool (*no_signal_code)(void *state);
 	/* Plans to copy the calls of these threads in the freeze. False: it cannot. NULL: it
 	   needs no other memory of the moment than stacks. */
 	bool (*plan)(void *state, const struct ss_runtime_wanted *wanted,

@@ -685,6 +685,26 @@ void ss_runtimes_add_names(struct ss_runtimes *runtimes)
 	runtimes->memory.ahead = runtimes->after.ahead = false;
 }
 
+void ss_runtimes_add_signals(struct ss_runtimes *runtimes)
+{
+	struct ss_snapshot *snapshot = runtimes->snapshot;
+
+	if (is_recording(runtimes))
+		return;
+	runtimes->memory.ahead = true;
+	for (size_t i = 0; i < RUNTIMES; i++) {
+		for (size_t k = 0; k < snapshot->runtimes.count && runtimes->states[i] &&
+				   table[i]->no_signal_code;
+		     k++) {
+			struct ss_runtime_info *info = &snapshot->runtimes.items[k];
+			if (info->kind == table[i]->kind && !info->problem)
+				info->no_signal_code =
+					table[i]->no_signal_code(runtimes->states[i]);
+		}
+	}
+	runtimes->memory.ahead = false;
+}
+
 void ss_runtimes_plan(struct ss_runtimes *runtimes)
 {
 	struct ss_gather_plan plan = { .size = sizeof(plan) };

@@ -80,6 +80,9 @@ void ss_runtimes_add_tasks(struct ss_runtimes *runtimes);
    those of the kernel. */
 void ss_runtimes_add_names(struct ss_runtimes *runtimes);
 
+/* Sets what signals can do, of the runtimes of the snapshot. */
+void ss_runtimes_add_signals(struct ss_runtimes *runtimes);
+
 /* Plans for the threads that could not be read late, in snapshot->runtime_plan. */
 void ss_runtimes_plan(struct ss_runtimes *runtimes);
 

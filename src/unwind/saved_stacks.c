@@ -28,6 +28,7 @@ struct saved_runtime {
 	uint32_t kind;
 	uint32_t version;
 	uint32_t problem;
+	uint32_t no_signal_code;
 };
 
 struct saved_lock {
@@ -209,6 +210,7 @@ static void write_runtimes(struct writer *writer)
 			.kind = info->kind,
 			.version = number_of(writer, info->version),
 			.problem = number_of(writer, info->problem),
+			.no_signal_code = info->no_signal_code,
 		};
 		ss_buffer_add(&writer->body, &saved, sizeof(saved));
 	}
@@ -572,11 +574,12 @@ static bool read_runtimes(struct ss_saved_stacks *saved)
 		if (!slot)
 			return fail_memory(saved);
 		if (!take(&saved->at, &runtime, sizeof(runtime)) ||
-		    runtime.kind > SS_FRAME_JIT ||
+		    runtime.kind > SS_FRAME_JIT || runtime.no_signal_code > 1 ||
 		    !find_string(saved, runtime.version, &slot->version) ||
 		    !find_string(saved, runtime.problem, &slot->problem))
 			return false;
 		slot->kind = (enum ss_frame_kind)runtime.kind;
+		slot->no_signal_code = runtime.no_signal_code;
 	}
 	return true;
 }

@@ -390,6 +390,8 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		ss_runtimes_add_tasks(runtimes);
 	if (ok && runtimes)
 		ss_runtimes_add_names(runtimes);
+	if (ok && runtimes)
+		ss_runtimes_add_signals(runtimes);
 	walk.max_frames = walk.limit;
 	ok = ok && ss_goroutines_walk(&walk);
 	ss_lock_references_deinit(&walk.lock_references);

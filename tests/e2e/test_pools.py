@@ -101,6 +101,13 @@ public class Waits {
             System.out.println("ready");
             System.in.read();
         }
+        if (words[0].equals("latch") || words[0].equals("hook")) {
+            CountDownLatch latch = new CountDownLatch(1);
+            if (words[0].equals("hook"))
+                Runtime.getRuntime().addShutdownHook(new Thread(latch::countDown));
+            System.out.println("ready");
+            latch.await();
+        }
         Thread a = new Thread(() -> take(A, B), "java-ab");
         Thread b = new Thread(() -> take(B, A), "java-ba");
         a.start();
@@ -174,6 +181,31 @@ def task():
 futures = [pool.submit(task) for _ in range(2)]
 print("ready", flush=True)
 input()
+"""
+
+
+# A lock whose owner is killed, or sleeps; a process that is joined before its queue is read.
+PROCESSES = """
+import ctypes, multiprocessing, os, sys, time
+mode = sys.argv[1]
+lock, queue, held = multiprocessing.Lock(), multiprocessing.Queue(), multiprocessing.Event()
+def work():
+    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG
+    if mode == "queue":
+        return queue.put("x" * 1000000)
+    lock.acquire()
+    held.set()
+    if mode == "killed":
+        os.kill(os.getpid(), 9)
+    time.sleep(100000)
+process = multiprocessing.get_context("fork").Process(target=work)
+process.start()
+if mode != "queue":
+    held.wait()
+if mode == "killed":
+    process.join()
+print("ready", flush=True)
+process.join() if mode == "queue" else lock.acquire()
 """
 
 
@@ -363,7 +395,32 @@ class Pools(EndToEnd):
                                  ("deadlock" if mode == "join" else "stuck", True), report)
                 if mode == "join":
                     stuck = {thread["name"] for thread in report["threads"] if thread["stuck"]}
-                    self.assertEqual(stuck, {"java", "main", "java-ab", "java-ba"}, report)
+                    self.assertEqual(stuck, {"main", "java-ab", "java-ba"}, report)
+                target.kill()
+
+    def test_java_signals(self):
+        """The main thread waits for a latch: nobody counts it down, or a shutdown hook may."""
+        for mode, verdict in (("latch", "stuck"), ("hook", "idle")):
+            with self.subTest(mode):
+                target = self.start_java(mode)
+                if not self.has_symbols(target.pid):
+                    self.skipTest("this libjvm has no symbols")
+                wait_until(lambda pid=target.pid: self.count_waiting(
+                    pid, "CountDownLatch.await"), "the main thread to wait")
+                report = self.hang(target.pid, (4 if verdict == "stuck" else 0,))
+                self.assertEqual(report["closed"], verdict == "stuck", report)
+                target.kill()
+
+    def test_python_processes(self):
+        """What other processes could end: they are gone, wait for this one, or sleep."""
+        for mode, status in (("killed", 4), ("queue", 4), ("sleep", 0)):
+            with self.subTest(mode):
+                target = self.start_command([sys.executable, "-c", PROCESSES, mode])
+                wait_until(lambda pid=target.pid: all_sleep(pid, 1), "it to sleep")
+                report = self.hang(target.pid, (status,))
+                self.assertEqual(report["closed"], mode == "killed", report)
+                wait = self.snap(target.pid, status=(0, 1)).threads[0]["wait"]
+                self.assertEqual(wait.get("owner_unknown") == "alone", mode == "killed", wait)
                 target.kill()
 
     def test_java_tasks(self):

@@ -3,6 +3,7 @@
  * cycles that are proven.
  */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -236,6 +237,50 @@ static void test_closed_child(void **state)
 	ss_snapshot_free(family.of[0]);
 }
 
+static bool is_closed(const struct family *family)
+{
+	(void)count_cycles(family);
+	return family->of[0]->waits->closed;
+}
+
+/* The first process waits for itself, the second one for room in its pipe, the others wait for nobody. */
+static void test_closed_process(void **state)
+{
+	struct ss_related_process reader = { .pid = FIRST_PID };
+	struct ss_descriptor pipe_end = { .kind = SS_FD_PIPE,
+					  .peers = &reader,
+					  .peer_count = 1 };
+	struct family family;
+
+	(void)state;
+	make(&family);
+	struct ss_process *process = &family.of[0]->process;
+	*family.of[0]->waits =
+		(struct ss_wait){ .kind = SS_WAIT_CONDVAR, .within_process = true };
+	*family.of[1]->waits =
+		(struct ss_wait){ .kind = SS_WAIT_WRITE, .descriptor = &pipe_end };
+	set_owner(&family, 2, -1);
+	assert_true(is_closed(&family));
+	assert_false(family.of[0]->waits->stuck_elsewhere);
+	family.of[0]->waits->timed = true;
+	assert_false(is_closed(&family));
+	family.of[0]->waits->timed = false;
+	process->handled_signals = 1 << (SIGCHLD - 1); /* a child may end */
+	assert_false(is_closed(&family));
+	family.of[0]->facts->children_known = true; /* there is none */
+	assert_true(is_closed(&family));
+	struct ss_process_fact *child = ss_vector_push(&family.of[0]->facts->children);
+	assert_non_null(child);
+	*child = (struct ss_process_fact){ .pid = FIRST_PID + 1 };
+	assert_true(is_closed(&family)); /* it waits for this process */
+	child->pid = FIRST_PID + 2;
+	assert_false(is_closed(&family));
+	process->handled_signals = 0;
+	process->threads_unseen = 1;
+	assert_false(is_closed(&family));
+	ss_snapshot_free(family.of[0]);
+}
+
 static void test_chain(void **state)
 {
 	struct family family;
@@ -260,9 +305,13 @@ static void test_chain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cycle),	cmocka_unit_test(test_unproven),
-		cmocka_unit_test(test_pipes),	cmocka_unit_test(test_children),
-		cmocka_unit_test(test_readers), cmocka_unit_test(test_closed_child),
+		cmocka_unit_test(test_cycle),
+		cmocka_unit_test(test_unproven),
+		cmocka_unit_test(test_pipes),
+		cmocka_unit_test(test_children),
+		cmocka_unit_test(test_readers),
+		cmocka_unit_test(test_closed_child),
+		cmocka_unit_test(test_closed_process),
 		cmocka_unit_test(test_chain),
 	};
 

@@ -363,7 +363,7 @@ static void test_every_value(void **state)
 	(void)state;
 	for (int kind = 0; kind <= SS_WAIT_WORK + 1; kind++) {
 		for (int lock = 0; lock <= SS_LOCK_JAVA_MONITOR + 1; lock++) {
-			for (int why = 0; why <= SS_OWNER_IN_PARENT + 1; why++) {
+			for (int why = 0; why <= SS_OWNER_ALONE + 1; why++) {
 				const struct ss_wait wait = {
 					NOTHING,
 					.kind = (enum ss_wait_kind)kind,

@@ -16,6 +16,7 @@
 #include "base/search.h"
 #include "elf/image.h"
 #include "elf/tables.h"
+#include "data/call.h"
 #include "data/futex.h"
 #include "runtime/hotspot/hotspot.h"
 #include "runtime/runtime.h"
@@ -1374,6 +1375,41 @@ static bool find_names(void *state, struct ss_runtime_names *ret)
 	return true;
 }
 
+/* Whether each thread that does not run waits for another one, or for a process. Then the program may be
+   unable to go on: otherwise it does not matter what signals can do. */
+static bool only_waits(const struct ss_capture *capture)
+{
+	struct ss_futex futex;
+
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		const struct ss_call *call = ss_call_find(thread->syscall.id);
+		const bool other = call && (call->kind == SS_WAIT_CHILD ||
+					    call->kind == SS_WAIT_READ ||
+					    call->kind == SS_WAIT_WRITE);
+		if (thread->state != 'R' && !other &&
+		    !ss_futex_parse(&thread->syscall, &futex))
+			return false;
+	}
+	return true;
+}
+
+/* At SIGTERM and others the virtual machine executes shutdown hooks. The class of their list, and that
+   by which programs handle signals, are loaded when the first one is registered. */
+static bool has_no_signal_code(void *state)
+{
+	static const char *const names[] = { "java/lang/ApplicationShutdownHooks",
+					     "sun/misc/Signal" };
+	struct hotspot *hotspot = state;
+
+	return !hotspot->problem && !hotspot->layout.one_heap &&
+	       only_waits(hotspot->process->capture) && find_threads(hotspot) &&
+	       hotspot->threads.count > 0 &&
+	       ss_hotspot_lacks_classes(&hotspot->objects,
+					hotspot->threads.items[0].address, names,
+					SS_ARRAY_SIZE(names));
+}
+
 const struct ss_runtime ss_runtime_hotspot = {
 	.kind = SS_FRAME_JAVA,
 	.ahead = true,
@@ -1383,4 +1419,5 @@ const struct ss_runtime ss_runtime_hotspot = {
 	.walk = walk_thread,
 	.locks = find_locks,
 	.names = find_names,
+	.no_signal_code = has_no_signal_code,
 };

@@ -84,6 +84,10 @@ enum ss_hotspot_value {
 	SS_HOTSPOT_POOL_SIZE,
 	SS_HOTSPOT_CLASS_NAME,
 	SS_HOTSPOT_CLASS_METHODS,
+	/* Classes of a loader; may be missing */
+	SS_HOTSPOT_CLASS_LOADER,
+	SS_HOTSPOT_CLASS_NEXT,
+	SS_HOTSPOT_LOADER_CLASSES,
 	SS_HOTSPOT_CLASS_CONSTANTS,
 	SS_HOTSPOT_METHODS_DATA,
 	SS_HOTSPOT_SYMBOL_LENGTH,
@@ -300,6 +304,11 @@ bool ss_hotspot_thread_object_read(struct ss_hotspot_objects *objects, uint64_t 
    parked for something else, or not known. */
 bool ss_hotspot_parked_for(struct ss_hotspot_objects *objects, uint64_t thread,
 			   uint64_t *ret_lock, uint64_t *ret_owner);
+
+/* Whether the loader of java.lang.Thread, the class of a JavaThread's object, has loaded none of these
+   classes. False, too, if it is not known. */
+bool ss_hotspot_lacks_classes(struct ss_hotspot_objects *objects, uint64_t thread,
+			      const char *const *names, size_t count);
 
 /*
  * The code cache of HotSpot: which piece of code (CodeBlob) an address is in, and which

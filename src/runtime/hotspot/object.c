@@ -673,6 +673,44 @@ bool ss_hotspot_parked_for(struct ss_hotspot_objects *objects, uint64_t thread,
 	return true;
 }
 
+/* Classes ------------------------------------------------------------------- */
+
+bool ss_hotspot_lacks_classes(struct ss_hotspot_objects *objects, uint64_t thread,
+			      const char *const *names, size_t count)
+{
+	enum { CLASSES_MAX = 20000 }; /* a small program has 600 */
+	const struct ss_memory *memory = objects->memory;
+	const uint64_t *at = objects->layout->at;
+	uint64_t found[2];
+	uint64_t class;
+	uint64_t symbol;
+
+	init(objects);
+	if (!objects->usable || !at[SS_HOTSPOT_CLASS_LOADER] ||
+	    !at[SS_HOTSPOT_CLASS_NEXT] || !at[SS_HOTSPOT_LOADER_CLASSES])
+		return false;
+	ss_hotspot_thread_objects(objects, thread, found);
+	if (!found[0] || !find_class(objects, found[0], "java/lang/Thread", &class) ||
+	    !ss_memory_read_u64(memory, class + at[SS_HOTSPOT_CLASS_LOADER], &class) ||
+	    !ss_memory_read_u64(memory, class + at[SS_HOTSPOT_LOADER_CLASSES], &class))
+		return false;
+	for (int i = 0; i < CLASSES_MAX; i++) {
+		if (class == 0)
+			return i > 0;
+		if (!ss_memory_read_u64(memory, class + at[SS_HOTSPOT_CLASS_NAME],
+					&symbol))
+			return false;
+		for (size_t k = 0; k < count; k++) {
+			if (is_symbol(objects, symbol, names[k]))
+				return false;
+		}
+		if (!ss_memory_read_u64(memory, class + at[SS_HOTSPOT_CLASS_NEXT],
+					&class))
+			return false;
+	}
+	return false;
+}
+
 /* Thread objects ------------------------------------------------------------- */
 
 enum {

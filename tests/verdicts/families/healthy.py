@@ -245,6 +245,13 @@ threads("gathering", "a latch whose last thread waits for input",
 threads("slow_start", "call_once whose routine computes",
         "std::once_flag f; std::atomic<int> n; void load() { meet(); for (;;) n++; } void use() { std::call_once(f, load); }"
         "void run() { std::thread(use).detach(); meet(); std::thread(use).detach(); ready(); pause(); }")
+threads("child_ends", "a semaphore that the handler of SIGCHLD posts",
+        "sem_t s; void run() { sem_init(&s, 0, 0); signal(SIGCHLD, [](int) { sem_post(&s); }); if (!fork()) { pause(); _exit(0); } ready(); while (sem_wait(&s)) ; }")
+threads("named", "a named semaphore that a client may post",
+        "void run() { char n[40]; snprintf(n, sizeof n, \"/verdict-%d\", getpid()); sem_t *s = sem_open(n, O_CREAT, 0600, 0); ready(); sem_wait(s); }")
+threads("kept", "a semaphore in shared memory that a child keeps for a while",
+        "void run() { auto s = static_cast<sem_t *>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)); sem_init(s, 1, 0);"
+        " if (!fork()) { sleep(1000); sem_post(s); _exit(0); } ready(); sem_wait(s); }")
 native.SOURCES["across"] = """
 void run() { auto open = new (mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) std::atomic<int>(0);
 	pid_t child = fork(); if (!child) for (;;) open->wait(0);
@@ -292,6 +299,24 @@ def virtual_machine(word, title, source):
 
 virtual_machine("CalmService", "a service whose main thread waits for a latch", """
 static void run() throws Exception { ExecutorService pool = Executors.newFixedThreadPool(3); for (int i = 0; i < 3; i++) pool.submit(() -> 1).get(); ready(); new CountDownLatch(1).await(); }
+""")
+virtual_machine("CalmHook", "a main thread that waits for a shutdown hook", """
+static void run() throws Exception { CountDownLatch stop = new CountDownLatch(1); Runtime.getRuntime().addShutdownHook(new Thread(stop::countDown)); ready(); stop.await(); }
+""")
+virtual_machine("CalmSignal", "a main thread that waits for the handler of a signal", """
+static void run() throws Exception { CountDownLatch stop = new CountDownLatch(1); sun.misc.Signal.handle(new sun.misc.Signal("HUP"), s -> stop.countDown()); ready(); stop.await(); }
+""")
+virtual_machine("CalmDaemon", "a main thread that waits for a latch beside a thread that accepts connections", """
+static void run() throws Exception { java.net.ServerSocket s = new java.net.ServerSocket(0); Thread t = new Thread(() -> { try { for (;;) s.accept(); } catch (Exception e) { } }, "acceptor"); t.setDaemon(true); t.start(); ready(); new CountDownLatch(1).await(); }
+""")
+virtual_machine("CalmLater", "a CompletableFuture with a time limit", """
+static void run() throws Exception { ready(); new CompletableFuture<Integer>().orTimeout(1000000, TimeUnit.SECONDS).join(); }
+""")
+virtual_machine("CalmChild", "a main thread that waits for a child that sleeps", """
+static void run() throws Exception { Process p = new ProcessBuilder("sleep", "100000").start(); ready(); p.waitFor(); }
+""")
+virtual_machine("CalmReader", "a main thread that waits for a thread that reads what a child will write", """
+static void run() throws Exception { Process p = new ProcessBuilder("sleep", "100000").start(); Thread t = go("reader", () -> p.getInputStream().read()); ready(); t.join(); }
 """)
 virtual_machine("CalmTurns", "a monitor held for 300 ms in turns", """
 static Object m = new Object();
@@ -358,6 +383,26 @@ for title, text, seen in (
     healthy(title, lambda lab, text=text, seen=seen: start_shell(lab, text, seen))
 script("python: a pipe to itself, filled by a signal handler", PRELUDE + """
 r, w = os.pipe(); signal.signal(signal.SIGUSR1, lambda *_: os.write(w, b"x")); print("ready", flush=True); os.read(r, 1)
+""")
+script("python: a multiprocessing.Lock whose owner sleeps", PRELUDE + """
+import multiprocessing as mp
+l = mp.Lock(); held = mp.Event()
+def own(): l.acquire(); held.set(); time.sleep(100000)
+p = mp.Process(target=own); p.start(); held.wait(); print("ready", flush=True); l.acquire()
+""")
+script("python: a process that is joined and works", PRELUDE + """
+import multiprocessing as mp
+p = mp.Process(target=time.sleep, args=(100000,)); p.start(); print("ready", flush=True); p.join()
+""")
+script("python: a queue of processes whose producer sleeps", PRELUDE + """
+import multiprocessing as mp
+q = mp.Queue()
+def produce(): time.sleep(100000); q.put(1)
+p = mp.Process(target=produce); p.start(); print("ready", flush=True); q.get()
+""")
+script("python: a pool of processes that works", PRELUDE + """
+import multiprocessing as mp
+with mp.Pool(2) as pool: r = pool.map_async(time.sleep, [100000]); print("ready", flush=True); r.get()
 """)
 script("python: a UNIX socket that is accepted late", PRELUDE + """
 l = socket.socket(socket.AF_UNIX); l.bind("@DIR@/s"); l.listen(0)

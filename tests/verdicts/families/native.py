@@ -15,6 +15,7 @@ PRELUDE = """
 #include <cstring>
 #include <deque>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <functional>
 #include <future>
 #include <latch>
