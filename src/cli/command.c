@@ -1,69 +1,14 @@
 #include "cli/command.h"
 
-#include <stdarg.h>
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sysexits.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "cli/arguments.h"
 #include "cli/failure.h"
 #include "report/format.h"
-#include "report/print.h"
-
-enum { WORD_MAX = 32, LONG_WORD = 6 };
-
-/* How many letters must be changed, added, removed or exchanged with the next one. */
-static size_t edit_distance(const char *a, const char *b)
-{
-	size_t before[WORD_MAX + 1] = {};
-	size_t last[WORD_MAX + 1];
-	size_t row[WORD_MAX + 1];
-	size_t columns = strlen(b);
-
-	for (size_t j = 0; j <= columns; j++)
-		last[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		row[0] = i;
-		for (size_t j = 1; j <= columns; j++) {
-			row[j] = SS_MIN(last[j], row[j - 1]) + 1;
-			row[j] = SS_MIN(row[j], last[j - 1] + (a[i - 1] != b[j - 1]));
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-			    a[i - 2] == b[j - 1])
-				row[j] = SS_MIN(row[j], before[j - 2] + 1);
-		}
-		memcpy(before, last, sizeof(before));
-		memcpy(last, row, sizeof(last));
-	}
-	return last[columns];
-}
-
-void ss_suggestion_offer(struct ss_suggestion *suggestion, const char *word)
-{
-	size_t length = strlen(suggestion->given);
-	size_t limit = length < 2 ? 0 : length < LONG_WORD ? 1 : 2;
-
-	if (length > WORD_MAX || strlen(word) > WORD_MAX)
-		return;
-	size_t distance = edit_distance(suggestion->given, word);
-	if (distance > limit || (suggestion->best && distance >= suggestion->distance))
-		return;
-	suggestion->best = word;
-	suggestion->distance = distance;
-}
-
-const char *ss_suggestion_hint(struct ss_suggestion *suggestion, const char *prefix)
-{
-	if (!suggestion->best)
-		return NULL;
-	(void)snprintf(suggestion->hint, sizeof(suggestion->hint), "did you mean %s%s?",
-		       prefix, suggestion->best); /* it fits */
-	return suggestion->hint;
-}
 
 static const struct ss_command *const commands[] = {
 	&ss_command_snap,    &ss_command_record, &ss_command_hang,
@@ -101,22 +46,7 @@ void ss_command_suggest(struct ss_suggestion *suggestion)
 		ss_suggestion_offer(suggestion, commands[i]->name);
 }
 
-char *ss_command_filter_help(int key, const char *text, void (*write)(FILE *out))
-{
-	char *help = NULL;
-	size_t size = 0;
-	FILE *out = key == ARGP_KEY_HELP_POST_DOC ? open_memstream(&help, &size) : NULL;
-
-	if (!out)
-		return text ? strdup(text) : NULL;
-	write(out);
-	if (fclose(out) == 0)
-		return help;
-	free(help);
-	return NULL;
-}
-
-static void write_lists(FILE *out)
+void ss_command_write_help(FILE *out)
 {
 	ss_format_write_help(SS_FORMAT_SNAPSHOT, out);
 	(void)fputs("Formats of merged snapshots (--interval, --count): ", out);
@@ -128,222 +58,235 @@ static void write_lists(FILE *out)
 		out);
 }
 
-char *ss_command_help(int key, const char *text, void *input)
-{
-	(void)input;
-	return ss_command_filter_help(key, text, write_lists);
-}
+enum { NAME_SIZE = 64 };
 
-enum { TEXT_MAX = 1 << 20 };
-
-/*
- * Wrong usage ------------------------------------------------------------------
- *
- * argp(3) and getopt(3) quote an argument as it is, and a control character in it would reach the
- * terminal: if an argument has a byte that is to be escaped, standard error is collected until the
- * end of parsing or of the program.
- */
-
-/* The real standard error; -1: nothing is collected. */
-static int real_stderr = -1;
-
-static bool is_plain(const char *text)
-{
-	for (size_t size; *text; text += size) {
-		size = ss_escape_safe_size(text);
-		if (size == 0)
-			return false;
-	}
-	return true;
-}
-
-/* Lines are those of the messages: a newline in an argument begins one, too. */
-static void print_escaped(char *text)
-{
-	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
-		ss_escape_write(line, NULL, stderr);
-		(void)fputc('\n', stderr);
-	}
-}
-
-static void end_guard(void)
-{
-	_cleanup_buffer_ struct ss_buffer text = {};
-
-	if (real_stderr < 0)
-		return;
-	(void)fflush(stderr);
-	_cleanup_close_ int collected = dup(STDERR_FILENO);
-	(void)dup2(real_stderr, STDERR_FILENO);
-	close_cleanup(&real_stderr);
-	real_stderr = -1;
-	if (collected >= 0 && lseek(collected, 0, SEEK_SET) == 0 &&
-	    ss_io_read_all(collected, TEXT_MAX, &text) == 0 && text.size > 0)
-		print_escaped(text.bytes);
-}
-
-static void begin_guard(int argc, char **argv)
-{
-	bool plain = true;
-
-	for (int i = 0; i < argc; i++)
-		plain = plain && is_plain(argv[i]);
-	_cleanup_close_ int file = plain ? -1 : memfd_create("usage", MFD_CLOEXEC);
-	if (file < 0)
-		return;
-	real_stderr = dup(STDERR_FILENO);
-	if (real_stderr < 0)
-		return;
-	(void)dup2(file, STDERR_FILENO);
-	(void)atexit(end_guard); /* argp ends the program after an error */
-}
-
-enum { KEY_HELP = 'h', NAME_SIZE = 64 };
-
-const struct argp_option ss_usage_options[] = {
-	{ "help", KEY_HELP, NULL, 0, "Print this help", -1 },
-	{},
-};
-
-/* The command whose arguments are parsed: a struct argp_state has no place for it. */
+/* The command whose arguments are parsed, and how far. */
 static const struct ss_command *current;
+static struct argp_state *parsing;
 
-/* hint: NULL for the usual one. */
-__attribute__((noreturn)) static void hint_and_exit(const char *hint)
+int ss_usage_next(void)
 {
-	if (hint)
-		ss_failure_hint("%s", hint);
-	else
-		ss_failure_hint("stacksnap %s --help lists the options", current->name);
-	exit(EX_USAGE);
+	return parsing->next;
 }
 
-__attribute__((format(printf, 1, 0))) static void warn(const char *format, va_list ap)
-{
-	_cleanup_free_ char *text = NULL;
-	int size = vasprintf(&text, format, ap);
-
-	ss_failure_warn("%s", size < 0 ? "out of memory" : text);
-}
-
-void ss_usage_fail(const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	warn(format, ap);
-	va_end(ap);
-	hint_and_exit(NULL);
-}
-
-void ss_usage_fail_hint(const char *hint, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	warn(format, ap);
-	va_end(ap);
-	hint_and_exit(hint);
-}
-
-void ss_usage_fail_format(const char *name, const char *names)
-{
-	struct ss_suggestion suggestion = { .given = name };
-	_cleanup_free_ char *copy = strdup(names);
-	char *rest = copy;
-
-	for (char *known = strsep(&rest, ", "); known; known = strsep(&rest, ", "))
-		ss_suggestion_offer(&suggestion, known);
-	ss_usage_fail_hint(ss_suggestion_hint(&suggestion, "-f "),
-			   "--format: unknown format '%s'; known formats: %s", name,
-			   names);
-}
-
-/* Offers the options of argp and of its children. True: the word begins one of them. */
-static bool offer_options(const struct argp *argp, struct ss_suggestion *suggestion)
-{
-	const struct argp_option *o = argp->options;
-	size_t length = strlen(suggestion->given);
-
-	for (; o && (o->name || o->key || o->doc); o++) {
-		if (o->name && strncmp(o->name, suggestion->given, length) == 0)
-			return true;
-		if (o->name)
-			ss_suggestion_offer(suggestion, o->name);
-	}
-	for (const struct argp_child *c = argp->children; c && c->argp; c++) {
-		if (offer_options(c->argp, suggestion))
-			return true;
-	}
-	return false;
-}
-
-/* getopt has named an option that it does not know: probably the first that is none. */
-__attribute__((noreturn)) static void suggest_option(int argc, char **argv)
-{
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-		if (strncmp(argv[i], "--", 2) != 0)
-			continue;
-		_cleanup_free_ char *name =
-			strndup(argv[i] + 2, strcspn(argv[i] + 2, "="));
-		struct ss_suggestion suggestion = { .given = name ? name : "" };
-		if (!offer_options(current->argp, &suggestion))
-			hint_and_exit(ss_suggestion_hint(&suggestion, "--"));
-	}
-	hint_and_exit(NULL);
-}
-
-void ss_usage_check(struct ss_error *error)
-{
-	_cleanup_error_ struct ss_error *owned = error;
-
-	if (owned)
-		ss_usage_fail("%s", ss_error_message(owned));
-}
-
-static void print_help(struct argp_state *state, const struct ss_command *command)
+static void print_help(void *input, const char *arg)
 {
 	char name[NAME_SIZE];
 
-	(void)snprintf(name, sizeof(name), "stacksnap %s", command->name); /* it fits */
-	state->name = name;
-	argp_state_help(state, stdout, ARGP_HELP_STD_HELP & ~ARGP_HELP_EXIT_OK);
+	(void)input;
+	(void)arg;
+	(void)snprintf(name, sizeof(name), "stacksnap %s", current->name); /* it fits */
+	parsing->name = name;
+	argp_state_help(parsing, stdout, ARGP_HELP_STD_HELP & ~ARGP_HELP_EXIT_OK);
 	exit(EXIT_SUCCESS);
+}
+
+static const struct ss_option usage_options[] = {
+	{ "help", 'h', NULL, "Print this help", -1, .take = print_help },
+	{},
+};
+
+const struct ss_option_group ss_usage_group = { .options = usage_options };
+
+enum {
+	GROUPS_MAX = 24, /* of a command */
+	OPTIONS_MAX = 128,
+	FIRST_KEY = 0x100, /* of options without a letter */
+};
+
+/* A group of options of the current command. */
+struct bound {
+	const struct ss_option_group *group;
+	void *input;
+	int first_key;
+	struct argp argp;
+	struct bound *children[GROUPS_MAX];
+	struct argp_child argp_children[GROUPS_MAX];
+};
+
+static struct bound bounds[GROUPS_MAX];
+static size_t bound_count;
+static struct argp_option rows[OPTIONS_MAX];
+static size_t row_count;
+
+static const struct ss_option *find_option(const struct bound *bound, int key)
+{
+	const struct ss_option *o = bound->group->options;
+
+	for (int number = bound->first_key; o && !ss_option_is_end(o); o++, number++) {
+		if (key == (o->letter ? o->letter : number) && (o->name || o->letter))
+			return o;
+	}
+	return NULL;
+}
+
+static void set_number(void *member, size_t size, uint64_t value)
+{
+	if (size == sizeof(uint64_t))
+		*(uint64_t *)member = value;
+	else
+		*(unsigned *)member = (unsigned)value;
+}
+
+static void set_option(const struct ss_option *o, void *input, const char *arg)
+{
+	void *member = (char *)input + o->offset;
+
+	switch (o->type) {
+	case SS_OPTION_TAKEN:
+		o->take(member, arg);
+		break;
+	case SS_OPTION_FLAG:
+		*(bool *)member = true;
+		break;
+	case SS_OPTION_TEXT:
+		*(const char **)member = arg;
+		break;
+	case SS_OPTION_NUMBER:
+		set_number(member, o->size,
+			   ss_argument_number(o->name, arg, o->min, o->max) *
+				   (o->unit ? o->unit : 1));
+		break;
+	case SS_OPTION_DURATION:
+		*(uint64_t *)member = ss_argument_duration(o->name, arg);
+		break;
+	}
+}
+
+/* Takes an argument that is no option. */
+static error_t take_argument(const struct bound *bound, struct argp_state *state)
+{
+	int at = state->next - 1;
+
+	if (!bound->group->argument)
+		return ARGP_ERR_UNKNOWN;
+	if (bound->group->argument(bound->input, &state->argv[at],
+				   state->quoted && at >= state->quoted))
+		state->next = state->argc;
+	return 0;
+}
+
+static error_t call(void (*function)(void *input), void *input)
+{
+	if (function)
+		function(input);
+	return 0;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	(void)arg;
+	const struct bound *bound = state->input;
+	const struct ss_option_group *group = bound->group;
+
+	parsing = state;
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = state->input;
+		for (size_t i = 0; bound->children[i]; i++)
+			state->child_inputs[i] = bound->children[i];
 		/* argp then prints no hint of its own; getopt prints to stderr. */
 		state->err_stream = NULL;
-		return 0;
-	case KEY_HELP:
-		print_help(state, current);
-		return 0;
+		return call(group->begin, bound->input);
+	case ARGP_KEY_ARG:
+		return take_argument(bound, state);
+	case ARGP_KEY_NO_ARGS:
+		return call(group->none, bound->input);
+	case ARGP_KEY_END:
+		return call(group->end, bound->input);
 	default:
-		return ARGP_ERR_UNKNOWN;
+		break;
 	}
+	const struct ss_option *option = find_option(bound, key);
+	if (!option)
+		return ARGP_ERR_UNKNOWN;
+	set_option(option, bound->input, arg);
+	return 0;
+}
+
+/* What write writes. NULL without memory. */
+static char *written(void (*write)(FILE *out))
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	write(out);
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* An argp help filter. */
+static char *describe(int key, const char *text, void *input)
+{
+	const struct bound *bound = input;
+	const struct ss_option *option = bound ? find_option(bound, key) : NULL;
+
+	if (bound && bound->group->write_help && key == ARGP_KEY_HELP_POST_DOC)
+		return written(bound->group->write_help);
+	if (option && bound->group->describe)
+		return bound->group->describe(option, bound->input);
+	return text ? strdup(text) : NULL;
+}
+
+/* Makes the tables of argp for a group and its children. */
+static struct bound *bind(const struct ss_option_group *group, void *input)
+{
+	assert(bound_count < GROUPS_MAX);
+	struct bound *bound = &bounds[bound_count++];
+	const struct argp_option *first = &rows[row_count];
+
+	*bound = (struct bound){ .group = group,
+				 .input = input,
+				 .first_key = FIRST_KEY + (int)row_count };
+	for (const struct ss_option *o = group->options; o && !ss_option_is_end(o); o++) {
+		int key = FIRST_KEY + (int)row_count;
+		assert(row_count + 1 < OPTIONS_MAX);
+		rows[row_count++] = (struct argp_option){
+			.name = o->name,
+			.key = o->letter ? o->letter :
+			       o->name	 ? key :
+					   0,
+			.arg = o->arg,
+			.flags = o->flags,
+			.doc = o->doc,
+			.group = o->group,
+		};
+	}
+	rows[row_count++] = (struct argp_option){};
+	size_t count = 0;
+	for (const struct ss_option_child *c = group->children; c && c->group; c++) {
+		bound->children[count] = bind(c->group, (char *)input + c->offset);
+		bound->argp_children[count].argp = &bound->children[count]->argp;
+		count++;
+	}
+	bound->argp = (struct argp){ .options = first,
+				     .parser = parse,
+				     .args_doc = group->args_doc,
+				     .doc = group->doc,
+				     .children = bound->argp_children,
+				     .help_filter = describe };
+	return bound;
 }
 
 bool ss_usage_parse(const struct ss_command *command, int argc, char **argv,
 		    unsigned flags, void *input)
 {
-	const struct argp_child children[] = { { command->argp, 0, NULL, 0 }, {} };
-	const struct argp argp = {
-		.options = ss_usage_options,
-		.parser = parse,
-		.children = children,
-	};
+	const struct ss_option_child children[] = { { command->options, 0 }, {} };
+	const struct ss_option_group all = { .options = usage_options,
+					     .children = children };
 
 	current = command;
-	begin_guard(argc, argv);
-	error_t errnum = argp_parse(&argp, argc, argv, flags | ARGP_NO_HELP, NULL, input);
-	end_guard();
+	ss_usage_begin(command, argc, argv);
+	bound_count = row_count = 0;
+	struct bound *bound = bind(&all, input);
+	error_t errnum =
+		argp_parse(&bound->argp, argc, argv, flags | ARGP_NO_HELP, NULL, bound);
+	ss_usage_end();
 	if (errnum == EINVAL)
-		suggest_option(argc, argv);
+		ss_usage_fail_option(argc, argv);
 	if (errnum)
 		ss_failure_warn("%s", strerror(errnum));
 	return errnum == 0;

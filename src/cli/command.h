@@ -7,6 +7,7 @@
 #include <argp.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "report/format.h"
@@ -40,7 +41,7 @@ struct ss_report_arguments;
 struct ss_command {
 	const char *name;
 	const char *summary; /* one line, for the help */
-	const struct argp *argp;
+	const struct ss_option_group *options;
 	int (*run)(int argc, char **argv); /* argv[0] is the program's name */
 	/* For completions: what it writes, or the formats that only it has. */
 	enum ss_format_input input;
@@ -75,31 +76,115 @@ __attribute__((noreturn)) void ss_usage_fail_format(const char *name, const char
 /* Offers all commands. */
 void ss_command_suggest(struct ss_suggestion *suggestion);
 
-/* For argp help filters: what write writes if key is that of the text after the options, else
-   a copy of text, which may be NULL. NULL without memory. */
-char *ss_command_filter_help(int key, const char *text, void (*write)(FILE *out));
-
-/* An argp help filter that appends the formats of a snapshot and the exit statuses. */
-char *ss_command_help(int key, const char *text, void *input);
-
 /*
- * Parses the arguments of a command with argp, in one style for all commands: -h prints the
- * help, and wrong usage is one line and a hint.
+ * Options. A row says where the value goes and how it is read; --help and completions are made from
+ * the same rows. Options that several commands have are groups of their own, which a command lists as
+ * its children, each with the part of its input that the options set.
+ *
+ * argp(3) parses them, in one style for all commands: -h prints the help, and wrong usage is one line
+ * and a hint.
  */
 
-/* The options that every command has: --help. */
-extern const struct argp_option ss_usage_options[];
+enum ss_option_type {
+	SS_OPTION_TAKEN = 0, /* by take() */
+	SS_OPTION_FLAG,
+	SS_OPTION_TEXT, /* points into argv */
+	SS_OPTION_NUMBER,
+	SS_OPTION_DURATION,
+};
+
+struct ss_option {
+	const char *name;
+	char letter;	 /* of the short option; 0: none */
+	const char *arg; /* in the help; NULL: the option has none */
+	const char *doc; /* without a name: heading of the group */
+	int group;	 /* in the help, see argp(3) */
+	int flags;	 /* OPTION_... of argp(3) */
+	enum ss_option_type type;
+	size_t offset; /* of the member of the input that is set; 0 is the input itself, for take() */
+	size_t size;
+	uint64_t min, max, unit; /* of a number, which is multiplied by unit; 0: 1 */
+	void (*take)(void *member, const char *arg);
+};
+
+static inline bool ss_option_is_end(const struct ss_option *option)
+{
+	return !option->name && !option->letter && !option->doc;
+}
+
+/* What follows the group says which member an option sets. */
+#define SS_OPTION_MEMBER(structure, member)                                              \
+	.offset = offsetof(structure, member), .size = sizeof(((structure *)NULL)->member)
+/* A bool. */
+#define SS_SETS_FLAG(structure, member)                                                  \
+	.type = _Generic(((structure *)NULL)->member, bool                               \
+			 : SS_OPTION_FLAG),                                              \
+	SS_OPTION_MEMBER(structure, member)
+/* A const char *. */
+#define SS_SETS_TEXT(structure, member)                                                  \
+	.type = _Generic(((structure *)NULL)->member, const char *: SS_OPTION_TEXT),     \
+	SS_OPTION_MEMBER(structure, member)
+/* An unsigned integer of 32 or 64 bits. */
+#define SS_SETS_NUMBER(structure, member, lowest, highest, ...)                          \
+	.type = _Generic(((structure *)NULL)->member, unsigned                           \
+			 : SS_OPTION_NUMBER, unsigned long                               \
+			 : SS_OPTION_NUMBER),                                            \
+	SS_OPTION_MEMBER(structure, member), .min = (lowest), .max = (highest),          \
+	__VA_ARGS__
+/* A uint64_t: nanoseconds. */
+#define SS_SETS_DURATION(structure, member)                                              \
+	.type = _Generic(((structure *)NULL)->member, uint64_t                           \
+			 : SS_OPTION_DURATION),                                          \
+	SS_OPTION_MEMBER(structure, member)
+
+struct ss_option_group;
+
+struct ss_option_child {
+	const struct ss_option_group *group;
+	size_t offset; /* of its input in that of the command */
+};
+
+/* Functions may be NULL. All get the input of the group. */
+struct ss_option_group {
+	const struct ss_option *options;	/* ends with an empty one; or NULL */
+	const struct ss_option_child *children; /* likewise */
+	const char *args_doc, *doc;		/* see argp(3) */
+	void (*begin)(void *input);		/* before the command line is parsed */
+	/* Takes an argument that is no option. True: it has taken those that follow, too. quoted: it
+	   comes after "--". */
+	bool (*argument)(void *input, char **argv, bool quoted);
+	void (*none)(void *input); /* there was no argument */
+	void (*end)(void *input);  /* of the children first */
+	/* Returns the help of an option, for free(); NULL without memory. */
+	char *(*describe)(const struct ss_option *option, const void *input);
+	void (*write_help)(FILE *out); /* after that of the options */
+};
+
+/* The option that every command has: --help. */
+extern const struct ss_option_group ss_usage_group;
+
+/* Writes the formats of a snapshot and the exit statuses, for --help. */
+void ss_command_write_help(FILE *out);
 
 /* Parses the arguments of a command; exits if they are wrong. False, after a message: the
-   parser failed. */
+   parser failed. flags: of argp_parse(). */
 bool ss_usage_parse(const struct ss_command *command, int argc, char **argv,
 		    unsigned flags, void *input);
+
+/* While an option is parsed: the index in argv of what follows it. */
+int ss_usage_next(void);
+
+/* For ss_usage_parse(): messages name the command, and arguments in messages of argp are escaped until
+   the end. */
+void ss_usage_begin(const struct ss_command *command, int argc, char **argv);
+void ss_usage_end(void);
+
+/* After getopt has named an option that it does not know: prints a hint, and exits. */
+__attribute__((noreturn)) void ss_usage_fail_option(int argc, char **argv);
 
 /* For parsers below ss_usage_parse(): prints a message and a hint, and exits with EX_USAGE. */
 __attribute__((noreturn, format(printf, 1, 2))) void ss_usage_fail(const char *format,
 								   ...);
-
-/* Shell completion scripts, generated from the table of commands and their options. */
 
 /* The same with another hint; NULL: the usual one. */
 __attribute__((noreturn, format(printf, 2, 3))) void
@@ -107,6 +192,8 @@ ss_usage_fail_hint(const char *hint, const char *format, ...);
 
 /* The same if there is an error, which is freed. */
 void ss_usage_check(struct ss_error *error);
+
+/* Shell completion scripts, generated from the table of commands and their options. */
 
 /* Writes the script for a shell. Returns false if the shell is unknown. */
 bool ss_completion_print(const char *shell, FILE *out);

@@ -1,7 +1,5 @@
 #include "cli/command.h"
 
-#include <argp.h>
-#include <ctype.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -14,39 +12,32 @@ enum kind { KIND_ANY, KIND_WORDS, KIND_FILE, KIND_DIRECTORY };
 
 /* What each shell does with one option. */
 typedef void option_writer(const struct ss_command *command,
-			   const struct argp_option *option, FILE *out);
+			   const struct ss_option *option, FILE *out);
 
-static void each_option(const struct ss_command *command, const struct argp *argp,
-			option_writer *write, FILE *out)
+static void each_option(const struct ss_command *command,
+			const struct ss_option_group *group, option_writer *write,
+			FILE *out)
 {
-	const struct argp_option *o = argp->options;
+	const struct ss_option *o = group->options;
 
-	for (; o && (o->name || o->key || o->doc); o++) {
-		if (o->name && !(o->flags & OPTION_HIDDEN))
+	for (; o && !ss_option_is_end(o); o++) {
+		if (o->name)
 			write(command, o, out);
 	}
-	for (const struct argp_child *c = argp->children; c && c->argp; c++)
-		each_option(command, c->argp, write, out);
+	for (const struct ss_option_child *c = group->children; c && c->group; c++)
+		each_option(command, c->group, write, out);
 }
-
-/* Every command has these. */
-static const struct argp help_argp = { .options = ss_usage_options };
 
 static void each_known_option(const struct ss_command *command, option_writer *write,
 			      FILE *out)
 {
-	each_option(command, command->argp, write, out);
-	each_option(command, &help_argp, write, out);
-}
-
-static bool has_letter(const struct argp_option *option)
-{
-	return option->key > 0 && option->key < 0x80 && isalnum(option->key);
+	each_option(command, command->options, write, out);
+	each_option(command, &ss_usage_group, write, out);
 }
 
 static bool has_argument(const struct ss_command *command, const char *name)
 {
-	return command->argp->args_doc && strstr(command->argp->args_doc, name);
+	return command->options->args_doc && strstr(command->options->args_doc, name);
 }
 
 static bool takes_files(const struct ss_command *command)
@@ -54,7 +45,7 @@ static bool takes_files(const struct ss_command *command)
 	return has_argument(command, "RECORDING") || has_argument(command, "COREFILE");
 }
 
-static enum kind kind_of(const struct argp_option *option)
+static enum kind kind_of(const struct ss_option *option)
 {
 	if (strcmp(option->arg, "FILE") == 0)
 		return KIND_FILE;
@@ -83,8 +74,8 @@ static void write_formats(const struct ss_command *command, FILE *out)
 
 /* Writes the words that may follow an option, separated by spaces; nothing if there is no
    fixed set. */
-static void write_values(const struct ss_command *command,
-			 const struct argp_option *option, FILE *out)
+static void write_values(const struct ss_command *command, const struct ss_option *option,
+			 FILE *out)
 {
 	if (strcmp(option->arg, "SHELL") == 0)
 		(void)fputs("bash zsh fish", out);
@@ -100,23 +91,23 @@ static void write_values(const struct ss_command *command,
 }
 
 static void write_bash_name(const struct ss_command *command,
-			    const struct argp_option *option, FILE *out)
+			    const struct ss_option *option, FILE *out)
 {
 	(void)command;
-	if (has_letter(option))
-		(void)fprintf(out, "-%c ", option->key);
+	if (option->letter)
+		(void)fprintf(out, "-%c ", option->letter);
 	(void)fprintf(out, "--%s%s ", option->name, option->arg ? "=" : "");
 }
 
 static void write_bash_case(const struct ss_command *command,
-			    const struct argp_option *option, FILE *out)
+			    const struct ss_option *option, FILE *out)
 {
 	if (!option->arg)
 		return;
 	enum kind kind = kind_of(option);
 	(void)fprintf(out, "\t--%s", option->name);
-	if (has_letter(option))
-		(void)fprintf(out, "|-%c", option->key);
+	if (option->letter)
+		(void)fprintf(out, "|-%c", option->letter);
 	(void)fputs(")\n\t\t", out);
 	if (kind == KIND_FILE || kind == KIND_DIRECTORY) {
 		(void)fprintf(out,
@@ -193,7 +184,7 @@ static void write_description(const char *text, FILE *out)
 }
 
 static void write_zsh_value(const struct ss_command *command,
-			    const struct argp_option *option, FILE *out)
+			    const struct ss_option *option, FILE *out)
 {
 	if (!option->arg)
 		return;
@@ -211,10 +202,10 @@ static void write_zsh_value(const struct ss_command *command,
 }
 
 static void write_zsh_option(const struct ss_command *command,
-			     const struct argp_option *option, FILE *out)
+			     const struct ss_option *option, FILE *out)
 {
-	if (has_letter(option)) {
-		(void)fprintf(out, "\t'*-%c%s[", option->key, option->arg ? "+" : "");
+	if (option->letter) {
+		(void)fprintf(out, "\t'*-%c%s[", option->letter, option->arg ? "+" : "");
 		write_description(option->doc, out);
 		(void)fputc(']', out);
 		write_zsh_value(command, option, out);
@@ -257,15 +248,15 @@ static void write_fish_condition(const struct ss_command *command, FILE *out)
 }
 
 static void write_fish_option(const struct ss_command *command,
-			      const struct argp_option *option, FILE *out)
+			      const struct ss_option *option, FILE *out)
 {
 	enum kind kind = option->arg ? kind_of(option) : KIND_ANY;
 
 	(void)fputs("complete -c stacksnap", out);
 	write_fish_condition(command, out);
 	(void)fprintf(out, " -l %s", option->name);
-	if (has_letter(option))
-		(void)fprintf(out, " -s %c", option->key);
+	if (option->letter)
+		(void)fprintf(out, " -s %c", option->letter);
 	if (option->arg)
 		(void)fputs(kind == KIND_FILE ? " -r -F" : " -x", out);
 	if (kind == KIND_DIRECTORY)

@@ -3,7 +3,6 @@
  * snapshots.
  */
 #include <errno.h>
-#include <argp.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -22,8 +21,6 @@
 #include "capture/activity.h"
 #include "diagnose/progress.h"
 #include "interpret/interpret.h"
-
-enum key { KEY_AFTER = 0x680 };
 
 SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
 
@@ -46,14 +43,6 @@ static void diff_deinit(struct diff *diff)
 	ss_vector_free(&diff->arguments);
 	ss_options_deinit(&diff->options);
 }
-
-static const struct argp_option table[] = {
-	{ NULL, 0, NULL, 0, "Comparison:", -2 },
-	{ "after", KEY_AFTER, "TIME", 0,
-	  "Take the second snapshot of the process after TIME: 10s, 500ms (default: 2s)",
-	  0 },
-	{},
-};
 
 static struct ss_error *capture_both(struct diff *diff, struct ss_reading *reading,
 				     struct ss_interpret_options *options,
@@ -435,8 +424,9 @@ static bool is_process(const struct diff *diff)
 		access(diff->arguments.items[0], F_OK) != 0);
 }
 
-static void check(struct diff *diff)
+static void check(void *input)
 {
+	struct diff *diff = input;
 	const char *const *words = diff->arguments.items;
 
 	if (diff->arguments.count == 2 && ss_number_is_digits(words[0]) &&
@@ -456,47 +446,41 @@ static void check(struct diff *diff)
 		ss_usage_fail("--native cannot be used with recordings");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static bool take_argument(void *input, char **argv, bool quoted)
 {
-	struct diff *diff = state->input;
+	struct diff *diff = input;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &diff->options;
-		state->child_inputs[1] = &diff->target;
-		state->child_inputs[2] = &diff->options;
-		return 0;
-	case KEY_AFTER:
-		diff->after_ns = ss_argument_duration("after", arg);
-		return 0;
-	case ARGP_KEY_ARG:
-		ss_argument_add(ss_vector_push(&diff->arguments), arg);
-		return 0;
-	case ARGP_KEY_END:
-		check(diff);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	(void)quoted;
+	ss_argument_add(ss_vector_push(&diff->arguments), *argv);
+	return false;
 }
 
-static const struct argp_child children[] = {
-	{ &ss_options_argp, 0, NULL, 0 },
-	{ &ss_target_argp, 0, NULL, 0 },
-	{ &ss_waits_argp, 0, NULL, 0 },
+static const struct ss_option table[] = {
+	{ .doc = "Comparison:", .group = -2 },
+	{ "after", 0, "TIME",
+	  "Take the second snapshot of the process after TIME: 10s, 500ms (default: 2s)",
+	  0, SS_SETS_DURATION(struct diff, after_ns) },
 	{},
 };
 
-static const struct argp argp = {
+static const struct ss_option_child children[] = {
+	{ &ss_options_group, offsetof(struct diff, options) },
+	{ &ss_target_group, offsetof(struct diff, target) },
+	{ &ss_waits_group, offsetof(struct diff, options) },
+	{},
+};
+
+static const struct ss_option_group group = {
 	.options = table,
-	.parser = parse,
+	.children = children,
 	.args_doc = "PID|NAME\nRECORDING [RECORDING]",
 	.doc = "Compare two snapshots, and report which threads are unchanged, moved, "
 	       "new or gone. The snapshots are those of a process now and after --after, "
 	       "the last ones of two recordings, or the first and last one of a "
 	       "recording.\vExit status: 0 complete, 1 something is missing, 2 nothing "
 	       "could be compared, 64 wrong usage.",
-	.children = children,
+	.argument = take_argument,
+	.end = check,
 };
 
 static int run(int argc, char **argv)
@@ -515,6 +499,6 @@ const struct ss_command ss_command_diff = {
 	.name = "diff",
 	.input = SS_FORMAT_DIFF,
 	.summary = "compare two snapshots thread by thread",
-	.argp = &argp,
+	.options = &group,
 	.run = run,
 };

@@ -1,7 +1,6 @@
 /*
  * stacksnap hang [OPTIONS] PID...: what is stuck, on what, and who holds it.
  */
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -25,8 +24,6 @@ enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4, NOT_RUN = 127 };
 
 /* Exit status of a process that observes one of several: this, and the verdict. */
 enum { STATUS_VERDICT = 32, VERDICTS = SS_VERDICT_DEADLOCK + 1, IDLE_SHOWN = 16 };
-
-enum key { KEY_FOR = 0x200, KEY_WATCH, KEY_INTERVAL, KEY_EXEC };
 
 struct hang {
 	struct ss_options options;
@@ -53,20 +50,6 @@ static void hang_deinit(struct hang *hang)
 	ss_target_options_deinit(&hang->target);
 	ss_options_deinit(&hang->options);
 }
-
-static const struct argp_option table[] = {
-	{ NULL, 0, NULL, 0, "Observation:", -2 },
-	{ "for", KEY_FOR, "TIME", 0, "Observe for TIME: 5s, 500ms (default: 2s)", 0 },
-	{ "watch", KEY_WATCH, NULL, 0,
-	  "Repeat until the process ends, and report hangs only", 0 },
-	{ "interval", KEY_INTERVAL, "TIME", 0,
-	  "Polling interval for --watch (default: 10s)", 0 },
-	{ "exec", KEY_EXEC, "COMMAND", 0,
-	  "Run a shell command when the process is blocked, stuck or deadlocked, once "
-	  "per hang",
-	  0 },
-	{},
-};
 
 static struct ss_error *write_report(const struct ss_reading *reading,
 				     const struct ss_interpretation *result,
@@ -458,62 +441,50 @@ static int hang_run(struct hang *hang)
 	return target->targets.count > 1 ? run_several(hang) : run_one(hang, &verdict);
 }
 
-static void check(struct hang *hang)
+static void check(void *input)
 {
+	const struct hang *hang = input;
+
 	if (ss_target_options_count(&hang->target) == 0)
 		ss_usage_fail("expected a pid, the name of a process, or --pid-file");
 	if (hang->watch && ss_target_options_count(&hang->target) > 1)
 		ss_usage_fail("--watch observes one process");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct hang *hang = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &hang->options;
-		state->child_inputs[1] = &hang->target;
-		state->child_inputs[2] = &hang->target;
-		state->child_inputs[3] = &hang->options.common.rows;
-		state->child_inputs[4] = &hang->options.common.rows;
-		return 0;
-	case KEY_FOR:
-		hang->for_ns = ss_argument_duration("for", arg);
-		return 0;
-	case KEY_INTERVAL:
-		hang->interval_ns = ss_argument_duration("interval", arg);
-		return 0;
-	case KEY_WATCH:
-		hang->watch = true;
-		return 0;
-	case KEY_EXEC:
-		hang->command = arg;
-		return 0;
-	case ARGP_KEY_END:
-		check(hang);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {
-	{ &ss_options_argp, 0, NULL, 0 }, { &ss_target_argp, 0, NULL, 0 },
-	{ &ss_targets_argp, 0, NULL, 0 }, { &ss_row_argp, 0, NULL, 0 },
-	{ &ss_row_env_argp, 0, NULL, 0 }, {},
+static const struct ss_option table[] = {
+	{ .doc = "Observation:", .group = -2 },
+	{ "for", 0, "TIME", "Observe for TIME: 5s, 500ms (default: 2s)", 0,
+	  SS_SETS_DURATION(struct hang, for_ns) },
+	{ "watch", 0, NULL, "Repeat until the process ends, and report hangs only", 0,
+	  SS_SETS_FLAG(struct hang, watch) },
+	{ "interval", 0, "TIME", "Polling interval for --watch (default: 10s)", 0,
+	  SS_SETS_DURATION(struct hang, interval_ns) },
+	{ "exec", 0, "COMMAND",
+	  "Run a shell command when the process is blocked, stuck or deadlocked, once "
+	  "per hang",
+	  0, SS_SETS_TEXT(struct hang, command) },
+	{},
 };
 
-static const struct argp argp = {
+static const struct ss_option_child children[] = {
+	{ &ss_options_group, offsetof(struct hang, options) },
+	{ &ss_target_group, offsetof(struct hang, target) },
+	{ &ss_targets_group, offsetof(struct hang, target) },
+	{ &ss_row_group, offsetof(struct hang, options.common.rows) },
+	{ &ss_row_env_group, offsetof(struct hang, options.common.rows) },
+	{},
+};
+
+static const struct ss_option_group group = {
 	.options = table,
-	.parser = parse,
+	.children = children,
 	.args_doc = "PID|NAME...",
 	.doc = "Observe processes for a while, and report which are stuck, what they "
 	       "wait for, and who holds it.\vExit status: 0 nothing is stuck (idle, "
 	       "moving or busy), 3 a deadlock, 4 stuck or blocked without a proven "
 	       "deadlock, 2 no verdict, 64 wrong usage. For several processes, the "
 	       "worst one counts; 1 if some could not be observed.",
-	.children = children,
+	.end = check,
 };
 
 static int run(int argc, char **argv)
@@ -536,6 +507,6 @@ const struct ss_command ss_command_hang = {
 	.name = "hang",
 	.input = SS_FORMAT_HANG,
 	.summary = "report what is stuck, on what, and who holds it",
-	.argp = &argp,
+	.options = &group,
 	.run = run,
 };

@@ -1,7 +1,6 @@
 /*
  * stacksnap modules [--follow] PID: lists the modules of a process, and follows changes.
  */
-#include <argp.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <string.h>
@@ -19,13 +18,7 @@
 #include "sample/recorder.h"
 #include "stacksnap/record.h"
 
-enum { KEY_FOLLOW = 0x220, POLL_MS = 10 };
-
-static const struct argp_option table[] = {
-	{ "follow", KEY_FOLLOW, NULL, 0,
-	  "Print modules as they are loaded and unloaded, until Ctrl-C", 0 },
-	{},
-};
+enum { POLL_MS = 10 };
 
 struct modules {
 	struct ss_target_options process;
@@ -42,45 +35,39 @@ static void modules_deinit(struct modules *modules)
 	ss_target_options_deinit(&modules->process);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check(void *input)
 {
-	struct modules *modules = state->input;
+	struct modules *modules = input;
+	const char *format = modules->format_name;
 
-	(void)arg;
-	switch (key) {
-	case KEY_FOLLOW:
-		modules->follow = true;
-		return 0;
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &modules->process;
-		state->child_inputs[1] = &modules->format_name;
-		return 0;
-	case ARGP_KEY_END:
-		ss_target_options_require(&modules->process);
-		modules->as_json = modules->format_name &&
-				   strcmp(modules->format_name, "json") == 0;
-		if (modules->format_name && !modules->as_json &&
-		    strcmp(modules->format_name, "text") != 0)
-			ss_usage_fail_format(modules->format_name, "text, json");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	ss_target_options_require(&modules->process);
+	modules->as_json = format && strcmp(format, "json") == 0;
+	if (format && !modules->as_json && strcmp(format, "text") != 0)
+		ss_usage_fail_format(format, "text, json");
 }
 
-static const struct argp_child children[] = { { &ss_target_argp, 0, NULL, 0 },
-					      { &ss_format_name_argp, 0, NULL, 0 },
-					      {} };
+static const struct ss_option table[] = {
+	{ "follow", 0, NULL,
+	  "Print modules as they are loaded and unloaded, until Ctrl-C", 0,
+	  SS_SETS_FLAG(struct modules, follow) },
+	{},
+};
 
-static const struct argp argp = {
-	.children = children,
+static const struct ss_option_child children[] = {
+	{ &ss_target_group, offsetof(struct modules, process) },
+	{ &ss_format_name_group, offsetof(struct modules, format_name) },
+	{},
+};
+
+static const struct ss_option_group group = {
 	.options = table,
-	.parser = parse,
+	.children = children,
 	.args_doc = "PID|NAME",
 	.doc = "Print the base address, size, build-id and path of each module of a "
 	       "process. The process is not stopped.\vWith --follow each line begins "
 	       "with the time and a sign: + for loaded, - for unloaded. Formats: text, "
 	       "json (with --follow one object in each line).",
+	.end = check,
 };
 
 static void print_time(uint64_t time_ns)
@@ -235,6 +222,6 @@ const struct ss_command ss_command_modules = {
 	.name = "modules",
 	.formats = "text json",
 	.summary = "list the modules of a process, and follow changes",
-	.argp = &argp,
+	.options = &group,
 	.run = run,
 };

@@ -1,7 +1,6 @@
 /*
  * stacksnap names [OPTIONS] [FRAME...]: names of frames, BUILD-ID+0xOFFSET.
  */
-#include <argp.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,43 +42,34 @@ static void names_deinit(struct names *names)
 	ss_row_arguments_deinit(&names->common.rows);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static bool take_argument(void *input, char **argv, bool quoted)
 {
-	struct names *names = state->input;
-	char **slot = NULL;
+	struct names *names = input;
+	char **slot = ss_vector_push(&names->arguments);
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &names->common;
-		state->child_inputs[1] = &names->symbols;
-		return 0;
-	case ARGP_KEY_ARG:
-		slot = ss_vector_push(&names->arguments);
-		if (slot)
-			*slot = arg;
-		else
-			ss_usage_fail("out of memory");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	(void)quoted;
+	if (slot)
+		*slot = *argv;
+	else
+		ss_usage_fail("out of memory");
+	return false;
 }
 
-static const struct argp_child children[] = {
-	{ &ss_common_argp, 0, NULL, 0 },
-	{ &ss_names_argp, 0, NULL, 0 },
+static const struct ss_option_child children[] = {
+	{ &ss_common_group, offsetof(struct names, common) },
+	{ &ss_names_group, offsetof(struct names, symbols) },
 	{},
 };
 
-static const struct argp argp = {
+static const struct ss_option_group group = {
 	.children = children,
-	.parser = parse,
 	.args_doc = "[FRAME...]",
 	.doc = "Look up the names of frames given as BUILD-ID+0xOFFSET, and print rows "
 	       "of the table \"frames\". Without arguments, frames are read from "
 	       "standard input, one per line, each optionally followed by a tab and the "
 	       "path of the module.\vExit status: 0 complete, 1 some frames have no "
 	       "name, 2 no frame has a name, 64 wrong usage.",
+	.argument = take_argument,
 };
 
 /* "BUILD-ID+0xOFFSET", or with a tab and a path. Changes line. */
@@ -211,6 +201,6 @@ static int run(int argc, char **argv)
 const struct ss_command ss_command_names = {
 	.name = "names",
 	.summary = "look up names of frames, build-id+offset",
-	.argp = &argp,
+	.options = &group,
 	.run = run,
 };

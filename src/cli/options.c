@@ -39,75 +39,6 @@ enum {
 		(1 << 20) + 1, /* of a file of functions: more than the library accepts */
 };
 
-enum key {
-	KEY_FORMAT = 'f',
-	KEY_OUTPUT = 'o',
-	KEY_MAX_FRAMES = 'n',
-	KEY_VERBOSE = 'v',
-	KEY_MAX_STACK = 0x580,
-	KEY_COLOR,
-	KEY_RAW = 0x500,
-	KEY_NO_INLINES,
-	KEY_NO_SOURCE,
-	KEY_NO_DEMANGLE,
-	KEY_DEBUG_DIR,
-	KEY_SYSROOT,
-	KEY_DEBUGINFOD,
-	KEY_VERSION = 'V',
-	KEY_ALL = 'a',
-	KEY_NO_GROUP = 0x100,
-	KEY_NO_WAITS,
-	KEY_GOROUTINES,
-	KEY_NO_CACHE,
-	KEY_WAIT_FUNCTIONS,
-	KEY_TASKS,
-	KEY_NATIVE,
-	KEY_ENVIRONMENT,
-	KEY_MODE,
-	KEY_TIMEOUT,
-	KEY_INTERPRET_TIMEOUT,
-	KEY_MAX_TOTAL,
-	KEY_COMPLETION,
-	KEY_BATCH = 0x680,
-	KEY_LABEL,
-	KEY_ENV,
-	KEY_JSON,
-	KEY_STRICT,
-};
-
-static const struct argp_option format_name_table[] = {
-	{ "format", KEY_FORMAT, "NAME", 0, "Output format (default: text)", 1 },
-	{ "json", KEY_JSON, NULL, 0, "Same as -f json", 1 },
-	{},
-};
-
-static const struct argp_option format_table[] = {
-	{ "color", KEY_COLOR, "WHEN", 0,
-	  "text: use colours auto, always or never; auto: on a terminal (default: auto)",
-	  1 },
-	{},
-};
-
-static const struct argp_option common_table[] = {
-	{ NULL, 0, NULL, 0, "Output:", 1 },
-	{ "output", KEY_OUTPUT, "FILE", 0, "Write to a new FILE", 0 },
-	{ NULL, 0, NULL, 0, "Other:", -1 },
-	{ "verbose", KEY_VERBOSE, NULL, 0,
-	  "Do not shorten output, and print more details", 0 },
-	{},
-};
-
-static const struct argp_option limits_table[] = {
-	{ NULL, 0, NULL, 0, "Capture:", 4 },
-	{ "max-frames", KEY_MAX_FRAMES, "N", 0,
-	  "Limit the frames of each stack; 0: no limit (default: 1024)", 0 },
-	{ "max-stack", KEY_MAX_STACK, "KIB", 0,
-	  "Limit how much of each stack is copied; the default depends on the command, "
-	  "see its manual page",
-	  0 },
-	{},
-};
-
 static const struct ss_format *parse_format(enum ss_format_input input, const char *name)
 {
 	const struct ss_format *format = ss_format_find(input, name);
@@ -151,97 +82,104 @@ static void check_terminal(const struct ss_common_options *options)
 			options->format->name);
 }
 
-static error_t parse_format_name(int key, char *arg, struct argp_state *state)
+static void take_json(void *input, const char *arg)
 {
-	const char **name = state->input;
+	const char **name = input;
 
-	switch (key) {
-	case KEY_FORMAT:
-		*name = arg;
-		return 0;
-	case KEY_JSON:
-		*name = "json";
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	(void)arg;
+	*name = "json";
 }
 
-const struct argp ss_format_name_argp = { .options = format_name_table,
-					  .parser = parse_format_name };
+static const struct ss_option format_name_table[] = {
+	{ "format", 'f', "NAME", "Output format (default: text)", 1,
+	  .type = SS_OPTION_TEXT },
+	{ "json", 0, NULL, "Same as -f json", 1, .take = take_json },
+	{},
+};
 
-static error_t parse_format_option(int key, char *arg, struct argp_state *state)
+const struct ss_option_group ss_format_name_group = { .options = format_name_table };
+
+static void take_color(void *color, const char *arg)
 {
-	struct ss_common_options *options = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		options->format = &ss_format_text;
-		state->child_inputs[0] = &options->format_name;
-		return 0;
-	case KEY_COLOR:
-		options->color = ss_options_parse_color(arg);
-		return 0;
-	case ARGP_KEY_END: /* other options may have changed the input */
-		if (options->format_name)
-			options->format =
-				parse_format(options->input, options->format_name);
-		check_terminal(options);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	*(enum ss_color *)color = ss_options_parse_color(arg);
 }
 
-static error_t parse_common_option(int key, char *arg, struct argp_state *state)
-{
-	struct ss_common_options *options = state->input;
+static const struct ss_option format_table[] = {
+	{ "color", 0, "WHEN",
+	  "text: use colours auto, always or never; auto: on a terminal (default: auto)",
+	  1, .take = take_color, .offset = offsetof(struct ss_common_options, color) },
+	{},
+};
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		options->output = options->default_output;
-		return 0;
-	case KEY_OUTPUT:
-		options->output = parse_output(options, arg);
-		return 0;
-	case KEY_VERBOSE:
-		options->verbose = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+static void begin_format(void *input)
+{
+	struct ss_common_options *options = input;
+
+	options->format = &ss_format_text;
 }
 
-static error_t parse_limit(int key, char *arg, struct argp_state *state)
+/* Other options may have changed the input. */
+static void end_format(void *input)
 {
-	struct ss_common_options *options = state->input;
+	struct ss_common_options *options = input;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		options->max_frames = DEFAULT_MAX_FRAMES;
-		return 0;
-	case KEY_MAX_FRAMES:
-		options->max_frames =
-			(unsigned)ss_argument_number("max-frames", arg, 0, UINT_MAX);
-		return 0;
-	case KEY_MAX_STACK:
-		options->max_stack =
-			ss_argument_number("max-stack", arg, 1, 1 << 30) * KIB;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	if (options->format_name)
+		options->format = parse_format(options->input, options->format_name);
+	check_terminal(options);
+}
+
+static void take_output(void *input, const char *arg)
+{
+	struct ss_common_options *options = input;
+
+	options->output = parse_output(options, arg);
+}
+
+static const struct ss_option common_table[] = {
+	{ .doc = "Output:", .group = 1 },
+	{ "output", 'o', "FILE", "Write to a new FILE", 0, .take = take_output },
+	{ .doc = "Other:", .group = -1 },
+	{ "verbose", 'v', NULL, "Do not shorten output, and print more details", 0,
+	  SS_SETS_FLAG(struct ss_common_options, verbose) },
+	{},
+};
+
+static void begin_common(void *input)
+{
+	struct ss_common_options *options = input;
+
+	options->output = options->default_output;
+}
+
+static const struct ss_option limits_table[] = {
+	{ .doc = "Capture:", .group = 4 },
+	{ "max-frames", 'n', "N",
+	  "Limit the frames of each stack; 0: no limit (default: 1024)", 0,
+	  SS_SETS_NUMBER(struct ss_common_options, max_frames, 0, UINT_MAX) },
+	{ "max-stack", 0, "KIB",
+	  "Limit how much of each stack is copied; the default depends on the command, "
+	  "see its manual page",
+	  0,
+	  SS_SETS_NUMBER(struct ss_common_options, max_stack, 1, 1 << 30, .unit = KIB) },
+	{},
+};
+
+static void begin_limits(void *input)
+{
+	struct ss_common_options *options = input;
+
+	options->max_frames = DEFAULT_MAX_FRAMES;
 }
 
 /* Adds what differs between commands. */
-static char *describe_output(int key, const char *text, void *input)
+static char *describe_output(const struct ss_option *option, const void *input)
 {
 	const struct ss_common_options *options = input;
 	char *help = NULL;
 
-	if (key != KEY_OUTPUT || !options)
-		return text ? strdup(text) : NULL;
-	if (asprintf(&help, "%s; %s (default: %s)", text,
+	if (option->letter != 'o')
+		return strdup(option->doc);
+	if (asprintf(&help, "%s; %s (default: %s)", option->doc,
 		     options->no_pid ? "%t is the time" : "%p is the pid, %t the time",
 		     options->default_output ? options->default_output :
 					       "standard output") < 0)
@@ -249,123 +187,92 @@ static char *describe_output(int key, const char *text, void *input)
 	return help;
 }
 
-static const struct argp_child format_children[] = { { &ss_format_name_argp, 0, NULL, 0 },
-						     {} };
+static const struct ss_option_child format_children[] = {
+	{ &ss_format_name_group, offsetof(struct ss_common_options, format_name) },
+	{},
+};
 
-const struct argp ss_format_argp = { .options = format_table,
-				     .parser = parse_format_option,
-				     .children = format_children };
-const struct argp ss_common_argp = { .options = common_table,
-				     .parser = parse_common_option,
-				     .help_filter = describe_output };
-const struct argp ss_limits_argp = { .options = limits_table, .parser = parse_limit };
+const struct ss_option_group ss_format_group = {
+	.options = format_table,
+	.children = format_children,
+	.begin = begin_format,
+	.end = end_format,
+};
+const struct ss_option_group ss_common_group = {
+	.options = common_table,
+	.begin = begin_common,
+	.describe = describe_output,
+};
+const struct ss_option_group ss_limits_group = {
+	.options = limits_table,
+	.begin = begin_limits,
+};
 
 /* Symbols ------------------------------------------------------------------------- */
 
-static const struct argp_option symbol_table[] = {
-	{ NULL, 0, NULL, 0, "Symbols:", 3 },
-	{ "no-inlines", KEY_NO_INLINES, NULL, 0, "Omit frames of inlined functions", 0 },
-	{ "no-source", KEY_NO_SOURCE, NULL, 0,
-	  "Omit source files and lines of native code", 0 },
-	{ "no-demangle", KEY_NO_DEMANGLE, NULL, 0, "Print mangled names", 0 },
-	{ "debug-dir", KEY_DEBUG_DIR, "DIR", 0,
-	  "Directory of separate debug files (default: /usr/lib/debug)", 0 },
-	{ "sysroot", KEY_SYSROOT, "DIR", 0,
-	  "Search for modules and debug files below DIR first", 0 },
-	{ "debuginfod", KEY_DEBUGINFOD, NULL, 0,
-	  "Download missing files from the servers in DEBUGINFOD_URLS", 0 },
-	{},
-};
-
-static const struct argp_option raw_table[] = {
-	{ "raw", KEY_RAW, NULL, 0, "Print module, offset and build-id instead of names",
-	  3 },
-	{},
-};
-
-static const char *parse_directory(const char *path)
+static void take_directory(void *directory, const char *path)
 {
 	struct stat st;
 
 	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
 		ss_usage_fail("'%s' is not a directory", path);
-	return path;
+	*(const char **)directory = path;
 }
 
-static error_t parse_symbol(int key, char *arg, struct argp_state *state)
+/* Sets a flag of enum ss_symbolize_flags. */
+static void leave_out_inlines(void *flags, const char *arg)
 {
-	struct ss_symbol_options *options = state->input;
-
-	switch (key) {
-	case KEY_NO_INLINES:
-		options->flags |= SS_NO_INLINES;
-		return 0;
-	case KEY_NO_SOURCE:
-		options->flags |= SS_NO_SOURCE;
-		return 0;
-	case KEY_NO_DEMANGLE:
-		options->flags |= SS_NO_DEMANGLE;
-		return 0;
-	case KEY_DEBUG_DIR:
-		options->debug_dir = parse_directory(arg);
-		return 0;
-	case KEY_SYSROOT:
-		options->sysroot = parse_directory(arg);
-		return 0;
-	case KEY_DEBUGINFOD:
-		options->debuginfod = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static error_t parse_raw(int key, char *arg, struct argp_state *state)
-{
-	struct ss_symbol_options *options = state->input;
-
 	(void)arg;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = options;
-		return 0;
-	case KEY_RAW:
-		options->raw = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	*(unsigned *)flags |= SS_NO_INLINES;
 }
 
-const struct argp ss_names_argp = { .options = symbol_table, .parser = parse_symbol };
+static void leave_out_source(void *flags, const char *arg)
+{
+	(void)arg;
+	*(unsigned *)flags |= SS_NO_SOURCE;
+}
 
-static const struct argp_child symbol_children[] = { { &ss_names_argp, 0, NULL, 0 }, {} };
+static void leave_out_demangling(void *flags, const char *arg)
+{
+	(void)arg;
+	*(unsigned *)flags |= SS_NO_DEMANGLE;
+}
 
-const struct argp ss_symbols_argp = { .options = raw_table,
-				      .parser = parse_raw,
-				      .children = symbol_children };
+static const struct ss_option symbol_table[] = {
+	{ .doc = "Symbols:", .group = 3 },
+	{ "no-inlines", 0, NULL, "Omit frames of inlined functions", 0,
+	  .take = leave_out_inlines,
+	  .offset = offsetof(struct ss_symbol_options, flags) },
+	{ "no-source", 0, NULL, "Omit source files and lines of native code", 0,
+	  .take = leave_out_source, .offset = offsetof(struct ss_symbol_options, flags) },
+	{ "no-demangle", 0, NULL, "Print mangled names", 0, .take = leave_out_demangling,
+	  .offset = offsetof(struct ss_symbol_options, flags) },
+	{ "debug-dir", 0, "DIR",
+	  "Directory of separate debug files (default: /usr/lib/debug)", 0,
+	  .take = take_directory,
+	  .offset = offsetof(struct ss_symbol_options, debug_dir) },
+	{ "sysroot", 0, "DIR", "Search for modules and debug files below DIR first", 0,
+	  .take = take_directory, .offset = offsetof(struct ss_symbol_options, sysroot) },
+	{ "debuginfod", 0, NULL,
+	  "Download missing files from the servers in DEBUGINFOD_URLS", 0,
+	  SS_SETS_FLAG(struct ss_symbol_options, debuginfod) },
+	{},
+};
+
+static const struct ss_option raw_table[] = {
+	{ "raw", 0, NULL, "Print module, offset and build-id instead of names", 3,
+	  SS_SETS_FLAG(struct ss_symbol_options, raw) },
+	{},
+};
+
+const struct ss_option_group ss_names_group = { .options = symbol_table };
+
+static const struct ss_option_child symbol_children[] = { { &ss_names_group, 0 }, {} };
+
+const struct ss_option_group ss_symbols_group = { .options = raw_table,
+						  .children = symbol_children };
 
 /* Rows and labels ------------------------------------------------------------------ */
-
-static const struct argp_option row_table[] = {
-	{ "batch", KEY_BATCH, "NAME", 0,
-	  "rows: name of this batch, the same on all hosts (default: the time)", 1 },
-	{ "label", KEY_LABEL, "KEY=VALUE", 0,
-	  "rows, recording: add a label; may be repeated", 1 },
-	{},
-};
-
-static const struct argp_option label_table[] = {
-	{ "label", KEY_LABEL, "KEY=VALUE", 0,
-	  "Add a label to the recording; may be repeated", 1 },
-	{},
-};
-
-static const struct argp_option env_table[] = {
-	{ "env", KEY_ENV, "NAME", 0,
-	  "Add an environment variable of the process as a label; may be repeated", 1 },
-	{},
-};
 
 static bool is_name(const char *text, size_t size)
 {
@@ -376,35 +283,49 @@ static bool is_name(const char *text, size_t size)
 	return size > 0;
 }
 
-static error_t parse_row(int key, char *arg, struct argp_state *state)
+static void take_label(void *input, const char *arg)
 {
-	struct ss_row_arguments *arguments = state->input;
-	const char **slot = NULL;
+	struct ss_row_arguments *arguments = input;
 
-	switch (key) {
-	case KEY_BATCH:
-		arguments->batch = arg;
-		return 0;
-	case KEY_LABEL:
-		if (!strchr(arg, '=') || !is_name(arg, strcspn(arg, "=")))
-			ss_usage_fail("--label: '%s' is not KEY=VALUE", arg);
-		slot = ss_vector_push(&arguments->labels);
-		break;
-	case KEY_ENV:
-		if (!is_name(arg, strlen(arg)))
-			ss_usage_fail("--env: '%s' is not the name of a variable", arg);
-		slot = ss_vector_push(&arguments->variables);
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-	ss_argument_add(slot, arg);
-	return 0;
+	if (!strchr(arg, '=') || !is_name(arg, strcspn(arg, "=")))
+		ss_usage_fail("--label: '%s' is not KEY=VALUE", arg);
+	ss_argument_add(ss_vector_push(&arguments->labels), arg);
 }
 
-const struct argp ss_row_argp = { .options = row_table, .parser = parse_row };
-const struct argp ss_label_argp = { .options = label_table, .parser = parse_row };
-const struct argp ss_row_env_argp = { .options = env_table, .parser = parse_row };
+static void take_variable(void *input, const char *arg)
+{
+	struct ss_row_arguments *arguments = input;
+
+	if (!is_name(arg, strlen(arg)))
+		ss_usage_fail("--env: '%s' is not the name of a variable", arg);
+	ss_argument_add(ss_vector_push(&arguments->variables), arg);
+}
+
+static const struct ss_option row_table[] = {
+	{ "batch", 0, "NAME",
+	  "rows: name of this batch, the same on all hosts (default: the time)", 1,
+	  SS_SETS_TEXT(struct ss_row_arguments, batch) },
+	{ "label", 0, "KEY=VALUE", "rows, recording: add a label; may be repeated", 1,
+	  .take = take_label },
+	{},
+};
+
+static const struct ss_option label_table[] = {
+	{ "label", 0, "KEY=VALUE", "Add a label to the recording; may be repeated", 1,
+	  .take = take_label },
+	{},
+};
+
+static const struct ss_option env_table[] = {
+	{ "env", 0, "NAME",
+	  "Add an environment variable of the process as a label; may be repeated", 1,
+	  .take = take_variable },
+	{},
+};
+
+const struct ss_option_group ss_row_group = { .options = row_table };
+const struct ss_option_group ss_label_group = { .options = label_table };
+const struct ss_option_group ss_row_env_group = { .options = env_table };
 
 void ss_row_arguments_deinit(struct ss_row_arguments *arguments)
 {
@@ -505,14 +426,14 @@ static struct ss_error *add_file(struct ss_wait_table *table, const char *path, 
 	return ss_wait_table_add(table, path, text.bytes ? text.bytes : "", text.size);
 }
 
-struct ss_error *ss_wait_functions_add(struct ss_wait_table *table, const char *path)
+void ss_wait_functions_take(void *waits, const char *path)
 {
+	struct ss_wait_table **table = waits;
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
-		return ss_error_new(SS_ERROR_SYSTEM, "cannot open %s: %s", path,
-				    strerror(errno));
-	return add_file(table, path, fd);
+		ss_usage_fail("cannot open %s: %s", path, strerror(errno));
+	ss_usage_check(add_file(*table, path, fd));
 }
 
 /* Files of other users are not read: with HOME unchanged, sudo would read them as root. */
@@ -560,62 +481,6 @@ struct ss_error *ss_wait_functions_load(struct ss_wait_table **ret)
 /* Captures --------------------------------------------------------------------------- */
 
 #define MAX_TOTAL_DEFAULT ((uint64_t)256 << 20)
-
-static const struct argp_option interpret_table[] = {
-	{ "all", KEY_ALL, NULL, 0,
-	  "text: also show idle threads (default: only count them, unless all are idle)",
-	  1 },
-	{ "no-group", KEY_NO_GROUP, NULL, 0, "Do not merge threads with equal stacks",
-	  1 },
-	{ "native", KEY_NATIVE, NULL, 0,
-	  "Also show all native frames of interpreters and virtual machines", 1 },
-	{ "goroutines", KEY_GOROUTINES, "N|all", 0,
-	  "Go programs, text: show the N largest groups of goroutines with equal stacks; "
-	  "0: do not read them (default: 20)",
-	  1 },
-	{ "tasks", KEY_TASKS, "N|all", 0,
-	  "Python, text: show the N largest groups of asyncio's tasks with equal stacks; "
-	  "0: do not read them (default: 20)",
-	  1 },
-	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 1),
-	{ "strict", KEY_STRICT, NULL, 0,
-	  "Also exit with status 1 if the stack of an idle thread has a guessed frame",
-	  1 },
-	{ "max-total", KEY_MAX_TOTAL, "MIB", 0,
-	  "Limit how much is copied of all stacks together (default: 256)", 4 },
-	{ "interpret-timeout", KEY_INTERPRET_TIMEOUT, "S", 0,
-	  "Limit the time for unwinding, symbolization and output (default: 60; more "
-	  "for a large core file)",
-	  4 },
-	{},
-};
-
-static const struct argp_option waits_table[] = {
-	{ "no-waits", KEY_NO_WAITS, NULL, 0, "Skip wait analysis", 1 },
-	{},
-};
-
-static const struct argp_option minidump_table[] = {
-	{ "environment", KEY_ENVIRONMENT, NULL, 0,
-	  "minidump: include environment and command line, which may contain secrets",
-	  1 },
-	{},
-};
-
-static const struct argp_option table[] = {
-	{ "no-cache", KEY_NO_CACHE, NULL, 0, "Do not use or update the cache of names",
-	  3 },
-	{ "mode", KEY_MODE, "MODE", 0,
-	  "Capture mode: auto, stop, no-stop or live (default: auto); live parses files "
-	  "of the process with privileges: use it for trusted targets only",
-	  4 },
-	{ "timeout", KEY_TIMEOUT, "MS", 0,
-	  "Limit the duration of the freeze (default: 1000)", 0 },
-	{ "completion", KEY_COMPLETION, "SHELL", 0,
-	  "Print a completion script for bash, zsh or fish", -1 },
-	{ "version", KEY_VERSION, NULL, 0, "Print the version", 0 },
-	{},
-};
 
 void ss_options_init(struct ss_options *options)
 {
@@ -668,175 +533,156 @@ struct ss_capture_options ss_options_capture(const struct ss_options *options)
 	};
 }
 
-static enum ss_mode parse_mode(const char *name)
+static size_t parse_groups(const char *name, const char *arg)
 {
-	enum ss_mode mode = SS_MODE_STOP;
+	return strcmp(arg, "all") == 0 ? SIZE_MAX :
+					 ss_argument_number(name, arg, 0, GROUPS_MAX);
+}
 
-	if (!ss_mode_find(name, &mode))
+static void take_goroutines(void *input, const char *arg)
+{
+	struct ss_options *options = input;
+
+	options->goroutines_given = true;
+	options->goroutines = parse_groups("goroutines", arg);
+}
+
+static void take_tasks(void *input, const char *arg)
+{
+	struct ss_options *options = input;
+
+	options->tasks_given = true;
+	options->tasks = parse_groups("tasks", arg);
+}
+
+static const struct ss_option interpret_table[] = {
+	{ "all", 'a', NULL,
+	  "text: also show idle threads (default: only count them, unless all are idle)",
+	  1, SS_SETS_FLAG(struct ss_options, all) },
+	{ "no-group", 0, NULL, "Do not merge threads with equal stacks", 1,
+	  SS_SETS_FLAG(struct ss_options, no_group) },
+	{ "native", 0, NULL,
+	  "Also show all native frames of interpreters and virtual machines", 1,
+	  SS_SETS_FLAG(struct ss_options, native) },
+	{ "goroutines", 0, "N|all",
+	  "Go programs, text: show the N largest groups of goroutines with equal stacks; "
+	  "0: do not read them (default: 20)",
+	  1, .take = take_goroutines },
+	{ "tasks", 0, "N|all",
+	  "Python, text: show the N largest groups of asyncio's tasks with equal stacks; "
+	  "0: do not read them (default: 20)",
+	  1, .take = take_tasks },
+	SS_OPTION_WAIT_FUNCTIONS(struct ss_options, waits, 1),
+	{ "strict", 0, NULL,
+	  "Also exit with status 1 if the stack of an idle thread has a guessed frame", 1,
+	  SS_SETS_FLAG(struct ss_options, strict) },
+	{ "max-total", 0, "MIB",
+	  "Limit how much is copied of all stacks together (default: 256)", 4,
+	  SS_SETS_NUMBER(struct ss_options, max_total, 1, 1 << 20, .unit = MIB) },
+	{ "interpret-timeout", 0, "S",
+	  "Limit the time for unwinding, symbolization and output (default: 60; more "
+	  "for a large core file)",
+	  4,
+	  SS_SETS_NUMBER(struct ss_options, interpret_ms, 1, 24 * 3600,
+			 .unit = MS_PER_S) },
+	{},
+};
+
+static void begin_interpret(void *input)
+{
+	struct ss_options *options = input;
+
+	ss_usage_check(ss_wait_functions_load(&options->waits));
+}
+
+/* diff compares recordings, too. */
+static char *describe_native(const struct ss_option *option, const void *input)
+{
+	const struct ss_options *options = input;
+
+	if (options->common.input == SS_FORMAT_DIFF &&
+	    strcmp(option->name, "native") == 0)
+		return strdup("Also show the native frames of interpreters; cannot be "
+			      "used with recordings");
+	return strdup(option->doc);
+}
+
+static const struct ss_option_child interpret_children[] = {
+	{ &ss_format_group, offsetof(struct ss_options, common) },
+	{ &ss_common_group, offsetof(struct ss_options, common) },
+	{ &ss_limits_group, offsetof(struct ss_options, common) },
+	{ &ss_symbols_group, offsetof(struct ss_options, symbols) },
+	{},
+};
+
+const struct ss_option_group ss_interpret_group = {
+	.options = interpret_table,
+	.children = interpret_children,
+	.begin = begin_interpret,
+	.describe = describe_native,
+};
+
+static const struct ss_option waits_table[] = {
+	{ "no-waits", 0, NULL, "Skip wait analysis", 1,
+	  SS_SETS_FLAG(struct ss_options, no_waits) },
+	{},
+};
+
+const struct ss_option_group ss_waits_group = { .options = waits_table };
+
+static const struct ss_option minidump_table[] = {
+	{ "environment", 0, NULL,
+	  "minidump: include environment and command line, which may contain secrets", 1,
+	  SS_SETS_FLAG(struct ss_options, environment) },
+	{},
+};
+
+const struct ss_option_group ss_minidump_group = { .options = minidump_table };
+
+static void take_mode(void *mode, const char *name)
+{
+	if (!ss_mode_find(name, mode))
 		ss_usage_fail(
 			"--mode: unknown mode '%s'; known modes: auto, stop, no-stop, "
 			"live",
 			name);
-	return mode;
 }
 
-static void print_version(void)
+static void print_version(void *input, const char *arg)
 {
+	(void)input;
+	(void)arg;
 	(void)printf("stacksnap %s\n", ss_version()); /* checked by check_stdout() */
 	exit(0);
 }
 
-static void print_completion(const char *shell)
+static void print_completion(void *input, const char *shell)
 {
+	(void)input;
 	if (!ss_completion_print(shell, stdout))
 		ss_usage_fail("--completion: unknown shell '%s'; known shells: %s", shell,
 			      ss_completion_shells());
 	exit(0);
 }
 
-static unsigned parse_unsigned(const char *name, const char *text, unsigned max)
-{
-	return (unsigned)ss_argument_number(name, text, 1, max);
-}
-
-static error_t parse_interpret(int key, char *arg, struct argp_state *state)
-{
-	struct ss_options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		ss_usage_check(ss_wait_functions_load(&o->waits));
-		state->child_inputs[0] = &o->common;
-		state->child_inputs[1] = &o->common;
-		state->child_inputs[2] = &o->common;
-		state->child_inputs[3] = &o->symbols;
-		return 0;
-	case KEY_ALL:
-		o->all = true;
-		return 0;
-	case KEY_STRICT:
-		o->strict = true;
-		return 0;
-	case KEY_NO_GROUP:
-		o->no_group = true;
-		return 0;
-	case KEY_WAIT_FUNCTIONS:
-		ss_usage_check(ss_wait_functions_add(o->waits, arg));
-		return 0;
-	case KEY_NATIVE:
-		o->native = true;
-		return 0;
-	case KEY_GOROUTINES:
-		o->goroutines_given = true;
-		o->goroutines =
-			strcmp(arg, "all") == 0 ?
-				SIZE_MAX :
-				ss_argument_number("goroutines", arg, 0, GROUPS_MAX);
-		return 0;
-	case KEY_TASKS:
-		o->tasks_given = true;
-		o->tasks = strcmp(arg, "all") == 0 ?
-				   SIZE_MAX :
-				   ss_argument_number("tasks", arg, 0, GROUPS_MAX);
-		return 0;
-	case KEY_INTERPRET_TIMEOUT:
-		o->interpret_ms =
-			parse_unsigned("interpret-timeout", arg, 24 * 3600) * MS_PER_S;
-		return 0;
-	case KEY_MAX_TOTAL:
-		o->max_total = (size_t)parse_unsigned("max-total", arg, 1 << 20) * MIB;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static error_t parse_waits(int key, char *arg, struct argp_state *state)
-{
-	struct ss_options *o = state->input;
-
-	(void)arg;
-	if (key != KEY_NO_WAITS)
-		return ARGP_ERR_UNKNOWN;
-	o->no_waits = true;
-	return 0;
-}
-
-static error_t parse_minidump(int key, char *arg, struct argp_state *state)
-{
-	struct ss_options *o = state->input;
-
-	(void)arg;
-	if (key != KEY_ENVIRONMENT)
-		return ARGP_ERR_UNKNOWN;
-	o->environment = true;
-	return 0;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct ss_options *o = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = o;
-		return 0;
-	case KEY_NO_CACHE:
-		o->no_cache = true;
-		return 0;
-	case KEY_MODE:
-		o->mode = parse_mode(arg);
-		return 0;
-	case KEY_TIMEOUT:
-		o->timeout_ms = parse_unsigned("timeout", arg, 3600 * MS_PER_S);
-		return 0;
-	case KEY_COMPLETION:
-		print_completion(arg);
-		return 0;
-	case KEY_VERSION:
-		print_version();
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-/* diff compares recordings, too. */
-static char *describe_runtimes(int key, const char *text, void *input)
-{
-	const struct ss_options *options = input;
-	bool diff = options && options->common.input == SS_FORMAT_DIFF;
-
-	if (diff && key == KEY_NATIVE)
-		return strdup("Also show the native frames of interpreters; cannot be "
-			      "used with recordings");
-	return text ? strdup(text) : NULL;
-}
-
-static const struct argp_child interpret_children[] = {
-	{ &ss_format_argp, 0, NULL, 0 },
-	{ &ss_common_argp, 0, NULL, 0 },
-	{ &ss_limits_argp, 0, NULL, 0 },
-	{ &ss_symbols_argp, 0, NULL, 0 },
+static const struct ss_option table[] = {
+	{ "no-cache", 0, NULL, "Do not use or update the cache of names", 3,
+	  SS_SETS_FLAG(struct ss_options, no_cache) },
+	{ "mode", 0, "MODE",
+	  "Capture mode: auto, stop, no-stop or live (default: auto); live parses files "
+	  "of the process with privileges: use it for trusted targets only",
+	  4, .take = take_mode, .offset = offsetof(struct ss_options, mode) },
+	{ "timeout", 0, "MS", "Limit the duration of the freeze (default: 1000)", 0,
+	  SS_SETS_NUMBER(struct ss_options, timeout_ms, 1, 3600 * MS_PER_S) },
+	{ "completion", 0, "SHELL", "Print a completion script for bash, zsh or fish", -1,
+	  .take = print_completion },
+	{ "version", 'V', NULL, "Print the version", 0, .take = print_version },
 	{},
 };
 
-const struct argp ss_interpret_argp = {
-	.options = interpret_table,
-	.parser = parse_interpret,
-	.children = interpret_children,
-	.help_filter = describe_runtimes,
-};
+static const struct ss_option_child children[] = { { &ss_interpret_group, 0 }, {} };
 
-const struct argp ss_waits_argp = { .options = waits_table, .parser = parse_waits };
-
-const struct argp ss_minidump_argp = { .options = minidump_table,
-				       .parser = parse_minidump };
-
-static const struct argp_child children[] = { { &ss_interpret_argp, 0, NULL, 0 }, {} };
-
-const struct argp ss_options_argp = {
+const struct ss_option_group ss_options_group = {
 	.options = table,
-	.parser = parse,
 	.children = children,
 };

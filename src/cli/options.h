@@ -5,7 +5,6 @@
 #ifndef SS_CLI_OPTIONS_H
 #define SS_CLI_OPTIONS_H
 
-#include <argp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "base/vector.h"
 #include "cli/arguments.h"
+#include "cli/command.h"
 #include "cli/targets.h"
 #include "diagnose/wait_table.h"
 #include "report/format.h"
@@ -27,11 +27,10 @@ struct ss_row_arguments {
 	SS_VECTOR(const char *) variables; /* names, in argv */
 };
 
-/* Parsers of --batch and --label, of --label, and of --env; their input is a struct
-   ss_row_arguments. */
-extern const struct argp ss_row_argp;
-extern const struct argp ss_label_argp;
-extern const struct argp ss_row_env_argp;
+/* Their input is a struct ss_row_arguments. */
+extern const struct ss_option_group ss_row_group;     /* --batch, --label */
+extern const struct ss_option_group ss_label_group;   /* --label */
+extern const struct ss_option_group ss_row_env_group; /* --env */
 
 /* Sets batch if it is not given: the time of --at, or if at_ns is 0 the current one. */
 void ss_row_arguments_begin(struct ss_row_arguments *arguments, uint64_t at_ns);
@@ -54,10 +53,7 @@ void ss_row_source_add(struct ss_row_source *source,
 		       const struct ss_target *target);
 void ss_row_source_deinit(struct ss_row_source *source);
 
-/*
- * Options that snap, hang, record and report share. Each is described and parsed here once;
- * a command lists the tables it offers as children, all with the same input.
- */
+/* Options that snap, hang, record and report share. */
 
 struct ss_common_options {
 	/* Set by the command before the options are parsed; options may change the input. */
@@ -75,15 +71,14 @@ struct ss_common_options {
 	struct ss_row_arguments rows;
 };
 
-/* Parsers; their input is a struct ss_common_options. They exit with EX_USAGE if a value is
-   invalid. */
-extern const struct argp ss_format_argp; /* --format, --json, --color */
-extern const struct argp ss_common_argp; /* --output, --verbose */
-extern const struct argp ss_limits_argp; /* --max-frames, --max-stack */
+/* Their input is a struct ss_common_options. */
+extern const struct ss_option_group ss_format_group; /* --format, --json, --color */
+extern const struct ss_option_group ss_common_group; /* --output, --verbose */
+extern const struct ss_option_group ss_limits_group; /* --max-frames, --max-stack */
 
 /* --format and --json alone, for commands with formats of their own; the input is a const char *,
    the name. */
-extern const struct argp ss_format_name_argp;
+extern const struct ss_option_group ss_format_name_group;
 
 /* Whether text is written with colours. */
 bool ss_options_want_color(const struct ss_common_options *options);
@@ -99,30 +94,29 @@ struct ss_symbol_options {
 };
 
 /* Their input is a struct ss_symbol_options. */
-extern const struct argp ss_symbols_argp;
-extern const struct argp ss_names_argp; /* without --raw */
+extern const struct ss_option_group ss_symbols_group;
+extern const struct ss_option_group ss_names_group; /* without --raw */
 
 /*
  * Files with functions that are known to wait: those of the system and of the user, and those
  * that options name.
  */
 
-/* An element of a struct argp_option array. */
-#define SS_WAIT_FUNCTIONS_OPTION(key, group)                                             \
+/* The row of --wait-functions, for a member that is a struct ss_wait_table *. */
+#define SS_OPTION_WAIT_FUNCTIONS(structure, member, group)                               \
 	{                                                                                \
-		"wait-functions", (key), "FILE", 0,                                      \
+		"wait-functions", 0, "FILE",                                             \
 			"Add the functions in FILE to the known functions that wait; "   \
 			"see stacksnap-waits(5)",                                        \
-			(group)                                                          \
+			(group), .take = ss_wait_functions_take,                         \
+				 .offset = offsetof(structure, member)                   \
 	}
+void ss_wait_functions_take(void *waits, const char *path);
 
 /* Creates a table of the functions that are built in and of those in
    /etc/stacksnap/wait-functions and $XDG_CONFIG_HOME/stacksnap/wait-functions. Warns of
    files that cannot be used. Errors: NO_MEMORY. */
 struct ss_error *ss_wait_functions_load(struct ss_wait_table **ret);
-
-/* Adds the functions in a file. Errors: SYSTEM (it cannot be read), INVALID, NO_MEMORY. */
-struct ss_error *ss_wait_functions_add(struct ss_wait_table *table, const char *path);
 
 /* The options of snap, hang and diff; without those that select threads, because hang and
    diff observe all threads. */
@@ -150,17 +144,16 @@ struct ss_options {
 	size_t max_total;      /* bytes */
 };
 
-/* The parser; its input is a struct ss_options. Exits with EX_USAGE if a value is
-   invalid. */
-extern const struct argp ss_options_argp;
+/* Their input is a struct ss_options. */
+extern const struct ss_option_group ss_options_group;
 
 /* Those of them that apply to any capture, also to one from a core file. */
-extern const struct argp ss_interpret_argp;
+extern const struct ss_option_group ss_interpret_group;
 
 /* Those that only some of these commands take: hang needs waits, and neither hang nor diff
-   writes minidumps. Their input is a struct ss_options. */
-extern const struct argp ss_waits_argp;	   /* --no-waits */
-extern const struct argp ss_minidump_argp; /* --environment */
+   writes minidumps. */
+extern const struct ss_option_group ss_waits_group;    /* --no-waits */
+extern const struct ss_option_group ss_minidump_group; /* --environment */
 
 /* Fills in the defaults. */
 void ss_options_init(struct ss_options *options);

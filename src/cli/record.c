@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/process.h"
@@ -23,27 +24,6 @@ enum { HZ_MAX = 10000 };
 
 /* A command that has ended: its exit status, or this and the number of the signal. */
 enum { STATUS_SIGNAL = 128, END_MS = 10000 };
-
-enum key {
-	KEY_RATE = 'r',
-	KEY_DURATION = 'd',
-	KEY_ON_CPU = 0x200,
-	KEY_CHILDREN,
-	KEY_LAST,
-	KEY_WAIT_FUNCTIONS,
-};
-
-static const struct argp_option table[] = {
-	{ NULL, 0, NULL, 0, "Samples:", 3 },
-	{ "rate", KEY_RATE, "HZ", 0, "Samples per second (default: 99)", 0 },
-	{ "duration", KEY_DURATION, "TIME", 0,
-	  "Stop after TIME: 30, 90s, 5m, 2h (default: until Ctrl-C)", 0 },
-	{ "last", KEY_LAST, "TIME", 0, "Keep only the last TIME of the recording", 0 },
-	{ "on-cpu", KEY_ON_CPU, NULL, 0, "Record running threads only", 0 },
-	{ "children", KEY_CHILDREN, NULL, 0, "Also record child processes", 0 },
-	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 0),
-	{},
-};
 
 struct record {
 	struct ss_recorder_options options;
@@ -74,7 +54,7 @@ static void record_deinit(struct record *record)
 	ss_row_arguments_deinit(&record->labels);
 }
 
-static void check(struct record *record)
+static void check(const struct record *record)
 {
 	bool has_process = ss_target_options_count(&record->process) > 0;
 
@@ -90,84 +70,77 @@ static void check(struct record *record)
 		ss_usage_fail("--last needs a file: standard output cannot be rewritten");
 }
 
-static error_t parse_value(int key, char *arg, struct argp_state *state)
+static void begin_options(void *input)
 {
-	struct record *record = state->input;
+	struct record *record = input;
 
-	switch (key) {
-	case KEY_RATE:
-		record->options.period_ns =
-			1000000000 / ss_argument_number("rate", arg, 1, HZ_MAX);
-		return 0;
-	case KEY_DURATION:
-		record->options.duration_ns = ss_argument_duration("duration", arg);
-		return 0;
-	case KEY_LAST:
-		record->options.keep_ns = ss_argument_duration("last", arg);
-		return 0;
-	case KEY_WAIT_FUNCTIONS:
-		ss_usage_check(ss_wait_functions_add(record->waits, arg));
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	ss_usage_check(ss_wait_functions_load(&record->waits));
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void end_options(void *input)
 {
-	struct record *record = state->input;
+	struct record *record = input;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		ss_usage_check(ss_wait_functions_load(&record->waits));
-		state->child_inputs[0] = &record->common;
-		state->child_inputs[1] = &record->common;
-		state->child_inputs[2] = &record->selection;
-		state->child_inputs[3] = &record->process;
-		state->child_inputs[4] = &record->process;
-		state->child_inputs[5] = &record->labels;
-		state->child_inputs[6] = &record->labels;
-		return 0;
-	case KEY_ON_CPU:
-		record->options.on_cpu = true;
-		return 0;
-	case KEY_CHILDREN:
-		record->options.children = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		/* Everything after "--" is a command. */
-		if (state->quoted && state->next - 1 >= state->quoted) {
-			record->command = &state->argv[state->next - 1];
-			state->next = state->argc;
-		} else {
-			ss_target_options_add(&record->process, arg);
-		}
-		return 0;
-	case ARGP_KEY_END:
-		check(record);
-		ss_usage_check(
-			ss_wait_table_added(record->waits, &record->wait_functions));
-		return 0;
-	default:
-		return parse_value(key, arg, state);
-	}
+	check(record);
+	ss_usage_check(ss_wait_table_added(record->waits, &record->wait_functions));
 }
 
-static const struct argp_child children[] = {
-	{ &ss_common_argp, 0, NULL, 0 },    { &ss_limits_argp, 0, NULL, 0 },
-	{ &ss_selection_argp, 0, NULL, 0 }, { &ss_target_argp, 0, NULL, 0 },
-	{ &ss_targets_argp, 0, NULL, 0 },   { &ss_label_argp, 0, NULL, 0 },
-	{ &ss_row_env_argp, 0, NULL, 0 },   {},
+/* Everything after "--" is a command. */
+static bool take_argument(void *input, char **argv, bool quoted)
+{
+	struct record *record = input;
+
+	if (quoted)
+		record->command = argv;
+	else
+		ss_target_options_add(&record->process, *argv);
+	return quoted;
+}
+
+static void take_rate(void *period_ns, const char *arg)
+{
+	*(uint64_t *)period_ns =
+		SS_NS_PER_SECOND / ss_argument_number("rate", arg, 1, HZ_MAX);
+}
+
+static const struct ss_option table[] = {
+	{ .doc = "Samples:", .group = 3 },
+	{ "rate", 'r', "HZ", "Samples per second (default: 99)", 0, .take = take_rate,
+	  .offset = offsetof(struct record, options.period_ns) },
+	{ "duration", 'd', "TIME",
+	  "Stop after TIME: 30, 90s, 5m, 2h (default: until Ctrl-C)", 0,
+	  SS_SETS_DURATION(struct record, options.duration_ns) },
+	{ "last", 0, "TIME", "Keep only the last TIME of the recording", 0,
+	  SS_SETS_DURATION(struct record, options.keep_ns) },
+	{ "on-cpu", 0, NULL, "Record running threads only", 0,
+	  SS_SETS_FLAG(struct record, options.on_cpu) },
+	{ "children", 0, NULL, "Also record child processes", 0,
+	  SS_SETS_FLAG(struct record, options.children) },
+	SS_OPTION_WAIT_FUNCTIONS(struct record, waits, 0),
+	{},
 };
 
-static const struct argp argp = {
-	.children = children,
+static const struct ss_option_child children[] = {
+	{ &ss_common_group, offsetof(struct record, common) },
+	{ &ss_limits_group, offsetof(struct record, common) },
+	{ &ss_selection_group, offsetof(struct record, selection) },
+	{ &ss_target_group, offsetof(struct record, process) },
+	{ &ss_targets_group, offsetof(struct record, process) },
+	{ &ss_label_group, offsetof(struct record, labels) },
+	{ &ss_row_env_group, offsetof(struct record, labels) },
+	{},
+};
+
+static const struct ss_option_group group = {
 	.options = table,
-	.parser = parse,
+	.children = children,
 	.args_doc = "PID|NAME...\n-- COMMAND ARG...",
 	.doc = "Sample the stacks of a process into a file, until Ctrl-C or the end of "
 	       "the process.\v"
 	       "stacksnap report reads the file, on this machine or another one.",
+	.begin = begin_options,
+	.argument = take_argument,
+	.end = end_options,
 };
 
 static struct ss_error *open_recorder(struct record *record)
@@ -348,6 +321,6 @@ static int run(int argc, char **argv)
 const struct ss_command ss_command_record = {
 	.name = "record",
 	.summary = "sample a process into a file, for stacksnap report",
-	.argp = &argp,
+	.options = &group,
 	.run = run,
 };

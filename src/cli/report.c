@@ -3,7 +3,6 @@
  */
 #include "cli/report.h"
 
-#include <argp.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,45 +17,6 @@
 /* Options ------------------------------------------------------------------------- */
 
 enum { DEFAULT_ROWS = 20, DEFAULT_THRESHOLD = 1 };
-
-enum key {
-	KEY_FROM = 0x400,
-	KEY_TO,
-	KEY_MODULE,
-	KEY_THRESHOLD,
-	KEY_ROWS,
-	KEY_NATIVE,
-	KEY_BY,
-	KEY_DIFF,
-	KEY_WAIT_FUNCTIONS,
-	KEY_WEIGHT,
-};
-
-static const struct argp_option table[] = {
-	{ "threshold", KEY_THRESHOLD, "PERCENT", 0,
-	  "text: omit calls with a share below PERCENT (default: 1)", 1 },
-	{ "native", KEY_NATIVE, NULL, 0, "Also show the native frames of interpreters",
-	  1 },
-	{ "by", KEY_BY, "WHAT", 0,
-	  "Group stacks by host, by label (all labels), or by label:KEY", 1 },
-	{ "diff", KEY_DIFF, NULL, 0,
-	  "Compare two recordings or directories: text, json or folded", 1 },
-	{ "rows", KEY_ROWS, "N", 0, "text: limit the lines of each table (default: 20)",
-	  1 },
-	{ "weight", KEY_WEIGHT, "WEIGHT", 0,
-	  "Traces: weight stacks by hits, or by time in scopes, without that in inner "
-	  "scopes (default: hits)",
-	  1 },
-	SS_WAIT_FUNCTIONS_OPTION(KEY_WAIT_FUNCTIONS, 1),
-	{ NULL, 0, NULL, 0, "Samples:", 5 },
-	{ "from", KEY_FROM, "TIME", 0,
-	  "Omit samples before TIME: seconds since the start, or [DATE ]HH:MM:SS", 0 },
-	{ "to", KEY_TO, "TIME", 0, "Omit samples from TIME on", 0 },
-	{ "module", KEY_MODULE, "REGEX", 0,
-	  "Select stacks that pass through a module whose path matches; may be repeated",
-	  0 },
-	{},
-};
 
 void ss_report_arguments_init(struct ss_report_arguments *arguments)
 {
@@ -77,21 +37,29 @@ void ss_report_arguments_deinit(struct ss_report_arguments *arguments)
 	ss_row_arguments_deinit(&arguments->labels);
 }
 
-static struct ss_time_argument parse_time(const char *name, const char *text)
+static void take_time(const char *name, const char *text, struct ss_time_argument *ret)
 {
-	struct ss_time_argument argument = {};
-
-	if (!ss_time_argument_parse(text, &argument))
+	if (!ss_time_argument_parse(text, ret))
 		ss_usage_fail(
 			"--%s: '%s' is not a time: expected seconds since the start, "
 			"HH:MM:SS, or "
 			"YYYY-MM-DD HH:MM:SS",
 			name, text);
-	return argument;
 }
 
-static void add_module(struct ss_report_arguments *arguments, const char *text)
+static void take_from(void *from, const char *arg)
 {
+	take_time("from", arg, from);
+}
+
+static void take_to(void *to, const char *arg)
+{
+	take_time("to", arg, to);
+}
+
+static void take_module(void *input, const char *text)
+{
+	struct ss_report_arguments *arguments = input;
 	regex_t *pattern = ss_vector_push(&arguments->modules);
 	char why[SS_REGEX_WHY_MAX];
 
@@ -103,9 +71,17 @@ static void add_module(struct ss_report_arguments *arguments, const char *text)
 	ss_usage_fail("--module: '%s' is not a regular expression: %s", text, why);
 }
 
-static void parse_by(struct ss_report_arguments *a, const char *text)
+static void take_weight(void *by_time, const char *arg)
+{
+	if (strcmp(arg, "time") != 0 && strcmp(arg, "hits") != 0)
+		ss_usage_fail("invalid --weight '%s': hits or time", arg);
+	*(bool *)by_time = strcmp(arg, "time") == 0;
+}
+
+static void take_by(void *input, const char *text)
 {
 	static const char label[] = "label";
+	struct ss_report_arguments *a = input;
 	size_t size = sizeof(label) - 1;
 
 	a->by_host = strcmp(text, "host") == 0;
@@ -118,8 +94,62 @@ static void parse_by(struct ss_report_arguments *a, const char *text)
 		ss_usage_fail("--by: '%s' is not host, label, or label: and a key", text);
 }
 
-static void check(const struct ss_report_arguments *a)
+static const struct ss_option table[] = {
+	{ "threshold", 0, "PERCENT",
+	  "text: omit calls with a share below PERCENT (default: 1)", 1,
+	  SS_SETS_NUMBER(struct ss_report_arguments, threshold_percent, 0, 100) },
+	{ "native", 0, NULL, "Also show the native frames of interpreters", 1,
+	  SS_SETS_FLAG(struct ss_report_arguments, native) },
+	{ "by", 0, "WHAT", "Group stacks by host, by label (all labels), or by label:KEY",
+	  1, .take = take_by },
+	{ "diff", 0, NULL, "Compare two recordings or directories: text, json or folded",
+	  1, SS_SETS_FLAG(struct ss_report_arguments, diff) },
+	{ "rows", 0, "N", "text: limit the lines of each table (default: 20)", 1,
+	  SS_SETS_NUMBER(struct ss_report_arguments, rows, 0, INT_MAX) },
+	{ "weight", 0, "WEIGHT",
+	  "Traces: weight stacks by hits, or by time in scopes, without that in inner "
+	  "scopes (default: hits)",
+	  1, .take = take_weight,
+	  .offset = offsetof(struct ss_report_arguments, by_time) },
+	SS_OPTION_WAIT_FUNCTIONS(struct ss_report_arguments, waits, 1),
+	{ .doc = "Samples:", .group = 5 },
+	{ "from", 0, "TIME",
+	  "Omit samples before TIME: seconds since the start, or [DATE ]HH:MM:SS", 0,
+	  .take = take_from, .offset = offsetof(struct ss_report_arguments, from) },
+	{ "to", 0, "TIME", "Omit samples from TIME on", 0, .take = take_to,
+	  .offset = offsetof(struct ss_report_arguments, to) },
+	{ "module", 0, "REGEX",
+	  "Select stacks that pass through a module whose path matches; may be repeated",
+	  0, .take = take_module },
+	{},
+};
+
+static void begin(void *input)
 {
+	struct ss_report_arguments *arguments = input;
+
+	ss_usage_check(ss_wait_functions_load(&arguments->waits));
+}
+
+static bool take_argument(void *input, char **argv, bool quoted)
+{
+	struct ss_report_arguments *arguments = input;
+
+	(void)quoted;
+	ss_argument_add(ss_vector_push(&arguments->files), *argv);
+	return false;
+}
+
+static void refuse_none(void *input)
+{
+	(void)input;
+	ss_usage_fail("expected a recording");
+}
+
+static void check(void *input)
+{
+	const struct ss_report_arguments *a = input;
+
 	if (!a->diff)
 		return;
 	if (a->files.count != 2)
@@ -128,76 +158,6 @@ static void check(const struct ss_report_arguments *a)
 		ss_usage_fail("--diff: the formats are text, json and folded");
 	else if (a->by_time && a->common.format != &ss_format_folded)
 		ss_usage_fail("--diff: with --weight=time the format is folded");
-}
-
-static error_t parse_value(int key, char *arg, struct argp_state *state)
-{
-	struct ss_report_arguments *a = state->input;
-
-	switch (key) {
-	case KEY_FROM:
-		a->from = parse_time("from", arg);
-		return 0;
-	case KEY_TO:
-		a->to = parse_time("to", arg);
-		return 0;
-	case KEY_MODULE:
-		add_module(a, arg);
-		return 0;
-	case KEY_WAIT_FUNCTIONS:
-		ss_usage_check(ss_wait_functions_add(a->waits, arg));
-		return 0;
-	case KEY_WEIGHT:
-		if (strcmp(arg, "time") != 0 && strcmp(arg, "hits") != 0)
-			ss_usage_fail("invalid --weight '%s': hits or time", arg);
-		a->by_time = strcmp(arg, "time") == 0;
-		return 0;
-	case KEY_BY:
-		parse_by(a, arg);
-		return 0;
-	case KEY_DIFF:
-		a->diff = true;
-		return 0;
-	case KEY_NATIVE:
-		a->native = true;
-		return 0;
-	case KEY_THRESHOLD:
-		a->threshold_percent =
-			(unsigned)ss_argument_number("threshold", arg, 0, 100);
-		return 0;
-	case KEY_ROWS:
-		a->rows = (unsigned)ss_argument_number("rows", arg, 0, INT_MAX);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct ss_report_arguments *arguments = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		ss_usage_check(ss_wait_functions_load(&arguments->waits));
-		state->child_inputs[0] = &arguments->common;
-		state->child_inputs[1] = &arguments->common;
-		state->child_inputs[2] = &arguments->selection;
-		state->child_inputs[3] = &arguments->symbols;
-		state->child_inputs[4] = &arguments->labels;
-		return 0;
-	case ARGP_KEY_ARG:
-		ss_argument_add(ss_vector_push(&arguments->files), arg);
-		return 0;
-	case ARGP_KEY_END:
-		check(arguments);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		ss_usage_fail("expected a recording");
-		return 0;
-	default:
-		return parse_value(key, arg, state);
-	}
 }
 
 static void write_help(FILE *out)
@@ -209,27 +169,27 @@ static void write_help(FILE *out)
 		    out);
 }
 
-static char *help(int key, const char *text, void *input)
-{
-	(void)input;
-	return ss_command_filter_help(key, text, write_help);
-}
-
-static const struct argp_child children[] = {
-	{ &ss_format_argp, 0, NULL, 0 },    { &ss_common_argp, 0, NULL, 0 },
-	{ &ss_selection_argp, 0, NULL, 0 }, { &ss_symbols_argp, 0, NULL, 0 },
-	{ &ss_row_argp, 0, NULL, 0 },	    {},
+static const struct ss_option_child children[] = {
+	{ &ss_format_group, offsetof(struct ss_report_arguments, common) },
+	{ &ss_common_group, offsetof(struct ss_report_arguments, common) },
+	{ &ss_selection_group, offsetof(struct ss_report_arguments, selection) },
+	{ &ss_symbols_group, offsetof(struct ss_report_arguments, symbols) },
+	{ &ss_row_group, offsetof(struct ss_report_arguments, labels) },
+	{},
 };
 
-static const struct argp argp = {
+static const struct ss_option_group group = {
 	.options = table,
-	.parser = parse,
+	.children = children,
 	.args_doc = "RECORDING|DIRECTORY|-...",
 	.doc = "Show recordings, or convert them. Several recordings "
 	       "are merged. A directory stands for the recordings in it; if it has none, "
 	       "the crash reports in it are counted.\v",
-	.children = children,
-	.help_filter = help,
+	.begin = begin,
+	.argument = take_argument,
+	.none = refuse_none,
+	.end = check,
+	.write_help = write_help,
 };
 
 /* The command --------------------------------------------------------------------- */
@@ -325,6 +285,6 @@ const struct ss_command ss_command_report = {
 	.name = "report",
 	.input = SS_FORMAT_PROFILE,
 	.summary = "show recordings, or convert them",
-	.argp = &argp,
+	.options = &group,
 	.run = run,
 };

@@ -4,7 +4,6 @@
 #ifndef SS_CLI_REPORT_H
 #define SS_CLI_REPORT_H
 
-#include <argp.h>
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -19,47 +19,32 @@ enum { COUNT_MAX = 10000 };
 
 /* Options ----------------------------------------------------------------- */
 
-enum key { KEY_INTERVAL = 'i', KEY_COUNT = 'c', KEY_EACH = 0x640 };
-
-static const struct argp_option table[] = {
-	{ NULL, 0, NULL, 0, "Several snapshots:", 5 },
-	{ "interval", KEY_INTERVAL, "TIME", 0,
+static const struct ss_option table[] = {
+	{ .doc = "Several snapshots:", .group = 5 },
+	{ "interval", 'i', "TIME",
 	  "Take a snapshot every TIME, such as 1s or 200ms, and merge them (default with "
 	  "--count: 1s)",
-	  0 },
-	{ "count", KEY_COUNT, "N", 0,
+	  0, SS_SETS_DURATION(struct ss_series_options, period_ns) },
+	{ "count", 'c', "N",
 	  "Take N snapshots and merge them (default with --interval: until Ctrl-C, or "
 	  "the end of the process)",
-	  0 },
-	{ "each", KEY_EACH, NULL, 0, "Print each snapshot separately", 0 },
+	  0, SS_SETS_NUMBER(struct ss_series_options, count, 1, COUNT_MAX) },
+	{ "each", 0, NULL, "Print each snapshot separately", 0,
+	  SS_SETS_FLAG(struct ss_series_options, each) },
 	{},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void end_options(void *input)
 {
-	struct ss_series_options *series = state->input;
+	struct ss_series_options *series = input;
 
-	switch (key) {
-	case KEY_INTERVAL:
-		series->period_ns = ss_argument_duration("interval", arg);
-		break;
-	case KEY_COUNT:
-		series->count = ss_argument_number("count", arg, 1, COUNT_MAX);
-		if (!series->period_ns)
-			series->period_ns = SS_NS_PER_SECOND;
-		break;
-	case KEY_EACH:
-		series->each = true;
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-	series->common->input = series->period_ns && !series->each ? SS_FORMAT_SERIES :
-								     SS_FORMAT_SNAPSHOT;
-	return 0;
+	if (series->count && !series->period_ns)
+		series->period_ns = SS_NS_PER_SECOND;
+	if (series->period_ns && !series->each)
+		series->common->input = SS_FORMAT_SERIES;
 }
 
-const struct argp ss_series_argp = { .options = table, .parser = parse };
+const struct ss_option_group ss_series_group = { .options = table, .end = end_options };
 
 /* Waiting ----------------------------------------------------------------- */
 

@@ -6,8 +6,6 @@
 #ifndef SS_CLI_SERIES_H
 #define SS_CLI_SERIES_H
 
-#include <argp.h>
-
 #include "interpret/files.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -20,8 +18,8 @@ struct ss_series_options {
 	bool each;    /* print the snapshots apart */
 };
 
-/* The parser; its input is a struct ss_series_options. */
-extern const struct argp ss_series_argp;
+/* The input is a struct ss_series_options. */
+extern const struct ss_option_group ss_series_group;
 
 struct ss_series {
 	const struct ss_options *options;

@@ -591,8 +591,9 @@ static void check_series(const struct snap *snap)
 				       "with merged snapshots in this format");
 }
 
-static void check(const struct snap *snap)
+static void check(void *input)
 {
+	const struct snap *snap = input;
 	const struct ss_common_options *options = &snap->options.common;
 
 	check_series(snap);
@@ -603,60 +604,44 @@ static void check(const struct snap *snap)
 			      options->format->name);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+/* getopt takes "-5" for an option: these entries allow a clear error message. */
+static void refuse_digit(void *input, const char *arg)
 {
-	struct snap *snap = state->input;
-
+	(void)input;
 	(void)arg;
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &snap->options;
-		state->child_inputs[1] = &snap->targets;
-		state->child_inputs[2] = &snap->targets;
-		state->child_inputs[3] = &snap->series;
-		state->child_inputs[4] = &snap->options;
-		state->child_inputs[5] = &snap->options.common.rows;
-		state->child_inputs[6] = &snap->options.common.rows;
-		state->child_inputs[7] = &snap->options.selection;
-		state->child_inputs[8] = &snap->options;
-		return 0;
-	case ARGP_KEY_END:
-		check(snap);
-		return 0;
-	case '0' ... '9':
-		ss_usage_fail("a pid cannot be negative");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	ss_usage_fail("a pid cannot be negative");
 }
 
-static const struct argp_child children[] = {
-	{ &ss_options_argp, 0, NULL, 0 },  { &ss_target_argp, 0, NULL, 0 },
-	{ &ss_targets_argp, 0, NULL, 0 },  { &ss_series_argp, 0, NULL, 0 },
-	{ &ss_minidump_argp, 0, NULL, 0 }, { &ss_row_argp, 0, NULL, 0 },
-	{ &ss_row_env_argp, 0, NULL, 0 },  { &ss_selection_argp, 0, NULL, 0 },
-	{ &ss_waits_argp, 0, NULL, 0 },	   {},
-};
-
-/* argp takes "-5" for an option: these entries allow a clear error message. */
 #define DIGIT(c)                                                                         \
 	{                                                                                \
-		NULL, c, NULL, OPTION_HIDDEN, NULL, 0                                    \
+		.letter = (c), .flags = OPTION_HIDDEN, .take = refuse_digit              \
 	}
-static const struct argp_option digits[] = {
+static const struct ss_option digits[] = {
 	DIGIT('0'), DIGIT('1'), DIGIT('2'), DIGIT('3'), DIGIT('4'), DIGIT('5'),
 	DIGIT('6'), DIGIT('7'), DIGIT('8'), DIGIT('9'), {},
 };
 
-static const struct argp argp = {
+static const struct ss_option_child children[] = {
+	{ &ss_options_group, offsetof(struct snap, options) },
+	{ &ss_target_group, offsetof(struct snap, targets) },
+	{ &ss_targets_group, offsetof(struct snap, targets) },
+	{ &ss_series_group, offsetof(struct snap, series) },
+	{ &ss_minidump_group, offsetof(struct snap, options) },
+	{ &ss_row_group, offsetof(struct snap, options.common.rows) },
+	{ &ss_row_env_group, offsetof(struct snap, options.common.rows) },
+	{ &ss_selection_group, offsetof(struct snap, options.selection) },
+	{ &ss_waits_group, offsetof(struct snap, options) },
+	{},
+};
+
+static const struct ss_option_group group = {
 	.options = digits,
-	.parser = parse,
+	.children = children,
 	.args_doc = "PID[/TID,TID...]|NAME...",
 	.doc = "Print the stacks of all threads of running processes, and what they wait "
 	       "for.\v",
-	.children = children,
-	.help_filter = ss_command_help,
+	.end = check,
+	.write_help = ss_command_write_help,
 };
 
 static int run(int argc, char **argv)
@@ -674,6 +659,6 @@ static int run(int argc, char **argv)
 const struct ss_command ss_command_snap = {
 	.name = "snap",
 	.summary = "print one snapshot of each process",
-	.argp = &argp,
+	.options = &group,
 	.run = run,
 };

@@ -82,17 +82,6 @@ void ss_target_argument_deinit(struct ss_target_argument *argument)
 
 /* Processes --------------------------------------------------------------------------- */
 
-enum {
-	KEY_PID = 'p',
-	KEY_NAME = 0x5c0,
-	KEY_TREE,
-	KEY_CGROUP,
-	KEY_PID_FILE,
-	KEY_AT,
-	KEY_THREAD = 't',
-	KEY_STATE = 0x540,
-};
-
 /* More processes in one run are a mistake. */
 enum { TARGETS_MAX = 10000 };
 
@@ -103,26 +92,6 @@ enum { COMM_MAX = 15 };
 
 /* Of a list of matches. */
 enum { LINES_MAX = 50, LINE_SIZE = 200 };
-
-static const struct argp_option table[] = {
-	{ NULL, 0, NULL, 0, "Process:", -3 },
-	{ "pid", KEY_PID, "PID", 0, "Same as the argument PID", 0 },
-	{ "name", KEY_NAME, "REGEX", 0,
-	  "Select the processes whose name matches a regular expression", 0 },
-	{},
-};
-
-static const struct argp_option several_table[] = {
-	{ "tree", KEY_TREE, NULL, 0, "Also select the descendants of these processes",
-	  -3 },
-	{ "cgroup", KEY_CGROUP, "PATH", 0,
-	  "Select the processes of a cgroup, such as /system.slice/cron.service", -3 },
-	{ "pid-file", KEY_PID_FILE, "FILE", 0, "Select the process whose pid is in FILE",
-	  -3 },
-	{ "at", KEY_AT, "TIME", 0,
-	  "Begin at TIME: 11:45:06, @SECONDS since 1970 (default: at once)", -3 },
-	{},
-};
 
 static void check_single(const struct ss_target_options *options, const char *text)
 {
@@ -213,52 +182,71 @@ static uint64_t parse_at(const char *text)
 	return at_ns;
 }
 
-static error_t parse_several(int key, char *arg, struct argp_state *state)
+static void take_cgroup(void *input, const char *arg)
 {
-	struct ss_target_options *options = state->input;
+	struct ss_target_options *options = input;
 
-	switch (key) {
-	case KEY_TREE:
-		options->tree = true;
-		return 0;
-	case KEY_CGROUP:
-		if (*arg != '/')
-			ss_usage_fail("--cgroup: '%s' does not begin with '/'", arg);
-		ss_argument_add(ss_vector_push(&options->cgroups), arg);
-		return 0;
-	case KEY_PID_FILE:
-		ss_argument_add(ss_vector_push(&options->pid_files), arg);
-		return 0;
-	case KEY_AT:
-		options->at_ns = parse_at(arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	if (*arg != '/')
+		ss_usage_fail("--cgroup: '%s' does not begin with '/'", arg);
+	ss_argument_add(ss_vector_push(&options->cgroups), arg);
 }
 
-const struct argp ss_targets_argp = { .options = several_table, .parser = parse_several };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void take_pid_file(void *input, const char *arg)
 {
-	struct ss_target_options *options = state->input;
+	struct ss_target_options *options = input;
 
-	switch (key) {
-	case KEY_PID:
-		add_pid(options, arg);
-		return 0;
-	case KEY_NAME:
-		add_pattern(options, arg);
-		return 0;
-	case ARGP_KEY_ARG: /* if the command does not take it */
-		ss_target_options_add(options, arg);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	ss_argument_add(ss_vector_push(&options->pid_files), arg);
 }
 
-const struct argp ss_target_argp = { .options = table, .parser = parse };
+static void take_at(void *at_ns, const char *arg)
+{
+	*(uint64_t *)at_ns = parse_at(arg);
+}
+
+static const struct ss_option several_table[] = {
+	{ "tree", 0, NULL, "Also select the descendants of these processes", -3,
+	  SS_SETS_FLAG(struct ss_target_options, tree) },
+	{ "cgroup", 0, "PATH",
+	  "Select the processes of a cgroup, such as /system.slice/cron.service", -3,
+	  .take = take_cgroup },
+	{ "pid-file", 0, "FILE", "Select the process whose pid is in FILE", -3,
+	  .take = take_pid_file },
+	{ "at", 0, "TIME",
+	  "Begin at TIME: 11:45:06, @SECONDS since 1970 (default: at once)", -3,
+	  .take = take_at, .offset = offsetof(struct ss_target_options, at_ns) },
+	{},
+};
+
+const struct ss_option_group ss_targets_group = { .options = several_table };
+
+static void take_pid(void *input, const char *arg)
+{
+	add_pid(input, arg);
+}
+
+static void take_pattern(void *input, const char *arg)
+{
+	add_pattern(input, arg);
+}
+
+static bool take_target(void *input, char **argv, bool quoted)
+{
+	(void)quoted;
+	ss_target_options_add(input, *argv);
+	return false;
+}
+
+static const struct ss_option table[] = {
+	{ .doc = "Process:", .group = -3 },
+	{ "pid", 'p', "PID", "Same as the argument PID", 0, .take = take_pid },
+	{ "name", 0, "REGEX",
+	  "Select the processes whose name matches a regular expression", 0,
+	  .take = take_pattern },
+	{},
+};
+
+const struct ss_option_group ss_target_group = { .options = table,
+						 .argument = take_target };
 
 static bool matches_text(const struct ss_target_name *name, const char *text)
 {
@@ -715,29 +703,25 @@ size_t ss_selection_run_report(const struct ss_selection_run *run,
 	return missing;
 }
 
-static const struct argp_option thread_table[] = {
-	{ NULL, 0, NULL, 0, "Threads:", 2 },
-	{ "thread", KEY_THREAD, "TID|REGEX", 0,
+static void take_thread(void *input, const char *arg)
+{
+	ss_usage_check(add_selected(input, arg));
+}
+
+static void take_states(void *input, const char *arg)
+{
+	ss_usage_check(set_states(input, arg));
+}
+
+static const struct ss_option thread_table[] = {
+	{ .doc = "Threads:", .group = 2 },
+	{ "thread", 't', "TID|REGEX",
 	  "Select threads by id, or by a regular expression over the name; may be "
 	  "repeated",
-	  0 },
-	{ "state", KEY_STATE, "LETTERS", 0, "Select threads by state (R, S, D...)", 0 },
+	  0, .take = take_thread },
+	{ "state", 0, "LETTERS", "Select threads by state (R, S, D...)", 0,
+	  .take = take_states },
 	{},
 };
 
-static error_t parse_thread(int key, char *arg, struct argp_state *state)
-{
-	struct ss_selection *selection = state->input;
-	struct ss_error *error = NULL;
-
-	if (key == KEY_THREAD)
-		error = add_selected(selection, arg);
-	else if (key == KEY_STATE)
-		error = set_states(selection, arg);
-	else
-		return ARGP_ERR_UNKNOWN;
-	ss_usage_check(error);
-	return 0;
-}
-
-const struct argp ss_selection_argp = { .options = thread_table, .parser = parse_thread };
+const struct ss_option_group ss_selection_group = { .options = thread_table };

@@ -4,12 +4,12 @@
 #ifndef SS_CLI_TARGETS_H
 #define SS_CLI_TARGETS_H
 
-#include <argp.h>
 #include <regex.h>
 #include <stdbool.h>
 
 #include "base/error.h"
 #include "base/vector.h"
+#include "cli/command.h"
 #include "stacksnap.h"
 
 /* One target argument of the command line: PID, or PID/TID,TID... */
@@ -49,12 +49,12 @@ struct ss_target_options {
 	SS_VECTOR(const char *) pid_files; /* likewise */
 };
 
-/* The parser of -p, --name and the arguments that the command does not take itself; its input
-   is a struct ss_target_options. */
-extern const struct argp ss_target_argp;
+/* -p, --name and the arguments that the command does not take itself; the input is a struct
+   ss_target_options. */
+extern const struct ss_option_group ss_target_group;
 
-/* The parser of the options that select several processes, likewise. */
-extern const struct argp ss_targets_argp;
+/* The options that select several processes, with the same input. */
+extern const struct ss_option_group ss_targets_group;
 
 /* Adds an argument. Exits with EX_USAGE if it is invalid. */
 void ss_target_options_add(struct ss_target_options *options, const char *text);
@@ -91,8 +91,8 @@ struct ss_selection {
 	const char *states; /* letters, in argv; NULL: any */
 };
 
-/* The parser of these options; its input is a struct ss_selection. */
-extern const struct argp ss_selection_argp;
+/* The input is a struct ss_selection. */
+extern const struct ss_option_group ss_selection_group;
 
 void ss_selection_deinit(struct ss_selection *selection);
 

@@ -6,7 +6,6 @@
  * read by another process, without a stop, as often as it may cost. The main process has the
  * terminal and nothing else.
  */
-#include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -50,34 +49,6 @@ enum {
 	FILTER_SIZE = 64,
 	WAITS_MAX = 4 << 20,
 	MESSAGES_MAX = 64 << 10,
-};
-
-enum key {
-	KEY_IDLE = 'i',
-	KEY_RATE = 'r',
-	KEY_ONCE = 0x280,
-	KEY_SORT,
-	KEY_FILTER,
-	KEY_ROWS,
-	KEY_COLOR,
-};
-
-static const struct argp_option table[] = {
-	{ "once", KEY_ONCE, NULL, 0,
-	  "Observe for two seconds, print one screen as text, and exit", 0 },
-	{ "sort", KEY_SORT, "KEY", 0,
-	  "Sort by own, total, state or name (default: own); keys 1 to 4", 0 },
-	{ "idle", KEY_IDLE, NULL, 0,
-	  "Also show sleeping threads, and count their samples; key i", 0 },
-	{ "filter", KEY_FILTER, "TEXT", 0,
-	  "Show only functions, threads and waits that contain TEXT, ignoring case; key "
-	  "/",
-	  0 },
-	{ "rate", KEY_RATE, "HZ", 0,
-	  "Samples per second (default: 99, less for more than 100 threads)", 0 },
-	{ "rows", KEY_ROWS, "N", 0, "With --once: rows of each table (default: 20)", 0 },
-	{ "color", KEY_COLOR, "WHEN", 0, "auto, always or never (default: auto)", 0 },
-	{},
 };
 
 struct top {
@@ -157,61 +128,68 @@ static void top_deinit(struct top *top)
 	free(top->path);
 }
 
-static enum ss_top_sort parse_sort(const char *name)
+static void take_sort(void *sort, const char *name)
 {
-	for (size_t i = 0; ss_top_sort_name(i); i++) {
-		if (strcmp(ss_top_sort_name(i), name) == 0)
-			return (enum ss_top_sort)i;
-	}
-	ss_usage_fail("--sort: '%s' is not own, total, state or name", name);
+	size_t i = 0;
+
+	while (ss_top_sort_name(i) && strcmp(ss_top_sort_name(i), name) != 0)
+		i++;
+	if (!ss_top_sort_name(i))
+		ss_usage_fail("--sort: '%s' is not own, total, state or name", name);
+	*(enum ss_top_sort *)sort = (enum ss_top_sort)i;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void take_filter(void *input, const char *arg)
 {
-	struct top *top = state->input;
+	struct top *top = input;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &top->process;
-		return 0;
-	case KEY_ONCE:
-		top->once = true;
-		return 0;
-	case KEY_SORT:
-		top->analysis.view.sort = parse_sort(arg);
-		return 0;
-	case KEY_IDLE:
-		top->analysis.view.idle = true;
-		return 0;
-	case KEY_FILTER:
-		if (strlen(arg) >= sizeof(top->filter))
-			ss_usage_fail("--filter: at most %d bytes", FILTER_SIZE - 1);
-		(void)snprintf(top->filter, sizeof(top->filter), "%s", arg);
-		return 0;
-	case KEY_RATE:
-		top->rate = ss_argument_number("rate", arg, 1, RATE_MAX);
-		return 0;
-	case KEY_ROWS:
-		top->analysis.view.rows =
-			(unsigned)ss_argument_number("rows", arg, 1, ROWS_MAX);
-		return 0;
-	case KEY_COLOR:
-		top->common.color = ss_options_parse_color(arg);
-		return 0;
-	case ARGP_KEY_END:
-		ss_target_options_require(&top->process);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	if (strlen(arg) >= sizeof(top->filter))
+		ss_usage_fail("--filter: at most %d bytes", FILTER_SIZE - 1);
+	(void)snprintf(top->filter, sizeof(top->filter), "%s", arg);
 }
 
-static const struct argp_child children[] = { { &ss_target_argp, 0, NULL, 0 }, {} };
+static void take_color(void *color, const char *arg)
+{
+	*(enum ss_color *)color = ss_options_parse_color(arg);
+}
 
-static const struct argp argp = {
-	.children = children,
+static const struct ss_option table[] = {
+	{ "once", 0, NULL, "Observe for two seconds, print one screen as text, and exit",
+	  0, SS_SETS_FLAG(struct top, once) },
+	{ "sort", 0, "KEY",
+	  "Sort by own, total, state or name (default: own); keys 1 to 4", 0,
+	  .take = take_sort, .offset = offsetof(struct top, analysis.view.sort) },
+	{ "idle", 'i', NULL, "Also show sleeping threads, and count their samples; key i",
+	  0, SS_SETS_FLAG(struct top, analysis.view.idle) },
+	{ "filter", 0, "TEXT",
+	  "Show only functions, threads and waits that contain TEXT, ignoring case; key "
+	  "/",
+	  0, .take = take_filter },
+	{ "rate", 'r', "HZ",
+	  "Samples per second (default: 99, less for more than 100 threads)", 0,
+	  SS_SETS_NUMBER(struct top, rate, 1, RATE_MAX) },
+	{ "rows", 0, "N", "With --once: rows of each table (default: 20)", 0,
+	  SS_SETS_NUMBER(struct top, analysis.view.rows, 1, ROWS_MAX) },
+	{ "color", 0, "WHEN", "auto, always or never (default: auto)", 0,
+	  .take = take_color, .offset = offsetof(struct top, common.color) },
+	{},
+};
+
+static void check(void *input)
+{
+	const struct top *top = input;
+
+	ss_target_options_require(&top->process);
+}
+
+static const struct ss_option_child children[] = {
+	{ &ss_target_group, offsetof(struct top, process) },
+	{},
+};
+
+static const struct ss_option_group group = {
 	.options = table,
-	.parser = parse,
+	.children = children,
 	.args_doc = "PID|NAME",
 	.doc = "Show the functions, threads and waits of a running process, twice a "
 	       "second.\vKeys: 1 to 4 sort (own, total, state, name), f functions, t "
@@ -220,6 +198,7 @@ static const struct argp argp = {
 	       "status: 0 ended by "
 	       "the user or by the end of the process, 2 nothing could be shown, 64 "
 	       "wrong usage.",
+	.end = check,
 };
 
 /* Starting ----------------------------------------------------------------- */
@@ -736,6 +715,6 @@ static int run(int argc, char **argv)
 const struct ss_command ss_command_top = {
 	.name = "top",
 	.summary = "show functions, threads and waits of a process, live",
-	.argp = &argp,
+	.options = &group,
 	.run = run,
 };

@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/graph.h"
 #include "base/procfs.h"
@@ -139,18 +141,24 @@ struct sharing {
 	bool alone;	/* no other one does */
 };
 
-/* Segments of System V shared memory and files without a name have the names of deleted files, but other
-   processes may attach or open them. */
-static bool is_unlinked(const struct ss_maps_entry *entry)
+/* Whether no process can open the file any more. Segments of System V shared memory and files without a
+   name have the names of deleted files, but others may attach or open them; and the file of a named
+   semaphore has another name than that with which it was made. */
+static bool is_unlinked(const struct ss_target *target, const struct ss_maps_entry *entry)
 {
 	static const char *const starts[] = { "/SYSV", "/memfd:" };
+	struct stat file;
+	char path[64];
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(starts); i++) {
 		if (entry->name_size >= strlen(starts[i]) &&
 		    memcmp(entry->name, starts[i], strlen(starts[i])) == 0)
 			return false;
 	}
-	return entry->deleted;
+	(void)snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, entry->start,
+		       entry->end); /* fits */
+	return entry->deleted && fstatat(target->proc_fd, path, &file, 0) == 0 &&
+	       file.st_nlink == 0;
 }
 
 static struct object object_at(struct sharing *sharing, const struct ss_target *target,
@@ -173,7 +181,7 @@ static struct object object_at(struct sharing *sharing, const struct ss_target *
 	     ss_maps_next(&at, sharing->maps.bytes + sharing->maps.size, &entry);) {
 		if (address >= entry.start && address < entry.end && entry.shared)
 			sharing->object = (struct object){ entry.device, entry.inode,
-							   is_unlinked(&entry) };
+							   is_unlinked(target, &entry) };
 	}
 	return sharing->object;
 }

@@ -344,6 +344,23 @@ static enum ss_group_class order_of(const struct ss_group *group)
 		       group->class;
 }
 
+/* Whether a thread waits for work, in a function that is known for that. */
+static bool awaits_work(const struct ss_task *task)
+{
+	return task->wait && task->wait->purpose == SS_PURPOSE_IDLE;
+}
+
+/* Whether a thread waits for what one other end of a connection sends. */
+static bool awaits_answer(const struct ss_task *task)
+{
+	const struct ss_wait *wait = task->wait;
+	const struct ss_descriptor *descriptor = wait ? wait->descriptor : NULL;
+
+	return descriptor && descriptor->remote.port && !descriptor->listening &&
+	       (wait->kind == SS_WAIT_READ || wait->kind == SS_WAIT_RECEIVE ||
+		wait->kind == SS_WAIT_POLL || wait->kind == SS_WAIT_SELECT);
+}
+
 static int compare_groups(const void *a, const void *b)
 {
 	const struct ss_group *g = a;
@@ -358,6 +375,8 @@ static int compare_groups(const void *a, const void *b)
 		       SS_COMPARE(h->waiters, g->waiters)	       ?:
 		       SS_COMPARE(joins(x->wait), joins(y->wait))      ?:
 		       SS_COMPARE(g->of_library, h->of_library)	       ?:
+		       SS_COMPARE(awaits_work(x), awaits_work(y))      ?:
+		       SS_COMPARE(awaits_answer(y), awaits_answer(x))  ?:
 		       SS_COMPARE(h->has_main, g->has_main)	       ?:
 		       (x->on_thread ? SS_COMPARE(x->tid, y->tid) : 0) ?:
 		       (largest_first ? SS_COMPARE(h->alike, g->alike) : SS_COMPARE(g->alike, h->alike)) ?:

@@ -118,6 +118,18 @@ static size_t find_native(const struct ss_snapshot *snapshot,
 	return from;
 }
 
+/* The same, but with a name, if there is one. */
+static size_t find_named(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+			 size_t from)
+{
+	const size_t first = find_native(snapshot, thread, from);
+	size_t i = first;
+
+	while (i < thread->frame_count && !ss_snapshot_frame(snapshot, thread, i)->symbol)
+		i = find_native(snapshot, thread, i + 1);
+	return i < thread->frame_count ? i : first;
+}
+
 /* Whether what the program called says more than what the thread waits for. */
 static bool is_telling(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 		       const struct ss_frame *called)
@@ -145,7 +157,7 @@ static void write_native(const struct ss_snapshot *snapshot, const struct ss_tas
 	    is_telling(snapshot, thread, ss_snapshot_frame(snapshot, thread, first - 1)))
 		write_frame(snapshot, thread, first - (++shown), "    in ", options, out);
 	for (size_t i = first; i < thread->frame_count && shown < USER_FRAMES;
-	     i = find_native(snapshot, thread, i + 1)) {
+	     i = find_named(snapshot, thread, i + 1)) {
 		write_frame(snapshot, thread, i, shown ? "    called from " : "    in ",
 			    options, out);
 		shown++;
@@ -395,14 +407,19 @@ static void write_suspects(const struct ss_snapshot *snapshot,
 		(void)fputs_unlocked("  probably held by ", out);
 		if (lock->suspects_total == 1) {
 			write_only_suspect(snapshot, lock, options, out);
+			(void)fputc_unlocked('\n', out);
+			ss_text_write_where(snapshot,
+					    ss_snapshot_task(snapshot, SS_TASK_THREAD,
+							     lock->suspects[0]),
+					    options, out);
 		} else {
 			(void)fprintf(out, "one of %zu other threads in ",
 				      lock->suspects_total);
 			ss_escape_write(lock->common_function, NULL, out);
 			write_list(snapshot, lock->suspects, lock->suspect_count,
 				   lock->suspects_total, options, out);
+			(void)fputc_unlocked('\n', out);
 		}
-		(void)fputc_unlocked('\n', out);
 		write_clients(snapshot, lock, options, out);
 	}
 	if (lock->waiting > 1)

@@ -1,7 +1,6 @@
 /*
  * stacksnap core [OPTIONS] COREFILE [PROGRAM]: the stacks in a core file.
  */
-#include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -31,38 +30,7 @@ enum {
 
 enum action { ACTION_SHOW, ACTION_HANDLE, ACTION_INSTALL, ACTION_UNINSTALL };
 
-enum key {
-	KEY_HANDLER = 0x300,
-	KEY_INSTALL,
-	KEY_UNINSTALL,
-	KEY_DIRECTORY,
-	KEY_QUOTA,
-	KEY_RATE,
-	KEY_FORWARD,
-};
-
 enum { QUOTA_MIB = 64, QUOTA_MAX = 1 << 20, RATE = 10, RATE_MAX = 1 << 20 };
-
-static const struct argp_option table[] = {
-	{ NULL, 0, NULL, 0, "Crash handler:", 5 },
-	{ "install", KEY_INSTALL, NULL, 0,
-	  "Make this program the kernel's crash handler, until the next boot", 0 },
-	{ "uninstall", KEY_UNINSTALL, NULL, 0, "Restore the previous handler", 0 },
-	{ "handler", KEY_HANDLER, NULL, 0,
-	  "Write a report about the process whose dump is on standard input; called by "
-	  "the kernel, with the arguments %P %I %s %t %d %F",
-	  0 },
-	{ "directory", KEY_DIRECTORY, "DIR", 0,
-	  "Directory of reports (default: " SS_CORE_DIRECTORY ")", 0 },
-	{ "quota", KEY_QUOTA, "MIB", 0,
-	  "Keep at most MIB MiB of reports, an eighth of it for each user (default: 64)",
-	  0 },
-	{ "rate", KEY_RATE, "N", 0,
-	  "Write at most N reports per minute for each user (default: 10)", 0 },
-	{ "forward", KEY_FORWARD, "COMMAND", 0,
-	  "Also pass the whole dump to another handler", 0 },
-	{},
-};
 
 struct core {
 	struct ss_options options;
@@ -338,92 +306,102 @@ static struct ss_error *uninstall(void)
 
 /* Options ----------------------------------------------------------------------- */
 
-static void take_argument(struct core *core, char *arg)
+static bool take_argument(void *input, char **argv, bool quoted)
 {
+	struct core *core = input;
 	struct ss_core_handler *handler = &core->handler;
 
+	(void)quoted;
 	if (core->action == ACTION_HANDLE &&
 	    handler->argument_count < SS_CORE_HANDLER_ARGUMENTS)
-		handler->arguments[handler->argument_count++] = arg;
+		handler->arguments[handler->argument_count++] = *argv;
 	else if (core->program || core->action != ACTION_SHOW)
-		ss_usage_fail("unexpected argument '%s'", arg);
+		ss_usage_fail("unexpected argument '%s'", *argv);
 	else if (core->path)
-		core->program = arg;
+		core->program = *argv;
 	else
-		core->path = arg;
+		core->path = *argv;
+	return false;
 }
 
-static void take_action(struct core *core, enum action action,
-			const struct argp_state *state)
+static void refuse_none(void *input)
+{
+	const struct core *core = input;
+
+	if (core->action == ACTION_SHOW)
+		ss_usage_fail("expected a core file");
+}
+
+static void set_action(struct core *core, enum action action)
 {
 	if (core->action != ACTION_SHOW)
 		ss_usage_fail(
 			"--handler, --install and --uninstall are mutually exclusive");
 	core->action = action;
-	core->handler.skip = (size_t)state->next - 2; /* of options: without argv[0] */
+	core->handler.skip =
+		(size_t)ss_usage_next() - 2; /* of options: without argv[0] */
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void take_install(void *input, const char *arg)
 {
-	struct core *core = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &core->options;
-		state->child_inputs[1] = &core->options;
-		state->child_inputs[2] = &core->options.common.rows;
-		state->child_inputs[3] = &core->options.selection;
-		state->child_inputs[4] = &core->options;
-		return 0;
-	case ARGP_KEY_ARG:
-		take_argument(core, arg);
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		if (core->action == ACTION_SHOW)
-			ss_usage_fail("expected a core file");
-		return 0;
-	case KEY_HANDLER:
-		take_action(core, ACTION_HANDLE, state);
-		return 0;
-	case KEY_INSTALL:
-		take_action(core, ACTION_INSTALL, state);
-		return 0;
-	case KEY_UNINSTALL:
-		take_action(core, ACTION_UNINSTALL, state);
-		return 0;
-	case KEY_DIRECTORY:
-		core->handler.directory = arg;
-		return 0;
-	case KEY_QUOTA:
-		core->handler.quota = ss_argument_number("quota", arg, 1, QUOTA_MAX)
-				      << 20;
-		return 0;
-	case KEY_RATE:
-		core->handler.rate =
-			(unsigned)ss_argument_number("rate", arg, 1, RATE_MAX);
-		return 0;
-	case KEY_FORWARD:
-		core->handler.forward = arg;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	(void)arg;
+	set_action(input, ACTION_INSTALL);
 }
 
-static const struct argp_child children[] = {
-	{ &ss_interpret_argp, 0, NULL, 0 }, { &ss_minidump_argp, 0, NULL, 0 },
-	{ &ss_row_argp, 0, NULL, 0 },	    { &ss_selection_argp, 0, NULL, 0 },
-	{ &ss_waits_argp, 0, NULL, 0 },	    {},
+static void take_uninstall(void *input, const char *arg)
+{
+	(void)arg;
+	set_action(input, ACTION_UNINSTALL);
+}
+
+static void take_handler(void *input, const char *arg)
+{
+	(void)arg;
+	set_action(input, ACTION_HANDLE);
+}
+
+static const struct ss_option table[] = {
+	{ .doc = "Crash handler:", .group = 5 },
+	{ "install", 0, NULL,
+	  "Make this program the kernel's crash handler, until the next boot", 0,
+	  .take = take_install },
+	{ "uninstall", 0, NULL, "Restore the previous handler", 0,
+	  .take = take_uninstall },
+	{ "handler", 0, NULL,
+	  "Write a report about the process whose dump is on standard input; called by "
+	  "the kernel, with the arguments %P %I %s %t %d %F",
+	  0, .take = take_handler },
+	{ "directory", 0, "DIR", "Directory of reports (default: " SS_CORE_DIRECTORY ")",
+	  0, SS_SETS_TEXT(struct core, handler.directory) },
+	{ "quota", 0, "MIB",
+	  "Keep at most MIB MiB of reports, an eighth of it for each user (default: 64)",
+	  0, SS_SETS_NUMBER(struct core, handler.quota, 1, QUOTA_MAX, .unit = 1 << 20) },
+	{ "rate", 0, "N",
+	  "Write at most N reports per minute for each user (default: 10)", 0,
+	  SS_SETS_NUMBER(struct core, handler.rate, 1, RATE_MAX) },
+	{ "forward", 0, "COMMAND", "Also pass the whole dump to another handler", 0,
+	  SS_SETS_TEXT(struct core, handler.forward) },
+	{},
 };
 
-static const struct argp argp = {
+static const struct ss_option_child children[] = {
+	{ &ss_interpret_group, offsetof(struct core, options) },
+	{ &ss_minidump_group, offsetof(struct core, options) },
+	{ &ss_row_group, offsetof(struct core, options.common.rows) },
+	{ &ss_selection_group, offsetof(struct core, options.selection) },
+	{ &ss_waits_group, offsetof(struct core, options) },
+	{},
+};
+
+static const struct ss_option_group group = {
 	.options = table,
-	.parser = parse,
+	.children = children,
 	.args_doc = "COREFILE [PROGRAM]\n--install|--uninstall",
 	.doc = "Print the stacks of all threads in a core file.\vPROGRAM is used only if "
 	       "it is the build that dumped core (default: the file at the path that it "
 	       "had).",
-	.children = children,
+	.argument = take_argument,
+	.none = refuse_none,
 };
 
 static int run(int argc, char **argv)
@@ -469,6 +447,6 @@ const struct ss_command ss_command_core = {
 	.name = "core",
 	.report = ss_crash_reports_run,
 	.summary = "print the stacks in a core file",
-	.argp = &argp,
+	.options = &group,
 	.run = run,
 };

@@ -44,25 +44,6 @@ static const uint64_t reports_ns = 120 * (uint64_t)SS_NS_PER_SECOND;
 static const uint64_t kill_after_ns = 10 * (uint64_t)SS_NS_PER_SECOND;
 static const uint64_t forever = UINT64_MAX;
 
-enum key { KEY_TIMEOUT = 0x300, KEY_KILL_AFTER, KEY_NO_CRASHES, KEY_NO_CACHE };
-
-static const struct argp_option table[] = {
-	{ "timeout", KEY_TIMEOUT, "TIME", 0,
-	  "Print the stacks of all processes after TIME (30, 90s, 5m, 2h), and end them: "
-	  "exit status 124 (default: no limit)",
-	  0 },
-	{ "kill-after", KEY_KILL_AFTER, "TIME", 0,
-	  "Send SIGKILL to processes that still run TIME after SIGTERM (default: 10s)",
-	  0 },
-	{ "no-crashes", KEY_NO_CRASHES, NULL, 0,
-	  "Do not trace the processes: only the time limit applies. For programs that "
-	  "are traced by others, or in which ptrace(2) fails with EPERM",
-	  0 },
-	{ "no-cache", KEY_NO_CACHE, NULL, 0, "Do not use or update the cache of names",
-	  3 },
-	{},
-};
-
 /*
  * Reports. A process is captured at once, and held until its report is written: what is missing can
  * be read from its memory. Interpretation and output are done in a child process, one report after
@@ -305,58 +286,58 @@ static void run_deinit(struct run *run)
 
 /* Options ------------------------------------------------------------------- */
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static bool take_command(void *input, char **argv, bool quoted)
 {
-	struct run *run = state->input;
+	struct run *run = input;
 
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &run->options;
-		state->child_inputs[1] = &run->options;
-		state->child_inputs[2] = &run->options.common.rows;
-		state->child_inputs[3] = &run->options.selection;
-		state->child_inputs[4] = &run->options;
-		return 0;
-	case KEY_TIMEOUT:
-		run->timeout_ns = ss_argument_duration("timeout", arg);
-		return 0;
-	case KEY_KILL_AFTER:
-		run->kill_after_ns = ss_argument_duration("kill-after", arg);
-		return 0;
-	case KEY_NO_CRASHES:
-		run->no_crashes = true;
-		return 0;
-	case KEY_NO_CACHE:
-		run->options.no_cache = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		run->command = &state->argv[state->next - 1];
-		state->next = state->argc;
-		return 0;
-	case ARGP_KEY_NO_ARGS:
-		ss_usage_fail("expected a command");
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	(void)quoted;
+	run->command = argv;
+	return true;
 }
 
-static const struct argp_child children[] = {
-	{ &ss_interpret_argp, 0, NULL, 0 }, { &ss_minidump_argp, 0, NULL, 0 },
-	{ &ss_row_argp, 0, NULL, 0 },	    { &ss_selection_argp, 0, NULL, 0 },
-	{ &ss_waits_argp, 0, NULL, 0 },	    {},
+static void refuse_none(void *input)
+{
+	(void)input;
+	ss_usage_fail("expected a command");
+}
+
+static const struct ss_option table[] = {
+	{ "timeout", 0, "TIME",
+	  "Print the stacks of all processes after TIME (30, 90s, 5m, 2h), and end them: "
+	  "exit status 124 (default: no limit)",
+	  0, SS_SETS_DURATION(struct run, timeout_ns) },
+	{ "kill-after", 0, "TIME",
+	  "Send SIGKILL to processes that still run TIME after SIGTERM (default: 10s)", 0,
+	  SS_SETS_DURATION(struct run, kill_after_ns) },
+	{ "no-crashes", 0, NULL,
+	  "Do not trace the processes: only the time limit applies. For programs that "
+	  "are traced by others, or in which ptrace(2) fails with EPERM",
+	  0, SS_SETS_FLAG(struct run, no_crashes) },
+	{ "no-cache", 0, NULL, "Do not use or update the cache of names", 3,
+	  SS_SETS_FLAG(struct run, options.no_cache) },
+	{},
 };
 
-static const struct argp argp = {
-	.children = children,
+static const struct ss_option_child children[] = {
+	{ &ss_interpret_group, offsetof(struct run, options) },
+	{ &ss_minidump_group, offsetof(struct run, options) },
+	{ &ss_row_group, offsetof(struct run, options.common.rows) },
+	{ &ss_selection_group, offsetof(struct run, options.selection) },
+	{ &ss_waits_group, offsetof(struct run, options) },
+	{},
+};
+
+static const struct ss_option_group group = {
 	.options = table,
-	.parser = parse,
+	.children = children,
 	.args_doc = "-- COMMAND ARG...",
 	.doc = "Run a command; print the stacks of all threads when a signal kills it or "
 	       "a process that it started, or when it takes too long.\vReports go to "
 	       "standard error (default of --output). Exit status: that of the command, "
 	       "128+N after signal N; 124 after the time limit, 125 if stacksnap failed, "
 	       "126 and 127 if the command could not be started.",
+	.argument = take_command,
+	.none = refuse_none,
 };
 
 /* The command --------------------------------------------------------------- */
@@ -712,6 +693,6 @@ static int run(int argc, char **argv)
 const struct ss_command ss_command_run = {
 	.name = "run",
 	.summary = "run a command; stacks when it crashes or takes too long",
-	.argp = &argp,
+	.options = &group,
 	.run = run,
 };

@@ -1,8 +1,6 @@
 /*
  * stacksnap heap PID: what a process has allocated with glibc's malloc.
  */
-#include <argp.h>
-
 #include "base/clock.h"
 #include "cli/interpret.h"
 #include "cli/command.h"
@@ -12,8 +10,6 @@
 #include "data/heap.h"
 #include "interpret/interpret.h"
 #include "sandbox/sandbox.h"
-
-enum key { KEY_SIZES = 0x700, KEY_CLASSES, KEY_TIMEOUT };
 
 enum {
 	DEFAULT_ROWS = 20,
@@ -39,66 +35,42 @@ static void heap_deinit(struct heap *heap)
 	ss_options_deinit(&heap->options);
 }
 
-static const struct argp_option table[] = {
-	{ "sizes", KEY_SIZES, "N", 0,
-	  "text: show the N sizes with the most bytes; 0: all (default: 20)", 1 },
-	{ "classes", KEY_CLASSES, "N", 0,
-	  "text: show the N classes with the most bytes; 0: all (default: 20)", 1 },
-	{ "timeout", KEY_TIMEOUT, "S", 0,
-	  "Limit the time for reading and for output (default: 60)", 4 },
+static const struct ss_option table[] = {
+	{ "sizes", 0, "N",
+	  "text: show the N sizes with the most bytes; 0: all (default: 20)", 1,
+	  SS_SETS_NUMBER(struct heap, sizes, 0, ROWS_MAX) },
+	{ "classes", 0, "N",
+	  "text: show the N classes with the most bytes; 0: all (default: 20)", 1,
+	  SS_SETS_NUMBER(struct heap, classes, 0, ROWS_MAX) },
+	{ "timeout", 0, "S", "Limit the time for reading and for output (default: 60)", 4,
+	  SS_SETS_NUMBER(struct heap, options.interpret_ms, 1, TIMEOUT_MAX_S,
+			 .unit = MS_PER_S) },
 	{},
 };
 
-static unsigned parse_rows(const char *name, const char *text)
+static void check(void *input)
 {
-	return (unsigned)ss_argument_number(name, text, 0, ROWS_MAX);
+	const struct heap *heap = input;
+
+	ss_target_options_require(&heap->process);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct heap *heap = state->input;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &heap->options.common;
-		state->child_inputs[1] = &heap->options.common;
-		state->child_inputs[2] = &heap->process;
-		return 0;
-	case KEY_SIZES:
-		heap->sizes = parse_rows("sizes", arg);
-		return 0;
-	case KEY_CLASSES:
-		heap->classes = parse_rows("classes", arg);
-		return 0;
-	case KEY_TIMEOUT:
-		heap->options.interpret_ms =
-			(unsigned)ss_argument_number("timeout", arg, 1, TIMEOUT_MAX_S) *
-			MS_PER_S;
-		return 0;
-	case ARGP_KEY_END:
-		ss_target_options_require(&heap->process);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static const struct argp_child children[] = {
-	{ &ss_format_argp, 0, NULL, 0 },
-	{ &ss_common_argp, 0, NULL, 0 },
-	{ &ss_target_argp, 0, NULL, 0 },
+static const struct ss_option_child children[] = {
+	{ &ss_format_group, offsetof(struct heap, options.common) },
+	{ &ss_common_group, offsetof(struct heap, options.common) },
+	{ &ss_target_group, offsetof(struct heap, process) },
 	{},
 };
 
-static const struct argp argp = {
-	.children = children,
+static const struct ss_option_group group = {
 	.options = table,
-	.parser = parse,
+	.children = children,
 	.args_doc = "PID|NAME",
 	.doc = "Print what a process has allocated with the malloc of the GNU C library: "
 	       "bytes and counts by arena, size and C++ class. The process is not "
 	       "stopped.\vExit status: 0 complete, 1 something is missing, 2 the heap "
 	       "could not be read, 64 wrong usage.",
+	.end = check,
 };
 
 /* Of the sandbox: what was counted. */
@@ -279,6 +251,6 @@ const struct ss_command ss_command_heap = {
 	.name = "heap",
 	.input = SS_FORMAT_HEAP,
 	.summary = "count the allocations of a process by size and C++ class",
-	.argp = &argp,
+	.options = &group,
 	.run = run,
 };

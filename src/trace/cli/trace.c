@@ -24,23 +24,6 @@
 #include "trace/cli/format.h"
 #include "trace/trace.h"
 
-enum key {
-	KEY_PROBE = 'p',
-	KEY_OUTPUT = 'o',
-	KEY_DURATION = 'd',
-	KEY_LIST = 0x250,
-	KEY_SCOPE,
-	KEY_EVERY,
-	KEY_MAX_RATE,
-	KEY_ARGS,
-	KEY_COUNT,
-	KEY_DEBUG_DIR,
-	KEY_STACK,
-	KEY_ALLOC,
-	KEY_LEAKS,
-	KEY_ROWS,
-};
-
 enum {
 	READ_MS = 20,
 	STACK_BYTES = 16 << 10,
@@ -48,52 +31,6 @@ enum {
 	ALLOC_BYTES = 512 << 10,
 	ALLOC_ROWS = 20,
 	ROWS_MAX = 1000000,
-};
-
-static const struct argp_option table[] = {
-	{ "probe", KEY_PROBE, "FUNCTION", 0,
-	  "Report calls of FUNCTION; also MODULE:FUNCTION, MODULE+0xOFFSET, FILE:LINE, "
-	  "PROVIDER:PROBE (USDT), with wildcards; may be repeated",
-	  0 },
-	{ "list", KEY_LIST, NULL, 0, "List what matches, without setting probes", 0 },
-	{ "scope", KEY_SCOPE, NULL, 0,
-	  "Also report returns: durations, nesting, and calls that are still open at the "
-	  "end",
-	  0 },
-	{ "args", KEY_ARGS, "N", OPTION_ARG_OPTIONAL,
-	  "Show the first N integer arguments that are passed in registers, at most 6 "
-	  "(default: 6)",
-	  0 },
-	{ "stack", KEY_STACK, NULL, 0,
-	  "Show the stack of each hit (sets --max-rate to 5000 unless it is given)", 0 },
-	{ "every", KEY_EVERY, "N", 0,
-	  "Report only every N-th hit of a thread on each CPU; with --scope, every N-th "
-	  "entry (default: 1)",
-	  0 },
-	{ "max-rate", KEY_MAX_RATE, "N", 0,
-	  "Report at most N hits a second; only count the others (default: no limit)",
-	  0 },
-	{ "count", KEY_COUNT, "N", 0, "End after N hits (default: no limit)", 0 },
-	{ "duration", KEY_DURATION, "TIME", 0,
-	  "End after TIME, for instance 10s or 500ms (default: until Ctrl-C, or the end "
-	  "of "
-	  "the process)",
-	  0 },
-	{ "output", KEY_OUTPUT, "FILE", 0,
-	  "Write to a new FILE, without -f as a recording for stacksnap report; %p is "
-	  "the pid, %t the time, %% a percent sign",
-	  0 },
-	{ "alloc", KEY_ALLOC, "BYTES", OPTION_ARG_OPTIONAL,
-	  "Instead of calls, show which stacks touch new memory, with one sample per "
-	  "BYTES (default: 524288)",
-	  0 },
-	{ "leaks", KEY_LEAKS, NULL, 0,
-	  "With --alloc: only memory that the process still holds at the end", 0 },
-	{ "rows", KEY_ROWS, "N", 0, "With --alloc, as text: show N stacks (default: 20)",
-	  0 },
-	{ "debug-dir", KEY_DEBUG_DIR, "DIRECTORY", 0,
-	  "Directory of separate debug files (default: /usr/lib/debug)", 0 },
-	{},
 };
 
 struct trace {
@@ -187,16 +124,22 @@ static bool is_prime(uint64_t number)
 
 /* Samples stand for whole pages, and for a prime number of them: a program that touches, say, 64
    pages here and 64 there in turns would have each sample of 128 pages at the same place. */
-static void set_alloc(struct trace *trace, uint64_t bytes)
+static void take_alloc(void *input, const char *arg)
 {
+	struct trace *trace = input;
+	const uint64_t bytes = arg ? ss_argument_number("alloc", arg, 1, UINT32_MAX) :
+				     ALLOC_BYTES;
+
 	trace->options.faults = SS_MAX(bytes / ss_trace_page_size(), UINT64_C(1));
 	while (!is_prime(trace->options.faults))
 		trace->options.faults--;
 	trace->growth.sample_bytes = trace->options.faults * ss_trace_page_size();
 }
 
-static void check(struct trace *trace)
+static void check(void *input)
 {
+	struct trace *trace = input;
+
 	ss_target_options_require(&trace->process);
 	trace->recording = trace->path && !trace->format_name;
 	set_format(trace);
@@ -215,82 +158,104 @@ static void check(struct trace *trace)
 	trace->options.spec_count = trace->specs.count;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void take_probe(void *input, const char *arg)
 {
-	struct trace *trace = state->input;
-	struct ss_trace_options *o = &trace->options;
-
-	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &trace->format_name;
-		return 0;
-	case KEY_PROBE:
-		add_spec(trace, arg);
-		return 0;
-	case KEY_LIST:
-		trace->list = true;
-		return 0;
-	case KEY_SCOPE:
-		o->scopes = true;
-		return 0;
-	case KEY_ARGS:
-		o->args = arg ? (unsigned)ss_argument_number("args", arg, 1,
-							     SS_TRACE_ARGS) :
-				SS_TRACE_ARGS;
-		return 0;
-	case KEY_STACK:
-		o->max_stack = STACK_BYTES;
-		return 0;
-	case KEY_EVERY:
-		o->every = ss_argument_number("every", arg, 1, UINT32_MAX);
-		return 0;
-	case KEY_MAX_RATE:
-		o->max_rate = ss_argument_number("max-rate", arg, 1, UINT32_MAX);
-		return 0;
-	case KEY_COUNT:
-		trace->count = ss_argument_number("count", arg, 1, UINT32_MAX);
-		return 0;
-	case KEY_DURATION:
-		trace->duration_ns = ss_argument_duration("duration", arg);
-		return 0;
-	case KEY_ALLOC:
-		set_alloc(trace, arg ? ss_argument_number("alloc", arg, 1, UINT32_MAX) :
-				       ALLOC_BYTES);
-		return 0;
-	case KEY_LEAKS:
-		trace->growth.held_only = true;
-		return 0;
-	case KEY_ROWS:
-		trace->growth.rows =
-			(unsigned)ss_argument_number("rows", arg, 1, ROWS_MAX);
-		return 0;
-	case KEY_OUTPUT:
-		ss_usage_check(ss_output_check(arg));
-		trace->path = arg;
-		return 0;
-	case KEY_DEBUG_DIR:
-		o->debug_dir = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (ss_target_options_count(&trace->process) == 0)
-			ss_target_options_add(&trace->process, arg);
-		else
-			add_spec(trace, arg);
-		return 0;
-	case ARGP_KEY_END:
-		check(trace);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	add_spec(input, arg);
 }
 
-static const struct argp_child children[] = { { &ss_format_name_argp, 0, NULL, 0 }, {} };
+static void take_args(void *args, const char *arg)
+{
+	*(unsigned *)args =
+		arg ? (unsigned)ss_argument_number("args", arg, 1, SS_TRACE_ARGS) :
+		      SS_TRACE_ARGS;
+}
 
-static const struct argp argp = {
-	.children = children,
+static void take_stack(void *input, const char *arg)
+{
+	struct trace *trace = input;
+
+	(void)arg;
+	trace->options.max_stack = STACK_BYTES;
+}
+
+static void take_output(void *path, const char *arg)
+{
+	ss_usage_check(ss_output_check(arg));
+	*(const char **)path = arg;
+}
+
+static bool take_argument(void *input, char **argv, bool quoted)
+{
+	struct trace *trace = input;
+
+	(void)quoted;
+	if (ss_target_options_count(&trace->process) == 0)
+		ss_target_options_add(&trace->process, *argv);
+	else
+		add_spec(trace, *argv);
+	return false;
+}
+
+static const struct ss_option table[] = {
+	{ "probe", 'p', "FUNCTION",
+	  "Report calls of FUNCTION; also MODULE:FUNCTION, MODULE+0xOFFSET, FILE:LINE, "
+	  "PROVIDER:PROBE (USDT), with wildcards; may be repeated",
+	  0, .take = take_probe },
+	{ "list", 0, NULL, "List what matches, without setting probes", 0,
+	  SS_SETS_FLAG(struct trace, list) },
+	{ "scope", 0, NULL,
+	  "Also report returns: durations, nesting, and calls that are still open at the "
+	  "end",
+	  0, SS_SETS_FLAG(struct trace, options.scopes) },
+	{ "args", 0, "N",
+	  "Show the first N integer arguments that are passed in registers, at most 6 "
+	  "(default: 6)",
+	  0, OPTION_ARG_OPTIONAL, .take = take_args,
+	  .offset = offsetof(struct trace, options.args) },
+	{ "stack", 0, NULL,
+	  "Show the stack of each hit (sets --max-rate to 5000 unless it is given)", 0,
+	  .take = take_stack },
+	{ "every", 0, "N",
+	  "Report only every N-th hit of a thread on each CPU; with --scope, every N-th "
+	  "entry (default: 1)",
+	  0, SS_SETS_NUMBER(struct trace, options.every, 1, UINT32_MAX) },
+	{ "max-rate", 0, "N",
+	  "Report at most N hits a second; only count the others (default: no limit)", 0,
+	  SS_SETS_NUMBER(struct trace, options.max_rate, 1, UINT32_MAX) },
+	{ "count", 0, "N", "End after N hits (default: no limit)", 0,
+	  SS_SETS_NUMBER(struct trace, count, 1, UINT32_MAX) },
+	{ "duration", 'd', "TIME",
+	  "End after TIME, for instance 10s or 500ms (default: until Ctrl-C, or the end "
+	  "of "
+	  "the process)",
+	  0, SS_SETS_DURATION(struct trace, duration_ns) },
+	{ "output", 'o', "FILE",
+	  "Write to a new FILE, without -f as a recording for stacksnap report; %p is "
+	  "the pid, %t the time, %% a percent sign",
+	  0, .take = take_output, .offset = offsetof(struct trace, path) },
+	{ "alloc", 0, "BYTES",
+	  "Instead of calls, show which stacks touch new memory, with one sample per "
+	  "BYTES (default: 524288)",
+	  0, OPTION_ARG_OPTIONAL, .take = take_alloc },
+	{ "leaks", 0, NULL,
+	  "With --alloc: only memory that the process still holds at the end", 0,
+	  SS_SETS_FLAG(struct trace, growth.held_only) },
+	{ "rows", 0, "N", "With --alloc, as text: show N stacks (default: 20)", 0,
+	  SS_SETS_NUMBER(struct trace, growth.rows, 1, ROWS_MAX) },
+	{ "debug-dir", 0, "DIRECTORY",
+	  "Directory of separate debug files (default: /usr/lib/debug)", 0,
+	  SS_SETS_TEXT(struct trace, options.debug_dir) },
+	{},
+};
+
+static const struct ss_option_child children[] = {
+	{ &ss_format_name_group, offsetof(struct trace, format_name) },
+	{},
+};
+
+static const struct ss_option_group group = {
 	.options = table,
-	.parser = parse,
+	.children = children,
 	.args_doc = "PID|NAME -p FUNCTION...\nPID|NAME --alloc",
 	.doc = "Report calls of functions of a running process as they happen, by the "
 	       "kernel's uprobes. The process is not stopped. Needs root; --alloc needs "
@@ -300,6 +265,8 @@ static const struct argp argp = {
 	       "Exit status: 0 every hit was reported, 1 some were lost, or a function "
 	       "was "
 	       "not found, 2 nothing could be traced, 64 wrong usage.",
+	.argument = take_argument,
+	.end = check,
 };
 
 static void take_event(void *data, const struct ss_trace_event *event)
@@ -570,6 +537,6 @@ const struct ss_command ss_command_trace = {
 	.name = "trace",
 	.formats = "text json folded pprof",
 	.summary = "report calls of functions of a process as they happen",
-	.argp = &argp,
+	.options = &group,
 	.run = run,
 };
