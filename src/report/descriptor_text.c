@@ -49,10 +49,11 @@ void ss_text_writer_add_id(const struct ss_text_writer *writer, pid_t id,
 void ss_text_writer_add_duration(const struct ss_text_writer *writer, uint64_t time_ns)
 {
 	uint64_t minutes = time_ns / NS_PER_S / 60;
+	uint64_t us = time_ns / 1000;
 
 	if (time_ns < NS_PER_S) /* 999.7 is no 1e+03 */
 		ss_text_writer_add(writer, "%.*g ms", time_ns < NS_PER_S / 10 ? 3 : 4,
-				   (double)(time_ns / 1000) / 1e3);
+				   (double)us / 1e3);
 	else if (minutes < 2)
 		ss_text_writer_add(writer, "%.4g s", (double)time_ns / 1e9);
 	else if (minutes < 120)
