@@ -221,6 +221,7 @@ class Go(EndToEnd):
                     return image[offset + address - start:][:size]
             return b""
         direct = []
+        frames = [frame for frame in frames if not frame["inlined"]]
         for i, (callee, caller) in enumerate(zip(frames, frames[1:])):
             at = int(caller["offset"], 16)
             code = read(at - 5, 5)
