@@ -262,7 +262,8 @@ static struct bound *bind(const struct ss_option_group *group, void *input)
 		bound->argp_children[count].argp = &bound->children[count]->argp;
 		count++;
 	}
-	bound->argp = (struct argp){ .options = first,
+	/* glibc's argp does not release a table without options. */
+	bound->argp = (struct argp){ .options = group->options ? first : NULL,
 				     .parser = parse,
 				     .args_doc = group->args_doc,
 				     .doc = group->doc,

@@ -147,7 +147,7 @@ struct sharing {
 static bool is_unlinked(const struct ss_target *target, const struct ss_maps_entry *entry)
 {
 	static const char *const starts[] = { "/SYSV", "/memfd:" };
-	struct stat file;
+	struct statx file;
 	char path[64];
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(starts); i++) {
@@ -157,8 +157,11 @@ static bool is_unlinked(const struct ss_target *target, const struct ss_maps_ent
 	}
 	(void)snprintf(path, sizeof(path), "map_files/%" PRIx64 "-%" PRIx64, entry->start,
 		       entry->end); /* fits */
-	return entry->deleted && fstatat(target->proc_fd, path, &file, 0) == 0 &&
-	       file.st_nlink == 0;
+	/* The file may be in a FUSE file system, whose server does not answer. */
+	return entry->deleted &&
+	       statx(target->proc_fd, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
+		     STATX_NLINK, &file) == 0 &&
+	       file.stx_nlink == 0;
 }
 
 static struct object object_at(struct sharing *sharing, const struct ss_target *target,

@@ -101,7 +101,7 @@ class MariaDb(MariaDbServer, RealWaits):
         self.assertRegex(text, r"^mariadbd, pid \d+: blocked\n")
         self.assertRegex(text, r"\n31 threads wait for an application lock: "
                          r"MDL_context::acquire_lock \(metadata lock; .*\)\n"
-                         r"  probably held by \d+ \(\w+\), the only other thread in .*\n.*\n"
+                         r"  probably held by \d+ \(\w+\), the only other thread in .*\n(    .*\n)+"
                          r"  or by one of 2 threads in do_command.* that wait for their clients: "
                          r"\d+ \(\w+\), \d+ \(\w+\)\n")
         self.assertRegex(text, r"\n31 threads blocked: ")
