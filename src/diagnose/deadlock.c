@@ -745,14 +745,17 @@ static bool waits_on(const struct ss_thread_ref *member)
 static void find_stuck(struct process_search *search, bool closed)
 {
 	bool changed = true;
+	bool backwards = false;
 
 	search->closed = closed;
 	for (size_t i = 0; i < search->count; i++)
 		search->stuck[i] = waits_on(&search->members[i]);
-	while (changed) {
+	/* In both directions: threads often wait for their neighbours, in long chains. */
+	for (; changed; backwards = !backwards) {
 		changed = false;
 		find_stuck_processes(search);
-		for (size_t i = 0; i < search->count; i++) {
+		for (size_t k = 0; k < search->count; k++) {
+			const size_t i = backwards ? search->count - 1 - k : k;
 			if (!search->stuck[i] || made_no_progress(search, i) ||
 			    waits_for_stuck(search, i))
 				continue;

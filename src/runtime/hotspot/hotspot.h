@@ -208,7 +208,7 @@ bool ss_hotspot_layout_read(const struct ss_memory *memory,
  * zForwarding.hpp, zForwardingEntry.hpp, zGranuleMap.hpp, zHash.inline.hpp, zHeap.hpp.
  */
 
-/* A table of a generation: for each 2 MiB of the heap, what is moved from there. */
+/* The forwarding table of a generation: for each 2 MiB of the heap, where its objects have moved. */
 struct ss_hotspot_moves {
 	uint64_t count;
 	uint64_t entries; /* address */
