@@ -6,7 +6,6 @@
 #define SS_TRACE_STACKS_H
 
 #include "base/hash.h"
-#include "base/idtable.h"
 #include "base/intern.h"
 #include "base/vector.h"
 #include "data/capture.h"

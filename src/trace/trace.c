@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "sample/address_space.h"
-#include "process/uprobes.h"
+#include "process/perf.h"
 #include "trace/resolve.h"
 #include "trace/stacks.h"
 #include "stacksnap/trace.h"
