@@ -10,7 +10,6 @@
 
 #include "base/child.h"
 #include "base/clock.h"
-#include "base/io.h"
 #include "base/vector.h"
 #include "sandbox/sandbox.h"
 
@@ -330,11 +329,6 @@ bool ss_worker_is_running(const struct ss_worker *worker)
 	return worker->child.pid > 0;
 }
 
-pid_t ss_worker_pid(const struct ss_worker *worker)
-{
-	return worker->child.pid;
-}
-
 unsigned ss_worker_refused(const struct ss_worker *worker)
 {
 	return worker->page->refused;
@@ -426,7 +420,7 @@ static enum result send_all(struct call *call, const struct ss_worker_message *m
 			memcpy(more.items, files->files + sent_files,
 			       more.count * sizeof(int));
 		ssize_t n = ss_child_send(call->worker->child.channel, &parts[first],
-					  count, more.count ? &more : NULL, 0);
+					  count, more.count ? &more : NULL);
 		if (n > 0) {
 			done += (size_t)n;
 			sent_files += more.count;

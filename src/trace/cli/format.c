@@ -9,7 +9,6 @@
 #include "report/json.h"
 #include "report/print.h"
 #include "stacksnap/trace.h"
-#include "trace/trace.h"
 
 enum { INDENT_MAX = 40, NS_PER_US = 1000 };
 
