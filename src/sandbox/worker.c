@@ -329,6 +329,11 @@ bool ss_worker_is_running(const struct ss_worker *worker)
 	return worker->child.pid > 0;
 }
 
+pid_t ss_worker_pid(const struct ss_worker *worker)
+{
+	return worker->child.pid;
+}
+
 unsigned ss_worker_refused(const struct ss_worker *worker)
 {
 	return worker->page->refused;

@@ -204,6 +204,9 @@ struct ss_error *ss_worker_start(struct ss_worker *worker);
 
 bool ss_worker_is_running(const struct ss_worker *worker);
 
+/* The process id of a running worker. */
+pid_t ss_worker_pid(const struct ss_worker *worker);
+
 /* What the kernel refused (enum ss_confine_refused); set by the first answer. */
 unsigned ss_worker_refused(const struct ss_worker *worker);
 
