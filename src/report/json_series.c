@@ -4,7 +4,6 @@
 #include "report/diff.h"
 #include "report/json.h"
 #include "report/group.h"
-#include "report/names.h"
 #include "diagnose/progress.h"
 
 /* How many goroutines and tasks one of several snapshots has. */
