@@ -181,6 +181,7 @@ enum ss_end {
 	SS_END_TRACED,	    /* it has another tracer */
 	SS_END_DENIED,	    /* access is denied: only name and state are known */
 	SS_END_RUNNABLE,    /* not stopped: waits for a CPU, or busy in the kernel */
+	SS_END_GUESSED,	    /* the outermost frame was reached, but by guesses */
 };
 
 /* "root", "frames", "limit", ... as in JSON. Never NULL. */

@@ -77,6 +77,7 @@ static const struct end_text end_texts[] = {
 			      "--timeout=MS waits longer; as root or with CAP_PERFMON "
 			      "threads in the kernel are seen" },
 	[SS_END_DENIED] = { "access denied: only the state is known", NULL },
+	[SS_END_GUESSED] = { "the outermost frame was reached by guesses", NULL },
 };
 
 const char *ss_end_text(enum ss_end end)

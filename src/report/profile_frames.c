@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/snapshot.h"
 #include "report/profile.h"
 #include "data/recording.h"
 #include "stacksnap/record.h"
@@ -313,7 +314,7 @@ static uint32_t begin_stack(struct ss_load_frames *frames, enum ss_end end)
 	char name[64];
 	uint32_t call = begin_origin(frames);
 
-	if (end == SS_END_ROOT || call == SS_ID_NONE)
+	if (ss_end_is_outermost(end) || call == SS_ID_NONE)
 		return call;
 	(void)snprintf(name, sizeof(name), "[%s]", ss_end_name(end)); /* it fits */
 	const struct ss_profile_function named = { .name = name,

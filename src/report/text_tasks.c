@@ -476,7 +476,7 @@ static void leave_out(struct left_out *left, const struct text *text,
 	}
 	left->count += count;
 	left->groups += !one || !item->group->like_previous;
-	if ((*item->group->members)->end != SS_END_ROOT)
+	if (!ss_end_is_outermost((*item->group->members)->end))
 		left->incomplete += count;
 }
 

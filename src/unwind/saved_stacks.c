@@ -484,7 +484,7 @@ static bool read_stack(struct ss_saved_stacks *saved, uint32_t number, bool nati
 	struct saved_frame from;
 	size_t count = 0;
 
-	if (!take(&saved->at, &stack, sizeof(stack)) || stack.end > SS_END_RUNNABLE ||
+	if (!take(&saved->at, &stack, sizeof(stack)) || stack.end > SS_END_GUESSED ||
 	    stack.count > ss_cursor_left(&saved->at) / sizeof(from))
 		return false;
 	_cleanup_free_ struct ss_frame *frames =
@@ -549,7 +549,7 @@ static bool read_threads(struct ss_saved_stacks *saved)
 		if (!thread || !first)
 			return fail_memory(saved);
 		if (!take(&saved->at, thread, sizeof(*thread)) || thread->tid <= last ||
-		    thread->end > SS_END_RUNNABLE ||
+		    thread->end > SS_END_GUESSED ||
 		    thread->stack >= saved->header.stacks ||
 		    !find_string(saved, thread->reason, &text) ||
 		    !find_string(saved, thread->native_reason, &text) ||
@@ -745,7 +745,7 @@ bool ss_saved_stacks_has_whole(const struct ss_saved_stacks *saved, pid_t tid)
 		return false;
 	const struct saved_thread *thread = &saved->threads.items[at];
 	return thread->native_reason == 0 && thread->missing == 0 &&
-	       thread->end == SS_END_ROOT;
+	       ss_end_is_outermost(thread->end);
 }
 
 bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_task *thread,
