@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "base/vector.h"
 #include "report/durations.h"
 #include "report/json.h"
