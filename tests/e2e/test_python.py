@@ -1161,6 +1161,30 @@ class Python(unittest.TestCase):
         self.assertEqual(found, sorted(found))
         self.assertGreater(len(set(found)), 5, found)
 
+    def test_recorded_innermost(self):
+        """What the interpreter does for a function is that function, and what called the first one is
+        not shown; a library that it calls is. --native shows all."""
+        python = next(interpreters())
+        for work, inner in (("sorted(data, key=abs)", "^busy$"), ("zlib.compress(text)", "libz|deflate")):
+            program = self.start(python, "import zlib\ndata = list(range(20000))\ntext = bytes(2 << 20)\n"
+                                 "def busy():\n    while True:\n        %s\n"
+                                 "print('ready', flush=True)\nbusy()\n" % work)
+            self.assertEqual(program.stdout.readline(), "ready\n")
+            with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+                path = os.path.join(directory, "recording")
+                subprocess.run([harness.STACKSNAP, "record", "-d", "1", "-o", path, str(program.pid)],
+                               capture_output=True, timeout=harness.LIMIT_S, check=True)
+                ends = {}
+                for options in [], ["--native"]:
+                    for _, frames, count in recorded_chains(path, *options):
+                        if "python" in [frame["kind"] for frame in frames]:
+                            key = (bool(options), frames[0]["name"], frames[-1]["name"])
+                            ends[key] = ends.get(key, 0) + count
+            self.assertEqual({last for native, _, last in ends if not native}, {"<module>"}, ends)
+            self.assertNotIn("<module>", {last for native, _, last in ends if native}, ends)
+            most = max((count, first) for (native, first, _), count in ends.items() if not native)
+            self.assertRegex(most[1], inner, ends)
+
     def record_calls(self, python, directory):
         source = os.path.join(directory, "recorded.py")
         with open(source, "w", encoding="ascii") as file:
