@@ -8,10 +8,9 @@
  * Makes snapshots of the related processes in a capture. Their modules are numbered
  * separately, so meanwhile the session does not report them to the sandbox.
  */
-#include "base/error.h"
 #include "base/graph.h"
+#include "data/call.h"
 #include "data/capture.h"
-#include "data/pipeline.h"
 #include "data/session.h"
 #include "data/snapshot.h"
 
@@ -77,10 +76,8 @@ static const struct ss_related_process *only_peer(const struct ss_wait *wait)
 {
 	const struct ss_descriptor *descriptor = wait->descriptor;
 
-	if (wait->kind != SS_WAIT_READ && wait->kind != SS_WAIT_WRITE &&
-	    wait->kind != SS_WAIT_RECEIVE && wait->kind != SS_WAIT_SEND)
-		return NULL;
-	return descriptor && descriptor->peer_count == 1 && !descriptor->peers[0].same ?
+	return ss_wait_kind_transfers(wait->kind) && descriptor &&
+			       descriptor->peer_count == 1 && !descriptor->peers[0].same ?
 		       &descriptor->peers[0] :
 		       NULL;
 }
@@ -775,11 +772,13 @@ static void find_left_out(struct process_search *search)
 		if (member->snapshot != process)
 			languages = ss_snapshot_languages(member->snapshot);
 		process = member->snapshot;
+		/* NOLINTBEGIN(clang-analyzer-core.NullDereference): link_processes() set them */
 		search->left_out[i] =
 			member->thread->state == 'Z' || member->thread->state == 'X' ||
 			/* Threads of Go run its goroutines. */
 			(!languages.go &&
 			 ss_task_is_of_runtime(process, member->thread, &languages));
+		/* NOLINTEND(clang-analyzer-core.NullDereference) */
 	}
 }
 
