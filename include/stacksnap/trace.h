@@ -49,12 +49,15 @@ struct ss_trace_options {
 	size_t size;		  /* sizeof(struct ss_trace_options) */
 	const char *const *specs; /* what to probe, as the user writes it */
 	size_t spec_count;
-	bool scopes;	       /* see returns, too */
-	uint64_t every;	       /* report each n-th hit only; 0: all */
-	uint64_t max_rate;     /* report so many hits a second only; 0: all */
-	unsigned args;	       /* registers of arguments to report, at most 6 */
-	size_t max_stack;      /* bytes to copy of the stack of each hit; 0: no stacks */
-	unsigned max_frames;   /* of a stack; 0: no limit */
+	bool scopes;	     /* see returns, too */
+	uint64_t every;	     /* report each n-th hit only; 0: all */
+	uint64_t max_rate;   /* report so many hits a second only; 0: all */
+	unsigned args;	     /* registers of arguments to report, at most 6 */
+	size_t max_stack;    /* bytes to copy of the stack of each hit; 0: no stacks */
+	unsigned max_frames; /* of a stack; 0: no limit */
+	/* Stacks of two frames, the function and what called it, of as many hits as half of
+	   the time suffices for; max_stack and max_frames are ignored */
+	bool callers;
 	unsigned flags;	       /* enum ss_symbolize_flags, for the frames */
 	const char *debug_dir; /* of separate debug files; NULL: /usr/lib/debug */
 	/* No probes: sample each n-th minor page fault, and report those in memory without a

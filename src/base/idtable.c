@@ -1,4 +1,4 @@
-#include "base/idtable.h"
+#include "base/intern.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "capture/freeze.h"
 #include "capture/tasks.h"
-#include "capture/activity.h"
+#include "data/pipeline.h"
 
 SS_DEFINE_CLEANUP(struct ss_activity, activity, ss_activity_free)
 

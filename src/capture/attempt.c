@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "capture/observe.h"
 #include "capture/result.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "data/regions.h"
 #include "process/denial.h"
 

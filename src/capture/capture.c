@@ -15,7 +15,6 @@
 #include "capture/tasks.h"
 #include "data/capture.h"
 #include "data/gather.h"
-#include "data/gather_plan.h"
 #include "data/pipeline.h"
 #include "process/files.h"
 #include "process/objects.h"

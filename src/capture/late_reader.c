@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/search.h"
-#include "capture/late_reader.h"
+#include "data/pipeline.h"
 #include "capture/tasks.h"
 
 /* A stack of 10,000 Python functions is 2 MiB, with 16 KiB read for each call. */

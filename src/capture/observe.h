@@ -6,7 +6,7 @@
 
 #include "capture/stacks.h"
 #include "capture/tasks.h"
-#include "process/cpu_sampler.h"
+#include "process/perf.h"
 #include "process/process_memory.h"
 
 /*
@@ -15,7 +15,7 @@
  * the call its user registers and its stack do not change, so they are read as those of a
  * blocked thread are. Three sources tell where a running thread is:
  *
- * - Samples of its CPU (process/cpu_sampler.h), which need a privilege. A later sample with the
+ * - Samples of its CPU (process/perf.h), which need a privilege. A later sample with the
  *   same registers shows that it is still there.
  * - /proc/TID/syscall, if it sleeps in between.
  * - Without that privilege, samples of the thread in user space (struct ss_user_sampler). A thread that

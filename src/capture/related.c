@@ -14,7 +14,6 @@
 #include "data/facts.h"
 #include "data/pipeline.h"
 #include "process/objects.h"
-#include "capture/activity.h"
 
 /* Limits for one process: waits are needed, not whole stacks. The process that is
    already captured is read again only where it may have changed. */

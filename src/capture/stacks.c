@@ -8,7 +8,7 @@
 
 #include "base/search.h"
 #include "data/futex.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 enum {
 	/* for a thread whose stack pointer is unknown before it stops */

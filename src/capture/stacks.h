@@ -8,7 +8,7 @@
 #include "process/process_memory.h"
 #include "capture/tasks.h"
 #include "data/capture.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 struct ss_arena {
 	uint8_t *bytes;

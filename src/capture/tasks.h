@@ -9,9 +9,8 @@
 #include "base/buffer.h"
 #include "base/vector.h"
 #include "data/capture.h"
-#include "process/thread_files.h"
-#include "process/process_memory.h"
 #include "process/target.h"
+#include "process/process_memory.h"
 
 enum ss_task_phase {
 	SS_TASK_SEEN,	     /* listed, not attached */

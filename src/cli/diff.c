@@ -18,7 +18,7 @@
 #include "report/diff.h"
 #include "report/names.h"
 #include "cli/targets.h"
-#include "capture/activity.h"
+#include "data/pipeline.h"
 #include "diagnose/progress.h"
 #include "interpret/interpret.h"
 

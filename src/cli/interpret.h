@@ -9,6 +9,7 @@
 
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/targets.h"
 #include "cli/failure.h"
 #include "report/format.h"
 #include "interpret/interpret.h"
@@ -90,6 +91,35 @@ struct ss_error *ss_reading_show(struct ss_reading *reading, struct ss_source *s
    the caller of the sandbox is root. */
 char *ss_reading_advice(const struct ss_options *options, bool privileged,
 			const struct ss_snapshot *snapshot, struct ss_session *session);
+
+/*
+ * A series of snapshots of one process: --interval, --count and --each. All are captured
+ * first, and then analyzed together, so that the maps, files and names of modules are
+ * read once.
+ */
+
+struct ss_series_options {
+	struct ss_common_options *common; /* set by the command */
+	uint64_t period_ns;		  /* 0: a single snapshot */
+	size_t count; /* 0: until a signal, or the end of the process */
+	bool each;    /* print the snapshots apart */
+};
+
+/* The input is a struct ss_series_options. */
+extern const struct ss_option_group ss_series_group;
+
+struct ss_series_job {
+	const struct ss_options *options;
+	const struct ss_series_options *series;
+	const struct ss_selection_run *run; /* as it is before the first snapshot */
+	struct ss_debuginfod *debuginfod;   /* or NULL */
+	struct ss_output *output;
+};
+
+/* Captures until the count is reached, the process ends, or SIGINT, SIGTERM or SIGHUP
+   arrives, and prints what there is; *ret says whether anything is missing. Errors: those
+   of ss_snap_job_take(); SYSTEM, NO_MEMORY. */
+struct ss_error *ss_series_run(const struct ss_series_job *series, bool *ret);
 
 /*
  * Work on something else than captures, such as recordings, which is confined in the same way:

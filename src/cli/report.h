@@ -13,7 +13,7 @@
 #include "cli/targets.h"
 #include "cli/arguments.h"
 #include "diagnose/wait_table.h"
-#include "interpret/files.h"
+#include "interpret/interpret.h"
 
 /*
  * The recordings that a command reads: files, directories and standard input. Contents are not

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "cli/interpret.h"
 #include "cli/failure.h"
 #include "cli/output.h"

@@ -1,4 +1,4 @@
-#include "cli/series.h"
+#include "cli/interpret.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "cli/failure.h"
-#include "cli/interpret.h"
 #include "cli/process.h"
 #include "cli/report.h"
 #include "cli/command.h"
@@ -69,7 +68,7 @@ static bool wait_until(const sigset_t *set, uint64_t time_ns)
 /* Capturing --------------------------------------------------------------- */
 
 struct collection {
-	const struct ss_series *series;
+	const struct ss_series_job *series;
 	struct ss_reading reading;
 	struct ss_selection_run run;
 	struct ss_interpret_options options;
@@ -175,7 +174,7 @@ static struct ss_error *collect(struct collection *collection)
 /* Writing ------------------------------------------------------------------- */
 
 /* Formats of profiles get the series as a recording. */
-static bool is_recorded(const struct ss_series *series)
+static bool is_recorded(const struct ss_series_job *series)
 {
 	return !series->series->each && !series->options->common.format->write_snapshots;
 }
@@ -207,7 +206,7 @@ static struct ss_error *nothing(const struct collection *collection)
 static struct ss_error *write_all(const struct collection *collection,
 				  const struct ss_interpretation *result, FILE *out)
 {
-	const struct ss_series *series = collection->series;
+	const struct ss_series_job *series = collection->series;
 	const struct ss_format *format = series->options->common.format;
 	const struct ss_format_options options =
 		ss_reading_format_options(&collection->reading, result);
@@ -230,7 +229,7 @@ static struct ss_error *write_all(const struct collection *collection,
 
 /* Converts the recording that was written. It is opened anew because the next confined
    process keeps only files that are open for reading. */
-static struct ss_error *convert(const struct ss_series *series, int recording,
+static struct ss_error *convert(const struct ss_series_job *series, int recording,
 				bool *missing)
 {
 	_cleanup_(ss_report_arguments_deinit) struct ss_report_arguments arguments;
@@ -257,7 +256,7 @@ static struct ss_error *convert(const struct ss_series *series, int recording,
 static struct ss_error *show(struct collection *collection, bool *ret)
 {
 	struct ss_reading *reading = &collection->reading;
-	const struct ss_series *series = collection->series;
+	const struct ss_series_job *series = collection->series;
 	struct ss_source *source = ss_process_source_all(collection->source);
 	struct ss_interpret_options options = collection->options;
 	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
@@ -285,7 +284,7 @@ static struct ss_error *show(struct collection *collection, bool *ret)
 	return error;
 }
 
-struct ss_error *ss_series_run(const struct ss_series *series, bool *ret)
+struct ss_error *ss_series_run(const struct ss_series_job *series, bool *ret)
 {
 	const struct ss_options *options = series->options;
 	_cleanup_(collection_deinit) struct collection collection = {

@@ -14,7 +14,6 @@
 #include "cli/interpret.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/series.h"
 #include "cli/targets.h"
 #include "interpret/interpret.h"
 #include "process/process_list.h"
@@ -435,7 +434,7 @@ static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 
 static struct ss_error *show_series(struct snap *snap, struct ss_selection_run *run)
 {
-	struct ss_series series = { .options = &snap->options,
+	struct ss_series_job series = { .options = &snap->options,
 				    .series = &snap->series,
 				    .run = run,
 				    .debuginfod = snap->debuginfod,

@@ -17,7 +17,6 @@
 #include "data/capture.h"
 #include "data/futex.h"
 #include "data/gather.h"
-#include "data/gather_plan.h"
 #include "data/regions.h"
 #include "data/session.h"
 #include "core/core_capture.h"

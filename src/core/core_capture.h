@@ -4,7 +4,7 @@
 #ifndef SS_CORE_CORE_CAPTURE_H
 #define SS_CORE_CORE_CAPTURE_H
 
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "stacksnap.h"
 
 /* Makes a plan of what else to copy, given what the capture has so far. False: nothing. */

@@ -20,7 +20,7 @@
 #include "base/utf8.h"
 #include "base/vector.h"
 #include "data/capture.h"
-#include "crash/minidump.h"
+#include "crash/dump.h"
 
 enum {
 	SIGNATURE = 0x504d444d, /* MDMP */

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "base/io.h"
 #include "base/vector.h"
 #include "data/capture.h"

@@ -6,8 +6,8 @@
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "data/capture.h"
 #include "data/pipeline.h"
-#include "data/gather_plan.h"
 
 /* NULL, or the problem with the part of a step that refers to its parent. */
 static const char *check_parent(const struct ss_gather_plan *plan, size_t index)

@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "data/capture.h"
 #include "data/gather.h"
-#include "data/gather_plan.h"
 
 enum {
 	ALIGNMENT = 8,

@@ -5,9 +5,10 @@
 #ifndef SS_DATA_PIPELINE_H
 #define SS_DATA_PIPELINE_H
 
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "stacksnap.h"
 
+struct ss_activity;
 struct ss_cache;
 struct ss_capture;
 
@@ -249,6 +250,24 @@ struct ss_error *ss_capture_extend(struct ss_capture *capture, struct ss_target 
 				   size_t *ret);
 
 /*
+ * Reads memory of the target after the capture, without stopping a thread: what unwinding
+ * needs for the frames of runtimes. Its functions have the types that struct ss_unwind_options
+ * wants, with the reader as data. Memory that is not present is not read, and the total is
+ * limited. Capture and target must outlive the reader. Errors: NO_PROCESS, NO_MEMORY.
+ */
+struct ss_late_reader;
+struct ss_error *ss_late_reader_new(const struct ss_capture *capture,
+				    struct ss_target *target,
+				    struct ss_late_reader **ret);
+void ss_late_reader_free(struct ss_late_reader *reader);
+size_t ss_late_reader_read(void *data, uint64_t address, void *bytes, size_t size);
+bool ss_late_reader_check(void *data, pid_t tid);
+/* Replaces the limits of what is read in all: bytes, and time from now. no_swap: pages in swap
+   are not read, which would bring them back into memory. */
+void ss_late_reader_set_limits(struct ss_late_reader *reader, uint64_t max_bytes,
+			       unsigned timeout_ms, bool no_swap);
+
+/*
  * Reads other processes that threads of the capture wait for: the holder of a file lock
  * or of a lock in shared memory, the only other end of a pipe or UNIX socket, children
  * if there are few. Reads at most twelve processes of the same user, directly or through one
@@ -275,6 +294,14 @@ struct ss_run_counts {
 void ss_capture_take_counts(struct ss_capture *capture, struct ss_run_counts *ret);
 void ss_capture_compare_counts(struct ss_capture *capture,
 			       const struct ss_run_counts *before);
+
+/*
+ * Reads the scheduler's counters of all threads of a process. Does not touch the process. Errors:
+ * NO_PROCESS, NO_MEMORY, SYSTEM.
+ */
+struct ss_error *ss_activity_take(const struct ss_target *target,
+				  struct ss_activity **ret);
+void ss_activity_free(struct ss_activity *activity);
 
 /* How many bytes of memory its copies of the process take. */
 uint64_t ss_capture_size(const struct ss_capture *capture);
@@ -352,5 +379,16 @@ bool ss_snapshot_compare_goroutines(struct ss_snapshot *last,
  * ss_snapshot_symbolize(). Call it before the snapshot is shared between threads.
  */
 void ss_snapshot_identify_files(struct ss_snapshot *snapshot, struct ss_session *session);
+
+/*
+ * Texts about modules that the cache keeps with their names, for instance the package that a
+ * module belongs to. key: what the text depends on; a text that was added with another key is
+ * not found. Call both after ss_snapshot_symbolize(), with its session. find: false: there is
+ * none. *ret may be NULL, if that was added, and is valid as long as the session.
+ */
+bool ss_session_find_note(struct ss_session *session, const struct ss_snapshot *snapshot,
+			  size_t module, uint64_t key, const char **ret);
+void ss_session_add_note(struct ss_session *session, const struct ss_snapshot *snapshot,
+			 size_t module, uint64_t key, const char *text);
 
 #endif

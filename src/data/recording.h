@@ -6,7 +6,6 @@
 #define SS_DATA_RECORDING_H
 
 #include "base/error.h"
-#include "base/idtable.h"
 #include "base/intern.h"
 #include "base/vector.h"
 #include "data/recording_format.h"

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "base/vector.h"
 #include "data/recording_format.h"
 #include "data/snapshot.h"

@@ -14,7 +14,6 @@
 #include "base/vector.h"
 #include "data/capture.h"
 #include "data/gather.h"
-#include "data/gather_plan.h"
 #include "data/pipeline.h"
 #include "stacksnap.h"
 

@@ -10,7 +10,7 @@
 #include "base/intern.h"
 #include "base/vector.h"
 #include "data/facts.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "data/module.h"
 #include "data/pipeline.h"
 #include "stacksnap.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "base/io.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include "data/call.h"
 #include "data/futex.h"
 #include "data/snapshot.h"
-#include "diagnose/wait_function.h"
+#include "diagnose/lock.h"
 #include "diagnose/wait_table.h"
 
 struct ss_diagnosis {

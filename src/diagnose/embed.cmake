@@ -2,6 +2,6 @@
 
 file(READ ${FROM} bytes HEX)
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
-file(WRITE ${TO} "#include \"diagnose/wait_function.h\"\n\n"
+file(WRITE ${TO} "#include \"diagnose/wait_table.h\"\n\n"
 	"const char ss_wait_functions[] = {${bytes}};\n"
 	"const size_t ss_wait_functions_size = sizeof(ss_wait_functions);\n")

@@ -9,7 +9,6 @@
 
 #include "base/search.h"
 #include "diagnose/lock.h"
-#include "diagnose/wait_function.h"
 
 enum {
 	LOCKS_MAX = 32,	   /* that are looked at */

@@ -9,7 +9,7 @@
  *
  * To add a lock type, or a wait of a runtime or application that its stack reveals:
  *  1. add it to enum ss_lock_type (stacksnap.h), and its name to names.c;
- *  2. add a class to enum ss_lock_class (wait_function.h), and the functions that wait
+ *  2. add a class to enum ss_lock_class, and the functions that wait
  *     for it to the table in wait_function.c;
  *  3. add a row for the class to the table in lock.c, with a reader if the lock records
  *     an owner or anything else worth showing;
@@ -18,12 +18,69 @@
 #ifndef SS_DIAGNOSE_LOCK_H
 #define SS_DIAGNOSE_LOCK_H
 
-#include "diagnose/diagnose.h"
-#include "diagnose/wait_function.h"
 #include "data/facts.h"
 #include "data/futex.h"
 #include "data/snapshot.h"
 #include "diagnose/wait_table.h"
+
+struct ss_diagnosis;
+
+/*
+ * What the stack of a thread reveals about its wait: the names of functions of C
+ * libraries, Rust's standard library and runtimes that wait on futexes.
+ */
+
+/* What a function waits for, and the layout of the memory around its futex. Each has
+   one row in the table of lock.c. */
+enum ss_lock_class {
+	SS_CLASS_UNKNOWN = 0, /* no known function */
+	SS_CLASS_MUTEX,	      /* pthread_mutex_t */
+	SS_CLASS_READ,	      /* pthread_rwlock_t */
+	SS_CLASS_WRITE,
+	SS_CLASS_CONDVAR,
+	SS_CLASS_SEMAPHORE,
+	SS_CLASS_BARRIER,
+	SS_CLASS_JOIN, /* a word in the thread that is joined */
+	SS_CLASS_ONCE,
+	SS_CLASS_STATIC_INIT,
+	SS_CLASS_LIBC,
+	SS_CLASS_RUST_MUTEX,
+	SS_CLASS_RUST_READ,
+	SS_CLASS_RUST_WRITE,
+	SS_CLASS_RUST_CONDVAR,
+	SS_CLASS_RUST_ONCE,
+	SS_CLASS_RUST_PARKER,
+	SS_CLASS_JAVA_MONITOR,
+	SS_CLASS_JAVA_CLASS,
+	SS_CLASS_COUNT,
+};
+
+struct ss_wait_function {
+	enum ss_lock_class lock_class;
+	const char *name; /* symbol of the function; NULL: none is known */
+	bool musl;	  /* otherwise glibc is assumed */
+	bool has_symbols; /* at least one function on the stack has a name */
+};
+
+/* Finds the innermost known function on the stack; within a signal handler if one
+   runs. */
+struct ss_wait_function ss_wait_function_find(const struct ss_snapshot *snapshot,
+					      const struct ss_task *thread);
+
+/* What a function waits for. Not for SS_CLASS_JAVA_MONITOR and SS_CLASS_JAVA_CLASS, which take several functions. */
+enum ss_lock_class ss_wait_function_class(const char *symbol);
+
+/* A symbol without the parts that depend on how a libc was built: leading
+   underscores, __GI_, a version, suffixes such as .cold. Writes at most size
+   bytes, NUL-terminated. */
+void ss_wait_function_plain_name(const char *symbol, char *ret, size_t size);
+
+/* Whether the frame is of HotSpot's function that initialises a class. */
+bool ss_wait_function_initialises(const struct ss_frame *frame);
+
+/*
+ * The memory of a lock.
+ */
 
 /* The state of a lock, according to its memory. */
 struct ss_lock_state {

@@ -1,4 +1,4 @@
-#include "diagnose/wait_function.h"
+#include "diagnose/lock.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "interpret/files.h"
+#include "interpret/interpret.h"
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -16,7 +16,7 @@
 #include "data/snapshot_fields.h"
 #include "data/pipeline.h"
 #include "data/snapshot.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "interpret/interpret.h"
 #include "sandbox/sandbox.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/activity.h"
+#include "data/pipeline.h"
 #include "diagnose/progress.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -12,9 +12,7 @@
 #include "base/vector.h"
 #include "data/capture.h"
 #include "data/futex.h"
-#include "data/pipeline.h"
-#include "capture/late_reader.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "interpret/interpret.h"
 #include "process/spawn.h"
 #include "process/target.h"

@@ -1,4 +1,4 @@
-#include "process/cpu_clock.h"
+#include "process/perf.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "process/cpu_sampler.h"
+#include "process/perf.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "process/perf_ring.h"
 
 enum {
 	RING_BYTES = 8 * 4096, /* 160 samples */

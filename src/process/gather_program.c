@@ -2,7 +2,7 @@
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 enum {
 	/* Kept in registers */

@@ -14,9 +14,8 @@
 #include "data/call.h"
 #include "data/capture.h"
 #include "data/futex.h"
-#include "process/thread_files.h"
-#include "process/process_memory.h"
 #include "process/target.h"
+#include "process/process_memory.h"
 
 /*
  * The memory that arguments of system calls point to: taken from the copied stacks if

@@ -9,9 +9,8 @@
 
 #include "data/capture.h"
 #include "data/facts.h"
-#include "process/thread_files.h"
-#include "process/process_memory.h"
 #include "process/target.h"
+#include "process/process_memory.h"
 
 /*
  * File descriptors of the target, limited to those that blocked threads refer to.

@@ -1,4 +1,4 @@
-#include "process/perf_ring.h"
+#include "process/perf.h"
 
 #include <errno.h>
 #include <string.h>

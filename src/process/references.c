@@ -159,7 +159,7 @@ static bool have_same_modules(const struct ss_capture *a, const struct ss_captur
 }
 
 /* A library with a table for debuggers, which describes objects that no stack refers to:
-   runtime/python/tasks.h. */
+   runtime/python/python.h. */
 static bool is_for_runtime(const char *path)
 {
 	const char *slash = strrchr(path, '/');

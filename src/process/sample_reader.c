@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 enum {
 	THREADS_MAX = 1 << 12,

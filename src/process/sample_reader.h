@@ -1,5 +1,5 @@
 /*
- * Memory of the moment of a sample of the CPU clock (process/cpu_clock.h): the kernel executes a
+ * Memory of the moment of a sample of the CPU clock (process/perf.h): the kernel executes a
  * program (gather_program.c) before it takes the sample of a thread that is known here, and
  * that program copies what a gather plan says. So a running thread is not stopped for it, and it
  * does not matter what the thread does afterwards.
@@ -17,8 +17,7 @@
 
 #include "base/vector.h"
 #include "data/gather.h"
-#include "data/gather_plan.h"
-#include "process/cpu_clock.h"
+#include "process/perf.h"
 
 /*
  * Programs that the kernel executes, see bpf(2): their instructions, one at a time, and the maps

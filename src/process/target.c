@@ -14,7 +14,6 @@
 #include "base/scan.h"
 #include "data/pipeline.h"
 #include "process/denial.h"
-#include "process/thread_files.h"
 #include "base/child.h"
 
 enum {

@@ -1,4 +1,4 @@
-#include "process/thread_files.h"
+#include "process/target.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/search.h"
+#include "data/capture.h"
 #include "data/gather.h"
 #include "process/process_memory.h"
-#include "process/target.h"
 
 /* stat and syscall are far smaller; the line Groups can make status long. */
 enum {

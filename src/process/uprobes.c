@@ -1,4 +1,4 @@
-#include "process/uprobes.h"
+#include "process/perf.h"
 
 #include <dirent.h>
 #include <errno.h>

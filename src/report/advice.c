@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "report/profile.h"
-#include "symbolize/notes.h"
+#include "data/pipeline.h"
 
 static const char usr[] = "/usr";
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "base/search.h"
 #include "report/profile_condense.h"
 #include "diagnose/progress.h"

@@ -3,7 +3,7 @@
  */
 #include "report/diff.h"
 #include "report/json.h"
-#include "report/merged.h"
+#include "report/group.h"
 #include "report/names.h"
 #include "diagnose/progress.h"
 

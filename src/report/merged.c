@@ -1,13 +1,12 @@
-#include "report/merged.h"
+#include "report/group.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "base/search.h"
-#include "report/group.h"
 
 /* After each snapshot, how many members a group has in it. first: it is the first one. */
 static void presence_count(struct ss_presence *presence, size_t count, bool first)

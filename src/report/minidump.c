@@ -2,7 +2,7 @@
  * A minidump, for debuggers and crash collectors. It is made from the capture: the snapshot has
  * neither registers nor the bytes of stacks.
  */
-#include "crash/minidump.h"
+#include "crash/dump.h"
 #include "report/format.h"
 
 static struct ss_error *write_minidump_snapshot(const struct ss_snapshot *snapshot,

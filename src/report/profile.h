@@ -17,7 +17,6 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
-#include "base/idtable.h"
 #include "base/intern.h"
 #include "base/vector.h"
 #include "stacksnap.h"

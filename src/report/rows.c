@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "report/format.h"
 #include "report/wait_text.h"
 #include "report/profile.h"

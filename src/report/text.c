@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "report/crash.h"
-#include "report/merged.h"
+#include "report/group.h"
 #include "report/names.h"
 #include "report/print.h"
 

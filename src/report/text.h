@@ -7,7 +7,6 @@
 #include "report/diff.h"
 #include "report/format.h"
 #include "report/group.h"
-#include "report/merged.h"
 #include "report/profile_condense.h"
 #include "report/profile_waits.h"
 

@@ -7,7 +7,7 @@
 
 #include "report/diff.h"
 #include "report/print.h"
-#include "report/merged.h"
+#include "report/group.h"
 #include "report/names.h"
 #include "report/text.h"
 #include "report/profile.h"

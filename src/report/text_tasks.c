@@ -9,7 +9,6 @@
 #include "data/snapshot.h"
 #include "report//diff.h"
 #include "report/group.h"
-#include "report/merged.h"
 #include "report/names.h"
 #include "report/print.h"
 #include "report/text.h"

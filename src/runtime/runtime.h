@@ -32,7 +32,7 @@
 #include "base/intern.h"
 #include "base/vector.h"
 #include "data/capture.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "data/memory.h"
 #include "data/session.h"
 #include "elf/tables.h"
@@ -61,7 +61,7 @@ struct ss_runtime_process {
 	const bool *
 		limited; /* whether a limit of reading was reached; NULL: there is none */
 	bool recording;	 /* one of many captures: no owners of locks are needed */
-	struct ss_session_slot *python_codes; /* of runtime/python/code.h */
+	struct ss_session_slot *python_codes; /* of runtime/python/python.h */
 	/* Reads many pieces as they are now; NULL: nothing is kept for later captures */
 	ss_memory_read_ranges_function *read_ranges;
 	void *read_data;

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "runtime/late_memory.h"
 
 bool ss_runtime_calls_merge(struct ss_runtime_call *calls, size_t first, size_t count)

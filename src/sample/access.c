@@ -1,4 +1,4 @@
-#include "sample/access.h"
+#include "sample/sampler.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-#include "sample/module_set.h"
+#include "sample/modules.h"
 
 #include <errno.h>
 #include <string.h>

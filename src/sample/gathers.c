@@ -1,7 +1,7 @@
 #include "sample/gathers.h"
 
 #include <string.h>
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 struct source {
 	struct ss_gather_source source; /* must be first: callbacks cast it back */

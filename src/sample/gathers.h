@@ -8,13 +8,12 @@
 
 #include "capture/stacks.h"
 #include "data/gather.h"
-#include "data/gather_plan.h"
-#include "process/cpu_clock.h"
+#include "process/perf.h"
 #include "process/sample_reader.h"
 #include "process/process_memory.h"
 
 /*
- * What was on the CPUs at each tick: the samples of the CPU clock (process/cpu_clock.h)
+ * What was on the CPUs at each tick: the samples of the CPU clock (process/perf.h)
  * that belong to recorded processes, grouped into ticks.
  */
 

@@ -1,4 +1,4 @@
-#include "sample/module_loads.h"
+#include "sample/modules.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "sample/module_set.h"
+#include "sample/modules.h"
 
 #include "base/io.h"
 #include "base/search.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 
 enum {
 	BRIEF_MAX = 200, /* in a second: a hostile process may load more */

@@ -5,15 +5,14 @@
 #ifndef SS_SAMPLE_RECORDER_PROCESS_H
 #define SS_SAMPLE_RECORDER_PROCESS_H
 
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "base/vector.h"
 #include "data/facts.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "data/recording_writer.h"
 #include "diagnose/wait_table.h"
-#include "sample/access.h"
-#include "sample/module_loads.h"
 #include "sample/sampler.h"
+#include "sample/modules.h"
 #include "sample/unwinder.h"
 
 /*

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "data/recording_format.h"
 #include "sample/recorder_process.h"
 

@@ -14,7 +14,7 @@
 #include "data/futex.h"
 #include "data/recording.h"
 #include "data/snapshot.h"
-#include "diagnose/wait_function.h"
+#include "diagnose/lock.h"
 #include "diagnose/wait_table.h"
 #include "process/objects.h"
 

@@ -1,4 +1,4 @@
-#include "sample/recorder_wire.h"
+#include "sample/unwinder.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -6,8 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "sample/address_space.h"
-#include "sample/module_loads.h"
-#include "sample/module_set.h"
+#include "sample/modules.h"
 #include "sample/recorder.h"
 #include "stacksnap/record.h"
 

@@ -1,4 +1,4 @@
-#include "sample/recorder_wire.h"
+#include "sample/unwinder.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 
 #include "base/buffer.h"
 #include "base/bytes.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "capture/stacks.h"
-#include "diagnose/wait_function.h"
+#include "diagnose/lock.h"
 #include "elf/debugfile.h"
 #include "elf/elffile.h"
 #include "elf/image.h"
@@ -19,7 +19,6 @@
 #include "data/snapshot.h"
 #include "data/recording_format.h"
 #include "data/recording_writer.h"
-#include "symbolize/demangle.h"
 #include "symbolize/names.h"
 
 /* Frames among which the function is that waits, and the size of the largest file whose symbols

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "data/recording_format.h"
 #include "sandbox/sandbox.h"
 

@@ -1,4 +1,4 @@
-#include "sandbox/job.h"
+#include "sandbox/worker.h"
 
 #include <errno.h>
 #include <malloc.h>

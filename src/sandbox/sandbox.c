@@ -12,7 +12,7 @@
 #include "data/cache.h"
 #include "data/pipeline.h"
 #include "data/session.h"
-#include "sandbox/job.h"
+#include "sandbox/worker.h"
 #include "sandbox/sandbox.h"
 
 enum {

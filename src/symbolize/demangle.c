@@ -1,4 +1,4 @@
-#include "symbolize/demangle.h"
+#include "symbolize/names.h"
 
 #include <ctype.h>
 #include <demangle.h>

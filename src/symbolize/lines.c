@@ -13,7 +13,7 @@
 #include "base/search.h"
 #include "base/vector.h"
 #include "elf/elffile.h"
-#include "symbolize/demangle.h"
+#include "symbolize/names.h"
 #include "symbolize/symtab.h"
 
 #ifdef SS_HAVE_LIBDEFLATE

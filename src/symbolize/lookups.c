@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "base/vector.h"
 
 /* The last byte is the version: change it with the layout, or when names change. */

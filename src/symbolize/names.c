@@ -10,7 +10,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "base/io.h"
 #include "base/search.h"
 #include "base/vector.h"

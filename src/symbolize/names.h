@@ -12,9 +12,9 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/vector.h"
-#include "elf/elffile.h"
 #include "data/module.h"
 #include "data/session.h"
+#include "elf/elffile.h"
 #include "symbolize/lines.h"
 
 /*
@@ -177,5 +177,26 @@ void ss_names_cache_trim(struct ss_session *session);
    no memory, or too many modules since the last ss_names_cache_trim(). */
 struct ss_names *ss_names_cache_find(struct ss_session *session,
 				     const struct ss_module_impl *module);
+
+/*
+ * Demangles names of C++, Rust and D. They come from untrusted files: a short name can
+ * expand to gigabytes, and a nested one can exhaust the stack. Therefore the memory and
+ * stack for a name are limited, and a name that needs more stays mangled.
+ */
+
+/* For one snapshot: a hundred thousand names of typical size. */
+#define SS_DEMANGLE_BUDGET ((size_t)64 << 20)
+
+/*
+ * Returns the demangled form of name, which the caller frees. NULL: name is not mangled or
+ * exceeds the limits, or there is no memory; callers show name itself. The bytes that the demangler wrote, successfully or not, are subtracted from
+ * *budget. At 0 nothing is demangled any more, so that a file full of hostile names costs
+ * a second and not a day.
+ */
+char *ss_name_demangle(const char *name, size_t *budget);
+
+/* Bytes of a symbol of an ELF file without its version: "poll" of "poll@@GLIBC_2.2.5".
+   Only the symbol table of some files has versions in its names, so no output shows them. */
+size_t ss_name_plain_size(const char *name);
 
 #endif

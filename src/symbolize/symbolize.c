@@ -18,10 +18,8 @@
 #include "data/session.h"
 #include "data/snapshot.h"
 #include "stacksnap.h"
-#include "symbolize/notes.h"
-#include "symbolize/demangle.h"
-#include "symbolize/lines.h"
 #include "symbolize/names.h"
+#include "symbolize/lines.h"
 #include "symbolize/perfmap.h"
 
 /*

@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "base/io.h"
 #include "base/vector.h"
-#include "sample/module_set.h"
+#include "sample/modules.h"
 #include "data/recording_format.h"
 #include "data/recording_writer.h"
 #include "trace/trace.h"

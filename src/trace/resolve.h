@@ -14,7 +14,7 @@
 #include "data/capture.h"
 #include "data/module.h"
 #include "process/target.h"
-#include "sandbox/job.h"
+#include "sandbox/worker.h"
 
 /*
  * The side that runs in a confined child (resolve_child.c): it reads ELF files and DWARF, and decides

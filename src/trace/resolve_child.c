@@ -13,9 +13,8 @@
 #include "elf/go_table.h"
 #include "elf/tables.h"
 #include "data/session.h"
-#include "symbolize/demangle.h"
-#include "symbolize/lines.h"
 #include "symbolize/names.h"
+#include "symbolize/lines.h"
 
 enum { NOTE_MAX = 512, USDT_TYPE = 3 };
 

@@ -6,7 +6,6 @@
 #define SS_TRACE_STACKS_H
 
 #include "base/hash.h"
-#include "base/idtable.h"
 #include "base/intern.h"
 #include "base/vector.h"
 #include "data/capture.h"
@@ -170,9 +169,11 @@ struct ss_error *ss_trace_stacks_begin(struct ss_trace_stacks *stacks,
 				       const struct ss_target *target,
 				       const struct ss_trace_options *options);
 
-/* The number of the stack with these registers and bytes; 0: the child failed, or no memory. */
+/* The number of the stack with these registers and bytes; 0: the child failed, no memory, or it is
+   new and known_only. */
 uint32_t ss_trace_stacks_find(struct ss_trace_stacks *stacks, const struct ss_regs *regs,
-			      const void *bytes, size_t size, bool truncated);
+			      const void *bytes, size_t size, bool truncated,
+			      bool known_only);
 
 /*
  * The traced threads: their names, and the scopes that they are in.

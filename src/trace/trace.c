@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "sample/address_space.h"
-#include "process/uprobes.h"
+#include "process/perf.h"
 #include "trace/resolve.h"
 #include "trace/stacks.h"
 #include "stacksnap/trace.h"
@@ -21,6 +21,10 @@ enum { STACK_DISTANCE = 1 << 20 };
 
 /* Following what was mapped takes some milliseconds. */
 enum { REPLACE_MS = 50 };
+
+/* What a stack of the function and its caller needs at the entry of a function: the return address
+   is at its top, or in a register. In each second, unwinding takes at most so long. */
+enum { CALLER_BYTES = 64, CALLER_FRAMES = 2, CALLERS_MS = 500 };
 
 /* What the kernel knows as a place. */
 struct place {
@@ -68,6 +72,8 @@ struct ss_trace {
 	uint64_t second;	   /* of max_rate: the current one, */
 	uint64_t reported;	   /* and its hits */
 	uint64_t hits;		   /* for every */
+	uint64_t unwound_second;   /* of callers: the second of the last stack, */
+	uint64_t unwound_ns;	   /* and for how long stacks were unwound in it */
 	ss_trace_handler *handler; /* during a call */
 	void *data;
 	bool no_memory;
@@ -211,6 +217,10 @@ struct ss_error *ss_trace_new(struct ss_target *target,
 		return ss_error_no_memory();
 	memcpy(&trace->options, options, SS_MIN(options->size, sizeof(trace->options)));
 	trace->options.args = SS_MIN(trace->options.args, (unsigned)SS_TRACE_ARGS);
+	if (trace->options.callers) {
+		trace->options.max_stack = CALLER_BYTES;
+		trace->options.max_frames = CALLER_FRAMES;
+	}
 	trace->target = target;
 	ss_address_space_init(&trace->space, target);
 	struct ss_error *error = resolve(trace);
@@ -435,6 +445,24 @@ static void replace_space(struct ss_trace *trace)
 	ss_error_free(error); /* the process has ended, or stacks are missing */
 }
 
+static uint32_t unwind(struct ss_trace *trace, const struct copied *copied)
+{
+	const uint64_t begin_ns = ss_now_ns();
+	const uint64_t second = begin_ns / SS_NS_PER_SECOND;
+
+	if (second != trace->unwound_second) {
+		trace->unwound_second = second;
+		trace->unwound_ns = 0;
+	}
+	bool is_late = trace->options.callers &&
+		       trace->unwound_ns >= CALLERS_MS * SS_NS_PER_MS;
+	uint32_t stack = ss_trace_stacks_find(&trace->stacks, &copied->regs,
+					      copied->bytes, copied->size,
+					      copied->truncated, is_late);
+	trace->unwound_ns += ss_now_ns() - begin_ns;
+	return stack;
+}
+
 /* The stack of a hit. A child process has the address space of its parent, until it executes a
    program. */
 static uint32_t find_stack(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
@@ -450,8 +478,7 @@ static uint32_t find_stack(struct ss_trace *trace, const struct ss_uprobe_hit *h
 			return 0;
 		replace_space(trace);
 	}
-	return ss_trace_stacks_find(&trace->stacks, &copied->regs, copied->bytes,
-				    copied->size, copied->truncated);
+	return unwind(trace, copied);
 }
 
 /* Ends the innermost scope of a thread. */

@@ -10,7 +10,7 @@
 #include "elf/go_table.h"
 #include "runtime/go/goroutines.h"
 #include "unwind/cfi.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 enum { WORD = 8 };
 

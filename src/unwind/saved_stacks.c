@@ -5,7 +5,7 @@
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "base/io.h"
 #include "base/search.h"
 #include "data/pipeline.h"

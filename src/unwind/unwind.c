@@ -7,7 +7,7 @@
 #include "data/session.h"
 #include "runtime/runtimes.h"
 #include "unwind/walk.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "data/pipeline.h"
 
 enum {

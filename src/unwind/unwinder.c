@@ -10,7 +10,7 @@
 #include "data/capture.h"
 #include "data/pipeline.h"
 #include "data/snapshot.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 struct ss_images *ss_images_new(const struct ss_session *session)
 {

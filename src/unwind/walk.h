@@ -6,7 +6,7 @@
 #define SS_UNWIND_WALK_H
 
 #include "data/capture.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "data/snapshot.h"
 #include "unwind/cfi.h"
 #include "unwind/unwinder.h"

@@ -2,7 +2,7 @@
 information or compressed sections. The tool must end soon and without an error, stay within its
 memory limit, and show everything outside of that library correctly.
 """
-# ctest: timeout=600
+# ctest: timeout=600 long-without-sanitizers
 
 import lzma
 import os

@@ -3,7 +3,7 @@ runtime's own dump of the same parked moment; none of them is disturbed.
 
 Debian packages: golang-go, gcc, gdb, caddy, prometheus, etcd-server; esbuild from npm. STACKSNAP_GO: paths of more versions of go, separated by colons.
 """
-# ctest: long-with-sanitizers real
+# ctest: long-with-sanitizers real tries=1
 
 import atexit
 import functools
@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import unittest
 import urllib.error
 import urllib.request
 
@@ -25,6 +26,9 @@ from harness import EndToEnd, LIMIT_S, Snapshot, main, wait_until
 sys.path.insert(0, os.path.join(os.environ["SOURCE"], "tests", "report"))
 import npm  # noqa: E402
 
+# Each build mode compiles Go's library once more.
+COMPILES_ALL = "STACKSNAP_TRIES" in os.environ
+TAKES_LONG = "compiles for long: ctest -R e2e/goroutines.long"
 COMPILERS = ["go"] + [path for path in os.environ.get("STACKSNAP_GO", "").split(":") if path]
 with open(os.path.join(os.environ["SOURCE"], "targets", "goroutines.go"), encoding="utf-8") as park:
     PARK = park.read()
@@ -359,6 +363,7 @@ class Goroutines(EndToEnd):
             with self.subTest(flags):
                 self.compare("go", *flags, sections=False)
 
+    @unittest.skipUnless(COMPILES_ALL, TAKES_LONG)
     def test_linked_by_c(self):
         """The linker of C puts the function table of such programs between other data."""
         self.compare("go", "-buildmode=pie", "-ldflags=-linkmode=external -s -w")
@@ -440,6 +445,7 @@ class Goroutines(EndToEnd):
         self.assertEqual(data["goroutines_problem"], "goroutines of further libraries are not "
                          "shown: at most 4 runtimes of Go are read")
 
+    @unittest.skipUnless(COMPILES_ALL, TAKES_LONG)
     def test_plugin(self):
         """A plugin uses the runtime of its program: there is only one, and no reason for a second one."""
         plugin = self.build("go", "-buildmode=plugin", text=PLUGIN)

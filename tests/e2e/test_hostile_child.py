@@ -1,4 +1,4 @@
-# ctest: tries=300
+# ctest: tries=300 long-without-sanitizers
 """Sandboxed children that were taken over (tests/hostile): whatever they send, write or do, the
 parent neither crashes nor hangs, and says what is missing; what they request is refused.
 STACKSNAP_TRIES=N runs each command N times."""

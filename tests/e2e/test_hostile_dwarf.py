@@ -1,5 +1,6 @@
 """Debug information that is made to harm its reader: its lines and inlined calls are not used, or
 the analysis stays within its limits. Names come from the symbol table."""
+# ctest: long-without-sanitizers
 
 import os
 import shutil

@@ -3,7 +3,7 @@ format; and structures of an interpreter that are forged, and change while they 
 
 Debian packages: python3 (3.11 or later).
 """
-# ctest: timeout=300
+# ctest: timeout=300 long-without-sanitizers
 
 import gzip
 import json

@@ -1,7 +1,7 @@
 """Code without a file: of a program that generates it, of node and of java. Its frames are
 unwound by frame pointers and named by the perf map of the process, /tmp/perf-PID.map, where PID
 is the pid in its own namespace; maps that others have written are rejected."""
-# ctest: real
+# ctest: real long-without-sanitizers
 
 import os
 import re

@@ -2,6 +2,7 @@
 output is as complete as possible, and reports what is missing. The faults are real: strace
 sends a signal to the child when it enters a system call that the parent does not make.
 """
+# ctest: long-without-sanitizers
 
 import contextlib
 import json

@@ -464,6 +464,53 @@ class TraceTest(EndToEnd):
         result = self.run_tool("trace", target.pid, "--scope", "-p", "outer", "-d", "100ms")
         self.assertIn("0 hits counted by the kernel, 0 read, 0 lost", result.stdout.decode())
 
+    def summary(self, *arguments, lines):
+        target = self.traced()
+        path = os.path.join(self.directory(), "summary")
+        process = subprocess.Popen([STACKSNAP, "trace", str(target.pid), "-o", path, "-f", "text",
+                                    *arguments])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        wait_until(lambda: os.path.exists(path), "the trace to begin")
+        for line in lines:
+            self.tell(target, line)
+        process.send_signal(signal.SIGINT)
+        process.wait(LIMIT_S)
+        self.assertEqual(process.returncode, 0)
+        return read_text(path)
+
+    def test_summary(self):
+        text = self.summary("-p", "checkpoint", lines=["many 2 100"])
+        self.assertRegex(text, r"(?m)^200 hits of checkpoint \(traced\)")
+        self.assertRegex(text, r"(?m)^ +200 100 % \w+ \(traced\) at traced\.c:\d+$")
+        self.assertNotIn(" hit checkpoint", text)
+
+    def test_summary_of_scopes(self):
+        text = self.summary("--scope", "-p", "outer", "-p", "inner", lines=["nest", "nest"])
+        for function, places in (("inner", ["outer", "outer"]), ("outer", ["main"])):
+            hits, part = re.search(r"(?ms)^(\d+) hits of %s \(traced\)(.*?)\n\n" % function,
+                                   text).groups()
+            callers = re.findall(r"(?m)^ +(\d+) +(\d+) %  \S+ \ws  (\w+) \(traced\) at traced\.c:\d+$",
+                                 part)
+            self.assertEqual([caller[2] for caller in callers], places, part)
+            self.assertEqual(sum(int(caller[0]) for caller in callers), int(hits), part)
+            self.assertEqual(sum(int(caller[1]) for caller in callers), 100, part)
+            self.assertRegex(part, r"\n  sum .*, p50 .*, p99 .*, max ")
+            longest = re.search(r", max (.*)\n", part)[1]
+            self.assertRegex(part, r"\n  slowest %s from \d\d:\d\d:\d\d\.\d{6} on, tid \d+ traced\n"
+                             % re.escape(longest))
+
+    def test_summary_with_stacks(self):
+        text = self.summary("--stack", "-p", "inner", lines=["nest"])
+        self.assertRegex(text, r"\n +1  50 % outer \(traced\) at .*\n {22}main \(traced\) at ")
+
+    def test_each_hit(self):
+        text = self.summary("-v", "-p", "checkpoint", lines=["many 1 5"])
+        self.assertEqual(len(re.findall(r" hit checkpoint \(traced\)\n", text)), 5, text)
+        self.assertIn("5 hits of checkpoint (traced)\n", text)
+        self.assertIn(" hit checkpoint (traced) 0x", self.summary("--args=1", "-p", "checkpoint",
+                                                                  lines=["many 1 5"]))
+
     def test_nobody_reads(self):
         """The definition of the probe is removed, and the trace ends like other programs; a
         standard output that cannot be written is reported once."""

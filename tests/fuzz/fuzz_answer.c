@@ -6,7 +6,7 @@
  */
 #include "sample/unwinder.c" /* its reader is not public */
 #include "fuzz.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 enum { MODULES = 2, THREADS = 2, FRAMES = 3, CALLS = 2 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "symbolize/demangle.h"
+#include "symbolize/names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

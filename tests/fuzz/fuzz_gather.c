@@ -7,7 +7,6 @@
 #include "fuzz_memory.h"
 #include "data/capture.h"
 #include "data/gather.h"
-#include "data/gather_plan.h"
 
 enum { BASE = 0x1000 };
 

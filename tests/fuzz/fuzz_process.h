@@ -26,7 +26,6 @@
 #include "fuzz.h"
 #include "data/capture.h"
 #include "data/gather.h"
-#include "data/gather_plan.h"
 #include "data/session.h"
 #include "runtime/runtimes.h"
 

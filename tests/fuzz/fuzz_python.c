@@ -7,8 +7,7 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 #include "fuzz_memory.h"
-#include "runtime/python/locks.h"
-#include "runtime/python/tasks.h"
+#include "runtime/python/python.h"
 
 enum { BASE = 0x10000, WORDS_MAX = 64 };
 

@@ -28,7 +28,7 @@
 #include "base/cleanup.h"
 #include "sandbox/worker.h"
 #include "stacksnap.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 enum { MAPPINGS_MAX = 64, MESSAGE_MAX = 70000, FILES = 1024 };
 

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "data/pipeline.h"
 #include "stacksnap.h"
 

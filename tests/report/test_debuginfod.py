@@ -1,5 +1,6 @@
 """report, snap and hang with --debuginfod, and a local server of debug files. Debian package:
 libdebuginfod1, a dependency of gdb."""
+# ctest: long-without-sanitizers
 
 import ctypes
 import os

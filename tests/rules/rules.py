@@ -40,10 +40,9 @@ MAY_USE = {
 }
 
 # The headers with which the tool (TOOL) uses rooms below those of MAY_USE, besides the public ones.
-DOORS = {"interpret/files.h", "interpret/interpret.h", "sandbox/sandbox.h", "process/process_list.h", "process/spawn.h",
-         "capture/activity.h", "capture/late_reader.h", "core/core_capture.h", "crash/dump.h", "crash/minidump.h",
-         "crash/supervisor.h", "diagnose/progress.h", "diagnose/wait_table.h", "sample/recorder.h",
-         "symbolize/notes.h", "trace/trace.h"}
+DOORS = {"interpret/interpret.h", "sandbox/sandbox.h", "process/process_list.h", "process/spawn.h",
+         "core/core_capture.h", "crash/dump.h", "crash/supervisor.h", "diagnose/progress.h",
+         "diagnose/wait_table.h", "sample/recorder.h", "trace/trace.h"}
 PUBLIC = {"stacksnap.h", "stacksnap/record.h", "stacksnap/trace.h"}
 
 # Files that run in a child without rights may use more than the rest of their room: the
@@ -460,9 +459,7 @@ def check_include_cycles(tree):
 
 # Headers that may have one user without a test, and why.
 ONE_USER = {
-    "process/uprobes.h": "the kernel's interface, which trace/ does not know",
     "heap/malloc.h": "glibc's layout; both files are large",
-    "cli/series.h": "both files are large",
 }
 
 

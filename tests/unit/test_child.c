@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 
 #include "base/io.h"
-#include "sandbox/job.h"
+#include "sandbox/worker.h"
 #include "sandbox/sandbox.h"
 
 /* With sanitizers faults are theirs, and memory is not limited. */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "process/cpu_sampler.h"
+#include "process/perf.h"
 
 static void spin(uint64_t ns)
 {

@@ -11,7 +11,7 @@
 
 #include "diagnose/diagnose.h"
 #include "diagnose/progress.h"
-#include "capture/activity.h"
+#include "data/pipeline.h"
 
 enum { THREADS = 5, FIRST_TID = 100 };
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
-#include "symbolize/demangle.h"
+#include "symbolize/names.h"
 
 static char *demangle(const char *name)
 {

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "diagnose/diagnose.h"
 #include "diagnose/lock.h"
 #include "data/futex.h"
 

@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "data/capture.h"
 #include "data/gather.h"
-#include "data/gather_plan.h"
 #include "data/pipeline.h"
 
 enum { BASE = 0x10000, SIZE = 4096 };

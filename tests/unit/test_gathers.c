@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "sample/gathers.h"
 
 enum { TID = 77, LIST = 0x1000, NODE = 0x100, ROOT = 0x9000 };

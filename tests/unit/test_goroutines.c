@@ -13,7 +13,7 @@
 
 #include "runtime/go/goroutines.h"
 #include "data/pipeline.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 enum {
 	BASE = 0x10000,

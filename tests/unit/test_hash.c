@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/hash.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 
 struct wanted {
 	const uint64_t *keys;

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "data/module.h"
-#include "sample/module_loads.h"
+#include "sample/modules.h"
 
 static struct ss_mmap_event made(uint64_t time_ns, uint64_t start)
 {

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "diagnose/lock.h"
-#include "diagnose/wait_function.h"
 #include "data/snapshot.h"
 
 enum { LOCK = 0x10000, WORDS = 16 };

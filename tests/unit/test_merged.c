@@ -1,7 +1,7 @@
 #include "view_sample.h"
 
 #include "base/cleanup.h"
-#include "report/merged.h"
+#include "report/group.h"
 
 static void add_function(struct ss_snapshot *snapshot, pid_t tid, const char *file)
 {

@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "report/json.h"
-#include "report/merged.h"
+#include "report/group.h"
 #include "report/text.h"
 
 #define PROBLEM "goroutines are not shown: the list changed (go1.22)"

@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "report/json.h"
-#include "report/merged.h"
+#include "report/group.h"
 #include "report/text.h"
 
 enum { COUNT = 3 };

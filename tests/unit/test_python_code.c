@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "runtime/python/code.h"
+#include "runtime/python/python.h"
 
 enum { BASE = 0x10000, SIZE = 0x1000 };
 

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "data/capture.h"
 #include "data/futex.h"
-#include "runtime/python/locks.h"
+#include "runtime/python/python.h"
 
 enum {
 	BASE = 0x10000,

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "runtime/python/tasks.h"
+#include "runtime/python/python.h"
 
 enum { BASE = 0x10000, WORDS = 4096, NODE = 152, HEAD = BASE, TASK = BASE + 0x100 };
 

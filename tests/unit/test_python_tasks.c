@@ -11,8 +11,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "runtime/python/object.h"
-#include "runtime/python/tasks.h"
+#include "runtime/python/python.h"
 
 enum {
 	BASE = 0x10000,

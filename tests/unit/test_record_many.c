@@ -10,7 +10,7 @@
 #include "base/vector.h"
 #include "data/capture.h"
 #include "data/snapshot.h"
-#include "sample/module_set.h"
+#include "sample/modules.h"
 #include "stacksnap.h"
 #include "data/recording.h"
 #include "stacksnap/record.h"

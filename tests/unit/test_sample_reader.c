@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "process/sample_reader.h"
 
 enum { NODES = 40, TRIES = 2000, PERIOD_NS = 1000 * 1000 };

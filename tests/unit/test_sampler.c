@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "sample/sampler.h"
 
 enum {

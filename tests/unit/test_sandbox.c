@@ -18,7 +18,7 @@
 #include "base/io.h"
 #include "data/pipeline.h"
 #include "data/session.h"
-#include "sandbox/job.h"
+#include "sandbox/worker.h"
 #include "sandbox/sandbox.h"
 
 /* A job that fails as it is told to. */

@@ -11,9 +11,8 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "capture/tasks.h"
-#include "process/thread_files.h"
 #include "process/target.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 static int orders[2]; /* a pipe to the child */
 

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "process/thread_files.h"
+#include "process/target.h"
 
 /* A thread that waits for a byte of a pipe. */
 struct waiter {

@@ -24,7 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "sample/access.h"
+#include "sample/sampler.h"
 #include "process/target.h"
 
 enum { THREADS = 60, TICKS = 1500, WOKEN_MAX = 3, STACK = 64 << 10 };

@@ -15,8 +15,7 @@
 
 #include <cmocka.h>
 
-#include "base/idtable.h"
-#include "sample/recorder_wire.h"
+#include "base/intern.h"
 #include "sample/unwinder.h"
 #include "sandbox/sandbox.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "process/cpu_sampler.h"
+#include "process/perf.h"
 
 enum { IN_SUCCESSION = 3, LIMIT_S = 20 };
 

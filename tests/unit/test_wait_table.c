@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "diagnose/wait_function.h"
+#include "diagnose/lock.h"
 #include "diagnose/wait_table.h"
 
 static enum ss_wait_purpose find(const struct ss_wait_table *table, const char *symbol)

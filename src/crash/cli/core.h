@@ -14,7 +14,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "crash/dump.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "report/crash.h"
 #include "stacksnap.h"
 

@@ -27,7 +27,7 @@
 #include "cli/output.h"
 #include "core/core_capture.h"
 #include "crash/dump.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 #include "data/pipeline.h"
 #include "interpret/interpret.h"
 #include "sandbox/sandbox.h"

@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/targets.h"
-#include "capture/late_reader.h"
+#include "data/pipeline.h"
 #include "data/heap.h"
 #include "interpret/interpret.h"
 #include "sandbox/sandbox.h"

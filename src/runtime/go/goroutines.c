@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/bytes.h"
 #include "elf/elffile.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 /* Bytes that are needed of struct g, and of struct m. */
 enum { SS_GO_G_SIZE = 208, SS_GO_M_SIZE = 80 };

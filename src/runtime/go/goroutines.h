@@ -13,7 +13,7 @@
 #include "elf/image.h"
 #include "data/capture.h"
 #include "data/memory.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 /*
  * Where the runtime of Go keeps what describes a goroutine, by version. The offsets are

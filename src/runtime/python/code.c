@@ -1,4 +1,4 @@
-#include "runtime/python/code.h"
+#include "runtime/python/python.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,10 +1,9 @@
-#include "runtime/python/tasks.h"
+#include "runtime/python/python.h"
 
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/cleanup.h"
-#include "base/hash.h"
 
 enum {
 	/* Up to 3.13: struct _gc_runtime_state of Include/internal/pycore_gc.h. A generation is the head

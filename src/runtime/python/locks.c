@@ -1,4 +1,4 @@
-#include "runtime/python/locks.h"
+#include "runtime/python/python.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -6,7 +6,6 @@
 #include "base/bytes.h"
 #include "base/cleanup.h"
 #include "data/futex.h"
-#include "runtime/python/object.h"
 
 enum {
 	/* The object is an argument of functions that have called the one that waits. */

@@ -1,4 +1,4 @@
-#include "runtime/python/object.h"
+#include "runtime/python/python.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "runtime/python/code.h"
 
 /* Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h, and the headers
    of each version; the numbers are those of offsetof() for the x86-64 ABI. First what 3.8 to

@@ -9,12 +9,10 @@
 
 #include "base/cleanup.h"
 #include "base/bytes.h"
-#include "runtime/python/code.h"
-#include "runtime/python/locks.h"
-#include "runtime/python/tasks.h"
+#include "runtime/python/python.h"
 #include "runtime/runtime.h"
 #include "runtime/runtimes.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 enum {
 	INTERPRETERS_MAX = 256,

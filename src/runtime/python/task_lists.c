@@ -1,4 +1,4 @@
-#include "runtime/python/tasks.h"
+#include "runtime/python/python.h"
 
 #include <string.h>
 

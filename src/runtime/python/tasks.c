@@ -1,4 +1,4 @@
-#include "runtime/python/tasks.h"
+#include "runtime/python/python.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "runtime/python/object.h"
 
 enum {
 	TASKS_MAX = 1 << 17,

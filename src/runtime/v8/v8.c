@@ -16,7 +16,7 @@
 #include "base/bytes.h"
 #include "runtime/runtime.h"
 #include "runtime/v8/v8.h"
-#include "data/gather_plan.h"
+#include "data/gather.h"
 
 enum {
 	FUNCTION_SIZE = 64,

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/intern.h"
 #include "base/vector.h"
 #include "report/durations.h"
 #include "report/json.h"
@@ -55,6 +56,29 @@ struct ss_growth {
 
 void ss_growth_deinit(struct ss_growth *growth);
 
+/* Hits of a probe that have the same stack. */
+struct ss_trace_caller {
+	uint32_t probe;
+	uint32_t stack; /* 0: not known */
+	uint64_t hits;
+	uint64_t duration_ns; /* of those that have ended */
+};
+
+enum { SS_TRACE_SLOWEST = 5, SS_TRACE_NAME = 64 };
+
+/* A call; zeroed: none. */
+struct ss_trace_slow {
+	uint64_t duration_ns;
+	uint64_t time_ns; /* CLOCK_REALTIME when it began */
+	pid_t tid;
+	enum ss_trace_kind kind;
+	char name[SS_TRACE_NAME]; /* of the thread */
+};
+
+struct ss_trace_slowest {
+	struct ss_trace_slow calls[SS_TRACE_SLOWEST]; /* slowest first */
+};
+
 /* What the writers know besides the event. */
 struct ss_trace_output {
 	FILE *out;
@@ -62,8 +86,13 @@ struct ss_trace_output {
 	struct ss_durations *durations; /* by probe; of scopes that returned */
 	uint32_t stacks;		/* so many have been written */
 	SS_VECTOR(uint64_t) weights;	/* folded: by number of the stack - 1 */
-	struct ss_growth *growth;	/* of ss_growth_text and the like, or NULL */
-	uint64_t last_second;		/* text: of the time that is in date */
+	struct ss_trace_slowest *slow;	/* text: by probe */
+	struct ss_idtable caller_ids;	/* text: indexes of callers, by probe and stack */
+	SS_VECTOR(struct ss_trace_caller) callers;
+	bool whole_stacks;	  /* text: of callers */
+	uint64_t begin_ns;	  /* text: of a summary; 0: hits were shown */
+	struct ss_growth *growth; /* of ss_growth_text and the like, or NULL */
+	uint64_t last_second;	  /* text: of the time that is in date */
 	char date[16];
 };
 
@@ -75,6 +104,10 @@ struct ss_trace_format {
 	/* After the last event; durations have been counted. */
 	void (*end)(struct ss_trace_output *output);
 };
+
+/* A summary; and each hit before it. */
+extern const struct ss_trace_format ss_trace_text;
+extern const struct ss_trace_format ss_trace_text_verbose;
 
 /* Of page faults, for --alloc. */
 extern const struct ss_trace_format ss_growth_text;

@@ -5,7 +5,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/idtable.h"
+#include "base/intern.h"
 #include "report/json.h"
 #include "report/pprof.h"
 #include "report/print.h"

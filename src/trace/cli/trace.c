@@ -45,6 +45,7 @@ struct trace {
 	struct ss_trace_recorder *recorder; /* with recording */
 	struct ss_error *error;		    /* of the recorder */
 	bool list;
+	bool verbose;
 	uint64_t duration_ns;
 	struct ss_growth growth; /* with --alloc */
 	uint64_t count;
@@ -64,6 +65,9 @@ static void trace_deinit(struct trace *trace)
 	ss_target_options_deinit(&trace->process);
 	ss_vector_free(&trace->specs);
 	free(trace->output.durations);
+	free(trace->output.slow);
+	ss_idtable_deinit(&trace->output.caller_ids);
+	ss_vector_free(&trace->output.callers);
 	ss_vector_free(&trace->output.weights);
 	ss_growth_deinit(&trace->growth);
 }
@@ -107,6 +111,8 @@ static void set_format(struct trace *trace)
 		ss_usage_fail_format(name,
 				     alloc ? "text, json, folded, pprof (with --alloc)" :
 					     "text, json, folded");
+	if (trace->format == &ss_trace_text && (trace->verbose || trace->options.args))
+		trace->format = &ss_trace_text_verbose;
 	if (trace->format == &ss_growth_pprof && ss_output_is_stdout(trace->path) &&
 	    isatty(STDOUT_FILENO) == 1)
 		ss_usage_fail("--format=pprof is binary and cannot be written to a "
@@ -150,6 +156,9 @@ static void check(void *input)
 		ss_usage_fail("-o: a recording must be a file");
 	if (trace->format->wants_stacks)
 		trace->options.max_stack = STACK_BYTES;
+	trace->output.whole_stacks = trace->options.max_stack > 0;
+	trace->options.callers = trace->format == &ss_trace_text && !trace->recording &&
+				 !trace->options.max_stack;
 	/* Each stack takes some 0.1 ms to unwind. */
 	if (trace->options.max_stack && !trace->options.max_rate &&
 	    !trace->options.faults)
@@ -209,12 +218,14 @@ static const struct ss_option table[] = {
 	  0, SS_SETS_FLAG(struct trace, options.scopes) },
 	{ "args", 0, "N",
 	  "Show the first N integer arguments that are passed in registers, at most 6 "
-	  "(default: 6)",
+	  "(default: 6); implies -v",
 	  0, OPTION_ARG_OPTIONAL, .take = take_args,
 	  .offset = offsetof(struct trace, options.args) },
 	{ "stack", 0, NULL,
-	  "Show the stack of each hit (sets --max-rate to 5000 unless it is given)", 0,
+	  "Show stacks, not only callers (sets --max-rate to 5000 unless it is given)", 0,
 	  .take = take_stack },
+	{ "verbose", 'v', NULL, "As text: show each hit, not only the summary", 0,
+	  SS_SETS_FLAG(struct trace, verbose) },
 	{ "every", 0, "N",
 	  "Report only every N-th hit of a thread on each CPU; with --scope, every N-th "
 	  "entry (default: 1)",
@@ -336,6 +347,12 @@ static struct ss_error *follow(struct trace *trace)
 	if (!trace->recording && trace->format->begin)
 		trace->format->begin(&trace->output);
 	(void)fflush(trace->output.out); /* checked at the end */
+	if (trace->format == &ss_trace_text && !trace->recording && !end_ns &&
+	    isatty(STDERR_FILENO) == 1)
+		(void)fputs(
+			"stacksnap: tracing; Ctrl-C ends it and shows the summary, -v "
+			"shows each hit\n",
+			stderr);
 	while (!error && !is_over(trace, end_ns) && poll(&pollfd, 1, READ_MS) <= 0) {
 		error = ss_trace_read(trace->trace, take_event, trace);
 		(void)fflush(trace->output.out); /* likewise */
@@ -420,14 +437,14 @@ static struct ss_error *open_trace(struct trace *trace)
 	if (error)
 		return error;
 	trace->growth.pid = ss_target_pid(trace->target);
-	trace->output = (struct ss_trace_output){
-		.out = stdout,
-		.trace = trace->trace,
-		.growth = &trace->growth,
-		.durations = calloc(ss_trace_probe_count(trace->trace) + 1,
-				    sizeof(*trace->output.durations)),
-	};
-	return trace->output.durations ? NULL : ss_error_no_memory();
+	const size_t probes = ss_trace_probe_count(trace->trace) + 1;
+	trace->output.out = stdout;
+	trace->output.trace = trace->trace;
+	trace->output.growth = &trace->growth;
+	trace->output.durations = calloc(probes, sizeof(*trace->output.durations));
+	trace->output.slow = calloc(probes, sizeof(*trace->output.slow));
+	return trace->output.durations && trace->output.slow ? NULL :
+							       ss_error_no_memory();
 }
 
 static int status_of(const struct trace *trace, bool all)
