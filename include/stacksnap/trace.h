@@ -55,8 +55,8 @@ struct ss_trace_options {
 	unsigned args;	     /* registers of arguments to report, at most 6 */
 	size_t max_stack;    /* bytes to copy of the stack of each hit; 0: no stacks */
 	unsigned max_frames; /* of a stack; 0: no limit */
-	/* Stacks of two frames, the function and what called it, of as many hits as half of
-	   the time suffices for; max_stack and max_frames are ignored */
+	/* Stacks of two frames, a function and what called it, for which at most half of the
+	   time is taken; max_stack and max_frames are ignored */
 	bool callers;
 	unsigned flags;	       /* enum ss_symbolize_flags, for the frames */
 	const char *debug_dir; /* of separate debug files; NULL: /usr/lib/debug */

@@ -249,9 +249,11 @@ struct ss_arch_attach {
 	bool (*decode)(const uint8_t *code, size_t size, uint64_t address,
 		       struct ss_instruction *ret);
 
-	/* The registers of a uprobe (Documentation/trace/uprobetracer.rst): the stack pointer,
-	   and the integer arguments of a function in their order. */
+	/* What a uprobe fetches (Documentation/trace/uprobetracer.rst): the stack pointer, the
+	   return address at the entry of a function, and its integer arguments in their
+	   order. */
 	const char *probe_sp;
+	const char *probe_return;
 	const char *probe_args[SS_PROBE_ARGS];
 
 	/* Code that makes execve(2) with the arguments that set_execute() has put into the

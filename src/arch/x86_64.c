@@ -572,6 +572,7 @@ static const struct ss_arch_attach attach = {
 	.from_sample = from_sample,
 	.decode = ss_x86_64_decode,
 	.probe_sp = "%sp",
+	.probe_return = "+0(%sp)",
 	.probe_args = { "%di", "%si", "%dx", "%cx", "%r8", "%r9" },
 	.in_syscall = in_syscall,
 	.execute_code = execute_code,

@@ -281,6 +281,7 @@ struct ss_uprobe_options {
 	   there are no probes, and tracefs is not needed. */
 	bool faults;
 	unsigned args;	  /* registers of arguments, at most SS_PROBE_ARGS */
+	bool callers;	  /* the return address, as it is at the entry of a function */
 	bool regs;	  /* all registers, */
 	size_t stack_max; /* and that many bytes of the stack; 0: none */
 };
@@ -290,7 +291,7 @@ enum ss_uprobe_record {
 	SS_UPROBE_NAME, /* a thread got a name; exec: by execve() */
 	SS_UPROBE_FORK, /* a thread was started: tid of pid, by parent_tid of parent_pid */
 	SS_UPROBE_EXIT,
-	SS_UPROBE_MAP, /* with regs: executable code of a file was mapped */
+	SS_UPROBE_MAP, /* with regs or callers: executable code of a file was mapped */
 };
 
 struct ss_uprobe_hit {
@@ -306,7 +307,9 @@ struct ss_uprobe_hit {
 	uint32_t place; /* of ss_uprobes_add() */
 	uint64_t sp;
 	uint64_t args[SS_PROBE_ARGS];
-	bool has_regs; /* regs of the probes: they are its own */
+	uint64_t pc;		 /* with callers */
+	uint64_t return_address; /* likewise */
+	bool has_regs;		 /* regs of the probes: they are its own */
 	size_t stack_size;
 	bool truncated; /* the copy of the stack has the largest size */
 	void *data;	/* the caller's */

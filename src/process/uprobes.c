@@ -29,7 +29,7 @@ enum {
 static const char group_prefix[] = "stacksnap_";
 
 /* What precedes the fields in the raw data: struct trace_entry, and the address. */
-enum { RAW_FIELDS = 16 };
+enum { RAW_ADDRESS = 8, RAW_FIELDS = 16 };
 
 /* tracefs ----------------------------------------------------------------- */
 
@@ -171,6 +171,8 @@ struct ss_error *ss_uprobes_add(struct ss_uprobes *uprobes, int fd, uint64_t off
 	for (unsigned i = 0; i < uprobes->options.args; i++)
 		ss_buffer_printf(&text, " a%u=%s:u64", i,
 				 ss_arch_host.attach->probe_args[i]);
+	if (uprobes->options.callers)
+		ss_buffer_printf(&text, " ra=%s:u64", ss_arch_host.attach->probe_return);
 	ss_buffer_printf(&text, " place=\\%zu:u32", uprobes->places);
 	if (text.failed)
 		return ss_error_no_memory();
@@ -277,7 +279,7 @@ static int open_event(struct ss_uprobes *uprobes, pid_t tid, size_t ring)
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1,
-		.mmap = o->regs,
+		.mmap = o->regs || o->callers,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
@@ -493,11 +495,14 @@ static void read_regs(struct ss_uprobes *uprobes, const struct ss_perf_ring *rin
 static bool read_hit(struct ss_uprobes *uprobes, const struct ss_perf_ring *ring,
 		     struct ss_uprobe_hit *ret)
 {
-	uint64_t fields[1 + SS_PROBE_ARGS];
-	size_t size = (1 + uprobes->options.args) * sizeof(*fields);
+	const struct ss_uprobe_options *o = &uprobes->options;
+	uint64_t fields[1 + SS_PROBE_ARGS + 1];
+	size_t size = (1 + o->args + o->callers) * sizeof(*fields);
 	struct head head;
 
 	if (!ss_perf_ring_copy(ring, 0, &head, HEAD_SIZE) ||
+	    !ss_perf_ring_copy(ring, HEAD_SIZE + RAW_ADDRESS, &ret->pc,
+			       sizeof(ret->pc)) ||
 	    !ss_perf_ring_copy(ring, HEAD_SIZE + RAW_FIELDS, fields, size) ||
 	    !ss_perf_ring_copy(ring, HEAD_SIZE + RAW_FIELDS + size, &ret->place,
 			       sizeof(ret->place)))
@@ -511,11 +516,12 @@ static bool read_hit(struct ss_uprobes *uprobes, const struct ss_perf_ring *ring
 	ret->tid = (pid_t)head.tid;
 	ret->time_ns = head.time_ns;
 	ret->sp = fields[0];
-	for (unsigned i = 0; i < uprobes->options.args; i++)
+	for (unsigned i = 0; i < o->args; i++)
 		ret->args[i] = fields[1 + i];
+	ret->return_address = o->callers ? fields[1 + o->args] : 0;
 	ret->has_regs = false;
 	ret->stack_size = 0;
-	if (uprobes->options.regs)
+	if (o->regs)
 		read_regs(uprobes, ring, HEAD_SIZE + head.raw_size, ret);
 	return ret->place < uprobes->places;
 }

@@ -268,8 +268,7 @@ void ss_stack_cache_add(struct ss_stack_cache *cache, const struct ss_trace_stac
 			const struct ss_stack_question *question, const uint8_t *bytes,
 			const uint32_t *offsets, size_t count, uint32_t number)
 {
-	if (stack->end != SS_END_ROOT && stack->end != SS_END_LIMIT &&
-	    stack->end != SS_END_FRAMES)
+	if (stack->end != SS_END_ROOT && stack->end != SS_END_LIMIT)
 		return;
 	if (cache->items.count >= ITEMS_MAX || cache->words.count >= WORDS_MAX)
 		ss_stack_cache_deinit(cache);
@@ -470,8 +469,7 @@ static uint32_t read_answer(struct ss_trace_stacks *stacks,
 }
 
 uint32_t ss_trace_stacks_find(struct ss_trace_stacks *stacks, const struct ss_regs *regs,
-			      const void *bytes, size_t size, bool truncated,
-			      bool known_only)
+			      const void *bytes, size_t size, bool truncated)
 {
 	const struct ss_stack_question question = {
 		.regs = *regs,
@@ -485,7 +483,7 @@ uint32_t ss_trace_stacks_find(struct ss_trace_stacks *stacks, const struct ss_re
 	size_t answer_size = 0;
 	uint32_t known = ss_stack_cache_find(&stacks->cache, &question, bytes);
 
-	if (known || known_only)
+	if (known)
 		return known;
 	/* Without memory there is no worker. */
 	if (!stacks->worker || stacks->failures >= FAILURES_MAX)

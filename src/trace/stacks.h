@@ -169,11 +169,9 @@ struct ss_error *ss_trace_stacks_begin(struct ss_trace_stacks *stacks,
 				       const struct ss_target *target,
 				       const struct ss_trace_options *options);
 
-/* The number of the stack with these registers and bytes; 0: the child failed, no memory, or it is
-   new and known_only. */
+/* The number of the stack with these registers and bytes; 0: the child failed, or no memory. */
 uint32_t ss_trace_stacks_find(struct ss_trace_stacks *stacks, const struct ss_regs *regs,
-			      const void *bytes, size_t size, bool truncated,
-			      bool known_only);
+			      const void *bytes, size_t size, bool truncated);
 
 /*
  * The traced threads: their names, and the scopes that they are in.

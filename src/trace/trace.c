@@ -22,9 +22,15 @@ enum { STACK_DISTANCE = 1 << 20 };
 /* Following what was mapped takes some milliseconds. */
 enum { REPLACE_MS = 50 };
 
-/* What a stack of the function and its caller needs at the entry of a function: the return address
-   is at its top, or in a register. In each second, unwinding takes at most so long. */
-enum { CALLER_BYTES = 64, CALLER_FRAMES = 2, CALLERS_MS = 500 };
+/* With callers, a stack is a function and its caller; in each second, unwinding takes at most so
+   long. */
+enum { CALLER_FRAMES = 2, CALLERS_MS = 500 };
+
+/* A key: no padding. */
+struct call {
+	uint64_t pc;
+	uint64_t return_address;
+};
 
 /* What the kernel knows as a place. */
 struct place {
@@ -69,10 +75,12 @@ struct ss_trace {
 	SS_VECTOR(pid_t) strangers; /* processes that have executed another program */
 	struct ss_trace_summary summary;
 	uint64_t wall_offset_ns;
-	uint64_t second;	   /* of max_rate: the current one, */
-	uint64_t reported;	   /* and its hits */
-	uint64_t hits;		   /* for every */
-	uint64_t unwound_second;   /* of callers: the second of the last stack, */
+	uint64_t second;		 /* of max_rate: the current one, */
+	uint64_t reported;		 /* and its hits */
+	uint64_t hits;			 /* for every */
+	struct ss_idtable calls;	 /* with callers: of struct call, */
+	SS_VECTOR(uint32_t) call_stacks; /* and their stacks */
+	uint64_t unwound_second;   /* the second of the last one that was unwound, */
 	uint64_t unwound_ns;	   /* and for how long stacks were unwound in it */
 	ss_trace_handler *handler; /* during a call */
 	void *data;
@@ -217,8 +225,9 @@ struct ss_error *ss_trace_new(struct ss_target *target,
 		return ss_error_no_memory();
 	memcpy(&trace->options, options, SS_MIN(options->size, sizeof(trace->options)));
 	trace->options.args = SS_MIN(trace->options.args, (unsigned)SS_TRACE_ARGS);
+	trace->options.callers &= !trace->options.faults;
 	if (trace->options.callers) {
-		trace->options.max_stack = CALLER_BYTES;
+		trace->options.max_stack = 0;
 		trace->options.max_frames = CALLER_FRAMES;
 	}
 	trace->target = target;
@@ -245,6 +254,8 @@ void ss_trace_free(struct ss_trace *trace)
 	ss_vector_free(&trace->pending);
 	ss_vector_free(&trace->strangers);
 	ss_trace_stacks_deinit(&trace->stacks);
+	ss_idtable_deinit(&trace->calls);
+	ss_vector_free(&trace->call_stacks);
 	ss_vector_free(&trace->places);
 	ss_vector_free(&trace->probes);
 	ss_vector_free(&trace->notes);
@@ -344,9 +355,16 @@ static struct ss_error *set_probes(struct ss_trace *trace)
 				     ss_error_new(SS_ERROR_INVALID, "nothing to probe");
 }
 
+static bool has_stacks(const struct ss_trace *trace)
+{
+	return trace->options.max_stack || trace->options.callers;
+}
+
 static struct ss_error *begin_stacks(struct ss_trace *trace)
 {
 	trace->space_version = trace->space.version;
+	ss_idtable_deinit(&trace->calls);
+	trace->call_stacks.count = 0;
 	return ss_trace_stacks_begin(&trace->stacks, trace->space.capture, trace->target,
 				     &trace->options);
 }
@@ -361,6 +379,7 @@ struct ss_error *ss_trace_start(struct ss_trace *trace)
 				     o->every,
 		.faults = o->faults > 0,
 		.args = o->faults ? 0 : o->args,
+		.callers = o->callers,
 		.regs = o->max_stack > 0,
 		.stack_max = o->max_stack,
 	};
@@ -368,7 +387,7 @@ struct ss_error *ss_trace_start(struct ss_trace *trace)
 
 	if (!error && !o->faults)
 		error = set_probes(trace);
-	if (!error && o->max_stack)
+	if (!error && has_stacks(trace))
 		error = begin_stacks(trace);
 	if (!error)
 		error = ss_uprobes_attach(&trace->uprobes, trace->target);
@@ -436,7 +455,7 @@ static void replace_space(struct ss_trace *trace)
 
 	trace->replaced_ns = ss_now_ns();
 	trace->mapped = false;
-	if (!trace->options.max_stack)
+	if (!has_stacks(trace))
 		return;
 	struct ss_error *error = ss_address_space_update(&trace->space, &change);
 	if (!error && change != SS_ADDRESS_SPACE_ENDED && trace->space.capture &&
@@ -445,21 +464,35 @@ static void replace_space(struct ss_trace *trace)
 	ss_error_free(error); /* the process has ended, or stacks are missing */
 }
 
-static uint32_t unwind(struct ss_trace *trace, const struct copied *copied)
+/* The stack of a hit with callers. 0: not known, or there was no time for it. */
+static uint32_t find_caller(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 {
+	const struct call call = { hit->pc, hit->return_address };
+	const struct ss_arch *arch = trace->stacks.capture->arch;
 	const uint64_t begin_ns = ss_now_ns();
-	const uint64_t second = begin_ns / SS_NS_PER_SECOND;
+	struct ss_regs regs = {};
 
-	if (second != trace->unwound_second) {
-		trace->unwound_second = second;
+	uint32_t id = ss_idtable_find(&trace->calls, &call, sizeof(call));
+	if (id != SS_ID_NONE)
+		return trace->call_stacks.items[id];
+	if (begin_ns / SS_NS_PER_SECOND != trace->unwound_second) {
+		trace->unwound_second = begin_ns / SS_NS_PER_SECOND;
 		trace->unwound_ns = 0;
 	}
-	bool is_late = trace->options.callers &&
-		       trace->unwound_ns >= CALLERS_MS * SS_NS_PER_MS;
-	uint32_t stack = ss_trace_stacks_find(&trace->stacks, &copied->regs,
-					      copied->bytes, copied->size,
-					      copied->truncated, is_late);
+	if (trace->unwound_ns >= CALLERS_MS * SS_NS_PER_MS)
+		return 0;
+	ss_regs_set(&regs, arch->pc, hit->pc);
+	ss_regs_set(&regs, arch->sp, hit->sp);
+	if (arch->link != SS_REG_NONE)
+		ss_regs_set(&regs, arch->link, hit->return_address);
+	uint32_t stack = ss_trace_stacks_find(&trace->stacks, &regs, &call.return_address,
+					      sizeof(call.return_address), true);
 	trace->unwound_ns += ss_now_ns() - begin_ns;
+	uint32_t *slot = ss_vector_push(&trace->call_stacks);
+	trace->no_memory |= !slot || ss_idtable_add(&trace->calls, &call, sizeof(call),
+						    NULL) == SS_ID_NONE;
+	if (slot)
+		*slot = stack;
 	return stack;
 }
 
@@ -469,7 +502,12 @@ static uint32_t find_stack(struct ss_trace *trace, const struct ss_uprobe_hit *h
 {
 	const struct copied *copied = hit->data;
 
-	if (!copied || is_stranger(trace, hit->pid))
+	const struct ss_trace_probe *probe =
+		&trace->probes.items[trace->places.items[hit->place].probe];
+
+	if (trace->options.callers ? probe->line || probe->usdt : !copied)
+		return 0;
+	if (is_stranger(trace, hit->pid))
 		return 0;
 	if (trace->mapped) {
 		/* A process may map a file and hit a probe in turns. Its stacks would be wrong with
@@ -478,7 +516,10 @@ static uint32_t find_stack(struct ss_trace *trace, const struct ss_uprobe_hit *h
 			return 0;
 		replace_space(trace);
 	}
-	return unwind(trace, copied);
+	if (trace->options.callers)
+		return find_caller(trace, hit);
+	return ss_trace_stacks_find(&trace->stacks, &copied->regs, copied->bytes,
+				    copied->size, copied->truncated);
 }
 
 /* Ends the innermost scope of a thread. */
@@ -744,7 +785,7 @@ static struct ss_error *update_space(struct ss_trace *trace)
 {
 	enum ss_address_space_change change;
 
-	if (!trace->options.max_stack)
+	if (!has_stacks(trace))
 		return NULL;
 	struct ss_error *error = ss_address_space_update_if_due(&trace->space, &change);
 	if (!error && change != SS_ADDRESS_SPACE_ENDED && trace->space.capture &&
