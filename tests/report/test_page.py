@@ -372,6 +372,7 @@ class Page(PageTest):
         self.assertIn("no samples", self.browser.text("#tip"))
         self.browser.mouse(("move", *at[2]))
         self.assertNotIn("no samples", self.browser.text("#tip"))
+        self.assertIn("missed ticks: 1 gap, 1.00 s", self.browser.text("#legend"))
 
     def test_theme(self):
         color = "return getComputedStyle(document.body).backgroundColor"

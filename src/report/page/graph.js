@@ -173,7 +173,7 @@ class Graph {
 		const rest = svg("text", { x: x + 8, y: y + 36 });
 		heading.textContent = shorten(label, 26);
 		rest.textContent = shorten(many ? names : wait ? wait.text : "", 27);
-		const group = svg("g", { class: kind, tabindex: 0, role: "button", "aria-label": `${label}, ${reason}` },
+		const group = svg("g", { class: kind, tabindex: 0, role: "button", "aria-description": `${label}, ${reason}` },
 			svg("rect", { x, y, width: BOX.width, height: BOX.height, rx: 5 }), heading, rest);
 		group.addEventListener("pointermove", (event) => showTip([label, many ? `${reason}: ${names}` : reason], event));
 		group.addEventListener("pointerleave", () => showTip(null));

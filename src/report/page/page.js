@@ -149,17 +149,31 @@ class Page {
 		select.value = String(this.threadSets.findIndex(same));
 	}
 
-	/* The states that occur. */
+	/* The states that occur, and what a gap is. */
 	legend() {
 		const { runState, runReady } = this.model;
 		const found = STATES.filter((_, i) => (i === READY ? runReady.some((part) => part > 0) : runState.includes(i)));
-		byId("legend").replaceChildren(...found.map(({ name, color }) => {
+		const items = found.map(({ name, color }) => {
 			const item = document.createElement("span");
 			const sign = document.createElement("i");
 			sign.style.background = `var(--state-${color})`;
 			item.append(sign, name);
 			return item;
-		}));
+		});
+		byId("legend").replaceChildren(...items, ...this.gapLegend());
+	}
+
+	gapLegend() {
+		const { gaps } = this.model;
+		const many = gaps.reduce((sum, { begins }) => sum + begins.length, 0);
+		if (!many) return [];
+		const time = gaps.reduce((sum, { begins, ends }) => sum + ends.reduce((all, end, i) => all + end - begins[i], 0), 0);
+		const item = document.createElement("span");
+		const sign = document.createElement("i");
+		sign.className = "gap";
+		item.title = "The recorder took no samples in this time, so what the threads did is not known";
+		item.append(sign, `missed ticks: ${count(many)} gap${many > 1 ? "s" : ""}, ${(time / 1e6).toFixed(2)} s`);
+		return [item];
 	}
 
 	listen() {

@@ -205,9 +205,17 @@ class Timeline {
 			const columns = new Float64Array(Math.ceil(this.plotWidth()) * STATES.length);
 			this.columns(thread, columns);
 			this.paintColumns(context, colors, columns, y + 1, LANE - 2, 1);
+			this.paintGaps(context, colors, thread, y + LANE / 2);
 		}
 		context.fillStyle = this.model.chosen?.has(thread) ? colors.accent : colors.fullInk;
 		context.fillText(this.shortLabel(context, thread), 2, y + LANE / 2);
+	}
+
+	/* A line where ticks were missed. */
+	paintGaps(context, colors, thread, y) {
+		context.fillStyle = colors.soft;
+		for (const [from, to] of this.model.gapsIn(this.model.recordingOf(thread), 0, this.model.end))
+			context.fillRect(this.xAt(from), y, this.xAt(to) - this.xAt(from), 1);
 	}
 
 	/* The scopes of a thread, inner ones within outer ones; a hit is a line. */
