@@ -18,6 +18,7 @@ class Flame {
 		this.rootAtBottom = false;
 		this.byWeight = true;
 		this.rows = [];
+		this.hit = [0, 0]; /* row and index of the box that was pointed at last */
 		this.listen();
 	}
 
@@ -111,18 +112,28 @@ class Flame {
 		this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
 	}
 
-	/* The top of a row in the canvas at the current scroll position. */
-	top(row) {
+	/* The top of a row in the canvas. */
+	top(row, scrolled = this.box.scrollTop) {
 		const y = this.rootAtBottom ? this.all - (row + 1) * ROW : row * ROW;
-		return y - this.box.scrollTop;
+		return y - scrolled;
 	}
 
 	paint() {
-		const context = this.context;
-		if (!context || !this.tree) return;
+		if (this.context && this.tree) this.draw(this.context, this.height, this.box.scrollTop);
+	}
+
+	/* All rows, as an SVG. */
+	picture() {
+		const height = Math.max(this.rows.length, 1) * ROW;
+		const context = new SvgContext(this.width, height);
+		this.draw(context, height, this.rootAtBottom ? this.all - height : 0);
+		return context.picture;
+	}
+
+	draw(context, height, scrolled) {
 		const colors = palette();
 		context.fillStyle = colors.panel;
-		context.fillRect(0, 0, this.width, this.height);
+		context.fillRect(0, 0, this.width, height);
 		context.font = "12px ui-monospace, 'DejaVu Sans Mono', monospace";
 		context.textBaseline = "middle";
 		const letter = context.measureText("m").width;
@@ -131,8 +142,8 @@ class Flame {
 			context.fillText("no samples", 10, ROW);
 		}
 		this.rows.forEach((line, row) => {
-			const y = this.top(row);
-			if (y + ROW <= 0 || y >= this.height) return;
+			const y = this.top(row, scrolled);
+			if (y + ROW <= 0 || y >= height) return;
 			for (let i = 0; i < line.node.length; i++)
 				this.paintBox(context, colors, letter, line.node[i], line.x[i], y, line.width[i], row);
 		});
@@ -176,9 +187,10 @@ class Flame {
 		const row = Math.floor((this.rootAtBottom ? this.all - y : y) / ROW);
 		const line = this.rows[row];
 		if (!line) return -1;
-		for (let i = 0; i < line.node.length; i++)
-			if (x >= line.x[i] && x < line.x[i] + Math.max(line.width[i], 1)) return line.node[i];
-		return -1;
+		const i = line.x.findIndex((left, at) => x >= left && x < left + Math.max(line.width[at], 1));
+		if (i < 0) return -1;
+		this.hit = [row, i];
+		return line.node[i];
 	}
 
 	hover(event) {
