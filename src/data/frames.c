@@ -273,7 +273,7 @@ bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_t
 	if (wait && wait->purpose == SS_PURPOSE_SERVICE)
 		return true;
 	if ((!languages->kinds && !languages->go) || task->frame_count == 0 ||
-	    task->end != SS_END_ROOT || does_work(wait))
+	    task->native_reason || task->end != SS_END_ROOT || does_work(wait))
 		return false;
 	/* The event loop of node has no frame of the program while it waits. The launcher of Java only
 	   waits for the program to end. */

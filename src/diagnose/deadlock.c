@@ -775,11 +775,13 @@ static void find_left_out(struct process_search *search)
 		if (member->snapshot != process)
 			languages = ss_snapshot_languages(member->snapshot);
 		process = member->snapshot;
+		/* NOLINTBEGIN(clang-analyzer-core.NullDereference): link_processes() set them */
 		search->left_out[i] =
 			member->thread->state == 'Z' || member->thread->state == 'X' ||
 			/* Threads of Go run its goroutines. */
 			(!languages.go &&
 			 ss_task_is_of_runtime(process, member->thread, &languages));
+		/* NOLINTEND(clang-analyzer-core.NullDereference) */
 	}
 }
 
