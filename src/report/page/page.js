@@ -80,7 +80,7 @@ class Page {
 		this.listen();
 		this.resize();
 		byId("tab-waits").hidden = this.graph.isEmpty && model.waits.isEmpty;
-		byId("tab-chart").hidden = model.isSnapshot || model.runDepth !== null;
+		byId("tab-chart").hidden = model.isSnapshot || model.runDepth !== null || !model.threads.length;
 		byId("graph-part").hidden = this.graph.isEmpty;
 		/* such as a recording of CPUs: there is no choice */
 		byId("show").hidden = model.runClass.every((one) => one === ON_CPU);
