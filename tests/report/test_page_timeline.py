@@ -161,6 +161,44 @@ class Timeline(PageTest):
         self.browser.press("x")
         self.assertEqual(self.chart(), [])
 
+    def test_compare(self):
+        """A function that only the second recording has is red, what became rare is blue."""
+        recordings = []
+        for i, shares in enumerate(((6, 4, 0), (2, 4, 4))):
+            d = Description(host="host%d" % i)
+            process = d.process()
+            module = d.module(process, self.library, self.build_id)
+            thread = d.thread(process, 100, "main")
+            stacks = [self.stack_of(d, module, name, "start") for name in ("hash", "parse", "step")]
+            for stack in [stack for stack, n in zip(stacks, shares) for _ in range(n)]:
+                d.tick()
+                d.sample(thread, stack, "R")
+            recordings.append(d.write(self.path("compare%d.ss" % i)))
+        path = self.path("compare.html")
+        self.report("-f", "html", "-o", path, *recordings)
+        self.show(path)
+        self.browser.click("#compare")
+        for invert in (False, True):
+            colors = {}
+            for name in ("hash", "parse", "step"):
+                x, y, width = self.frame("shop_" + name)
+                self.browser.mouse(("move", x, y))
+                tip = self.browser.text("#tip")
+                self.browser.mouse(("move", 5, 5))
+                color = self.browser.run(PIXEL, "#flame-canvas", x + width / 2 - 6, y)
+                colors[name] = color[0] - color[2]  # red less blue
+                if name == "hash":
+                    self.assertIn("first 60.0 %, second 20.0 %", tip)
+            self.assertLess(colors["hash"], -10)
+            self.assertEqual(colors["parse"], 0)
+            self.assertGreater(colors["step"], 10)
+            if not invert:
+                self.browser.press("i")
+        self.assertIn("compare=1", self.link())
+        self.show(path, self.link())
+        self.assertTrue(self.pressed("compare"))
+        self.assertEqual(self.total(), 20)
+
     def save(self, kind):
         """Returns the file that the button saves, as a data: URL, and its name."""
         self.browser.run("const create = URL.createObjectURL; window.saved = null;"

@@ -156,7 +156,7 @@ class Flame {
 		const above = row > 0 ? this.zoomDepth() >= row : false;
 		const gap = width > 3 ? 1 : width > 1 ? 0.3 : 0;
 		context.globalAlpha = (matches && !matched) || (above && this.zoom) ? 0.55 : 1;
-		context.fillStyle = matched ? colors.match : f < 0 ? colors.none : this.model.color(colors, f);
+		context.fillStyle = matched ? colors.match : f < 0 ? colors.none : this.model.color(colors, f, this.tree, node);
 		context.fillRect(x, y, Math.max(width - gap, 0.5), ROW - 1);
 		context.globalAlpha = 1;
 		if (width > 3 * letter) {
@@ -256,5 +256,6 @@ function describeNode(model, tree, node, within = 0) {
 	const parts = [node ? model.moduleName(func[node]) : "", `${amount(total[node])}, ${share(total[node], all)}`];
 	if (within && within !== node) parts[1] += `, ${share(total[node], total[within])} of the zoomed frame`;
 	if (!tree.reversed && node) parts[1] += `; self ${part(self[node])}, ${share(self[node], all)}`;
+	if (tree.second && node) parts.push(sharesOf(tree, node).map((of, i) => `${["first", "second"][i]} ${share(of, 1)}`).join(", "));
 	return [node ? model.names[func[node]] : "all", parts.filter(Boolean).join(" · "), model.lines.describe(tree, node)];
 }

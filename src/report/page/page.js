@@ -43,6 +43,8 @@ function palette() {
 		states: STATES.map(({ color }) => value("state-" + color)),
 		/* each language of a runtime has a hue of its own, and more of it */
 		runtime: (kind, f) => `hsl(${RUNTIME_HUES[kind] ?? 300} 75% ${light + (f % 5) * 1.6 - 3.2}%)`,
+		/* blue is less, red more than before; change: from -1 to 1 */
+		change: (change) => `hsl(${change < 0 ? 215 : 5} ${Math.round(Math.abs(change) * 75)}% ${light}%)`,
 		/* the hue shows the module; functions of one module differ slightly */
 		frame: (module, f) => {
 			if (module < 0) return value("frame-none");
@@ -81,6 +83,7 @@ class Page {
 		this.resize();
 		byId("tab-waits").hidden = this.graph.isEmpty && model.waits.isEmpty;
 		byId("tab-chart").hidden = model.isSnapshot || model.runDepth !== null || !model.threads.length;
+		byId("compare").hidden = model.data.recordings.length !== 2;
 		byId("graph-part").hidden = this.graph.isEmpty;
 		/* such as a recording of CPUs: there is no choice */
 		byId("show").hidden = model.runClass.every((one) => one === ON_CPU);
@@ -195,6 +198,7 @@ class Page {
 		click("invert", () => this.set(this.model, "inverted", !this.model.inverted));
 		click("heavy", () => this.set(this.flame, "byWeight", !this.flame.byWeight));
 		click("flip", () => this.flip(!this.flame.rootAtBottom));
+		click("compare", () => this.set(this.model, "compares", !this.model.compares));
 		click("recursion", () => this.toggle("recursion"));
 		click("native", () => this.toggle("native"));
 		click("only-matches", () => this.set(this.model, "onlyMatches", !this.model.onlyMatches));
@@ -242,7 +246,7 @@ class Page {
 	}
 
 	refresh() {
-		this.tree = this.model.recount();
+		this.tree = this.model.recountBoth();
 		this.flame.setTree(this.tree);
 		this.timeline.paint();
 		this.showSwitches();
@@ -258,6 +262,7 @@ class Page {
 		SHOWN.forEach((name, shows) => press("show-" + name, model.shows === shows));
 		press("invert", model.inverted);
 		press("heavy", flame.byWeight);
+		press("compare", model.compares);
 		press("flip", flame.rootAtBottom);
 		for (const id of ["recursion", "native"]) press(id, model.changes.some(({ kind }) => kind === id));
 		byId("native").hidden = !model.runtimes.size;
@@ -501,7 +506,7 @@ class Page {
 	restore(wanted) {
 		const { model, flame } = this;
 		if (!wanted) return;
-		for (const key of ["chosen", "window", "onlyMatches", "inverted", "changes", "wait"]) model[key] = wanted[key];
+		for (const key of ["chosen", "window", "onlyMatches", "inverted", "changes", "wait", "compares"]) model[key] = wanted[key];
 		if (wanted.shows >= 0) model.shows = wanted.shows;
 		model.shapedTree = null;
 		flame.byWeight = wanted.byWeight;
