@@ -255,7 +255,7 @@ union control {
 };
 
 ssize_t ss_child_send(int channel, struct iovec *parts, size_t count,
-		      const struct ss_child_files *files, int flags)
+		      const struct ss_child_files *files)
 {
 	const size_t size = files ? files->count * sizeof(int) : 0;
 	struct msghdr message = { .msg_iov = parts, .msg_iovlen = count };
@@ -269,7 +269,7 @@ ssize_t ss_child_send(int channel, struct iovec *parts, size_t count,
 						  .cmsg_len = CMSG_LEN(size) };
 		memcpy(CMSG_DATA(&control.align), files->items, size);
 	}
-	return sendmsg(channel, &message, MSG_NOSIGNAL | flags);
+	return sendmsg(channel, &message, MSG_NOSIGNAL);
 }
 
 ssize_t ss_child_receive(int channel, void *bytes, size_t size, int flags,

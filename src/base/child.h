@@ -94,7 +94,7 @@ struct ss_child_files {
 
 /* sendmsg(2) over a channel of sockets, without SIGPIPE. files: NULL, or what is sent along. */
 ssize_t ss_child_send(int channel, struct iovec *parts, size_t count,
-		      const struct ss_child_files *files, int flags);
+		      const struct ss_child_files *files);
 
 /* recvmsg(2): the descriptors are close-on-exec, and the caller's. */
 ssize_t ss_child_receive(int channel, void *bytes, size_t size, int flags,

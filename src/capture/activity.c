@@ -2,7 +2,6 @@
 #include "data/facts.h"
 
 #include "base/error.h"
-#include "capture/freeze.h"
 #include "capture/tasks.h"
 #include "data/pipeline.h"
 

@@ -6,7 +6,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "data/call.h"
 #include "process/objects.h"
 

@@ -63,13 +63,11 @@ void ss_late_reader_free(struct ss_late_reader *reader)
 	free(reader);
 }
 
-void ss_late_reader_set_limits(struct ss_late_reader *reader, uint64_t max_bytes,
-			       unsigned timeout_ms, bool no_swap)
+void ss_late_reader_read_all(struct ss_late_reader *reader, unsigned timeout_ms)
 {
-	reader->bytes_left = (size_t)SS_MIN(max_bytes, (uint64_t)SIZE_MAX);
-	reader->calls_left = SIZE_MAX; /* each reads at least a byte */
+	reader->bytes_left = reader->calls_left = SIZE_MAX;
 	reader->memory.deadline_ns = ss_now_ns() + timeout_ms * SS_NS_PER_MS;
-	reader->memory.no_swap = no_swap;
+	reader->memory.no_swap = true;
 }
 
 size_t ss_late_reader_read(void *data, uint64_t address, void *bytes, size_t size)

@@ -9,7 +9,6 @@
 #include "base/search.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "capture/freeze.h"
 #include "data/call.h"
 #include "data/facts.h"
 #include "data/pipeline.h"

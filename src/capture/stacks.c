@@ -1,6 +1,5 @@
 #include "capture/stacks.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

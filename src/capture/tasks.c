@@ -1,6 +1,5 @@
 #include "capture/tasks.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

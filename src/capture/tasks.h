@@ -93,7 +93,6 @@ struct ss_tracee {
 	const char *kernel_stack;
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
 	struct ss_lock_copy lock;   /* freeze_round is set before the copy */
-	uint64_t area_end;	    /* of the area that sp is in */
 	unsigned turn;		    /* see struct ss_capture_thread */
 	struct ss_live_frame *live; /* LIVE */
 	size_t live_count;

@@ -4,8 +4,8 @@
 
 #include "base/cleanup.h"
 #include "cli/arguments.h"
+#include "data/names.h"
 #include "report/format.h"
-#include "report/names.h"
 
 /* What may follow an option or a command, derived from its name in the help. */
 enum kind { KIND_ANY, KIND_WORDS, KIND_FILE, KIND_DIRECTORY };

@@ -490,12 +490,6 @@ void ss_options_init(struct ss_options *options)
 					.interpret_ms = DEFAULT_INTERPRET_MS };
 }
 
-void ss_options_check_tasks(const struct ss_options *options, const char *where)
-{
-	if (options->tasks_given && options->tasks)
-		ss_usage_fail("--tasks cannot be used %s: tasks are not read", where);
-}
-
 void ss_options_deinit(struct ss_options *options)
 {
 	ss_selection_deinit(&options->selection);

@@ -159,10 +159,6 @@ extern const struct ss_option_group ss_minidump_group; /* --environment */
 void ss_options_init(struct ss_options *options);
 void ss_options_deinit(struct ss_options *options);
 
-/* Refuses options about tasks, where they are not read. where: for the message, such as
-   "with diff". */
-void ss_options_check_tasks(const struct ss_options *options, const char *where);
-
 /* Opens the cache of names, if it is wanted and possible. */
 void ss_options_open_cache(struct ss_options *options);
 

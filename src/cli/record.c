@@ -3,7 +3,6 @@
  * Ctrl-C, the duration, or the end of the process.
  */
 #include <argp.h>
-#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include "cli/report.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

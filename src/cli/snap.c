@@ -3,7 +3,6 @@
  */
 #include <argp.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -435,10 +434,10 @@ static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 static struct ss_error *show_series(struct snap *snap, struct ss_selection_run *run)
 {
 	struct ss_series_job series = { .options = &snap->options,
-				    .series = &snap->series,
-				    .run = run,
-				    .debuginfod = snap->debuginfod,
-				    .output = snap->output };
+					.series = &snap->series,
+					.run = run,
+					.debuginfod = snap->debuginfod,
+					.output = snap->output };
 	bool missing = false;
 	struct ss_error *error = ss_series_run(&series, &missing);
 
@@ -585,9 +584,10 @@ static void check_series(const struct snap *snap)
 	if (series->period_ns && ss_target_options_count(&snap->targets) > 1)
 		ss_usage_fail("--interval and --count work on one process");
 	/* Profiles have none. */
-	if (series->period_ns && !series->each && !format->write_snapshots)
-		ss_options_check_tasks(&snap->options,
-				       "with merged snapshots in this format");
+	if (series->period_ns && !series->each && !format->write_snapshots &&
+	    snap->options.tasks_given && snap->options.tasks)
+		ss_usage_fail("--tasks cannot be used with merged snapshots in this "
+			      "format: tasks are not read");
 }
 
 static void check(void *input)

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "cli/options.h"
 #include "cli/failure.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -670,10 +669,7 @@ bool ss_selection_run_filter(void *data, pid_t tid, const char *name, char state
 	    !has_name(selection, name))
 		return false;
 	run->named++;
-	if (selection->states && (!state || !strchr(selection->states, state)))
-		return false;
-	run->selected++;
-	return true;
+	return !selection->states || (state && strchr(selection->states, state));
 }
 
 static bool snapshot_has(const struct ss_snapshot *snapshot, pid_t tid)

@@ -102,7 +102,6 @@ struct ss_selection_run {
 	const struct ss_target_argument *argument;
 	size_t seen;  /* calls of the filter */
 	size_t named; /* calls for a thread that is selected by id or name, or all are */
-	size_t selected; /* calls that selected a thread */
 };
 
 /* Whether there is any restriction. */

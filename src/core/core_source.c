@@ -312,7 +312,6 @@ struct ss_core_source {
 	bool fetched;
 	SS_VECTOR(struct range) wanted;
 	SS_VECTOR(struct range) ranges;
-	uint64_t total; /* bytes in ranges */
 	uint8_t scratch[SCRATCH];
 };
 

@@ -1,7 +1,6 @@
 /*
  * The process whose dump is being written: whether its number is still its own, and whose it is.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
 #include <poll.h>
@@ -15,7 +14,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/procfs.h"
-#include "stacksnap.h"
 #include "crash/dump.h"
 
 enum {

@@ -143,6 +143,12 @@ const struct ss_call *ss_call_find(enum ss_syscall_id id)
 	return (size_t)id < SS_ARRAY_SIZE(calls) && calls[id].id ? &calls[id] : NULL;
 }
 
+bool ss_wait_kind_transfers(enum ss_wait_kind kind)
+{
+	return kind == SS_WAIT_READ || kind == SS_WAIT_WRITE || kind == SS_WAIT_RECEIVE ||
+	       kind == SS_WAIT_SEND;
+}
+
 size_t ss_call_memory_size(const struct ss_call_memory *memory,
 			   const struct ss_syscall *call)
 {

@@ -39,6 +39,9 @@ struct ss_call {
 /* The entry of a system call, or NULL. */
 const struct ss_call *ss_call_find(enum ss_syscall_id id);
 
+/* Whether such a wait is for the other end of a descriptor: data, or room for data. */
+bool ss_wait_kind_transfers(enum ss_wait_kind kind);
+
 /* The size of the memory in bytes, limited to SS_CALL_BYTES_MAX. */
 size_t ss_call_memory_size(const struct ss_call_memory *memory,
 			   const struct ss_syscall *call);

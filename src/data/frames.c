@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "data/call.h"
 #include "data/snapshot.h"
 
 static bool begins_with_any(const char *text, const char *const *starts, size_t count)
@@ -249,19 +250,11 @@ bool ss_frame_is_of_go_library(const struct ss_frame *frame)
 /* Whether a thread waits for a file, a socket or a child: threads of runtimes do so for the program. */
 static bool does_work(const struct ss_wait *wait)
 {
-	switch (wait ? wait->kind : SS_WAIT_WORK) {
-	case SS_WAIT_READ:
-	case SS_WAIT_WRITE:
-	case SS_WAIT_RECEIVE:
-	case SS_WAIT_SEND:
-	case SS_WAIT_CONNECT:
-	case SS_WAIT_CHILD:
-	case SS_WAIT_FILE_LOCK:
-	case SS_WAIT_OTHER:
-		return true;
-	default:
-		return false;
-	}
+	const enum ss_wait_kind kind = wait ? wait->kind : SS_WAIT_WORK;
+
+	return ss_wait_kind_transfers(kind) || kind == SS_WAIT_CONNECT ||
+	       kind == SS_WAIT_CHILD || kind == SS_WAIT_FILE_LOCK ||
+	       kind == SS_WAIT_OTHER;
 }
 
 bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_task *task,

@@ -1,7 +1,6 @@
 #include "data/gather.h"
 
 #include <string.h>
-#include <sys/mman.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

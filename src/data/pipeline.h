@@ -262,10 +262,9 @@ struct ss_error *ss_late_reader_new(const struct ss_capture *capture,
 void ss_late_reader_free(struct ss_late_reader *reader);
 size_t ss_late_reader_read(void *data, uint64_t address, void *bytes, size_t size);
 bool ss_late_reader_check(void *data, pid_t tid);
-/* Replaces the limits of what is read in all: bytes, and time from now. no_swap: pages in swap
-   are not read, which would bring them back into memory. */
-void ss_late_reader_set_limits(struct ss_late_reader *reader, uint64_t max_bytes,
-			       unsigned timeout_ms, bool no_swap);
+/* From now on all of the memory may be read, for that time; not pages in swap, which would bring
+   them back into memory. */
+void ss_late_reader_read_all(struct ss_late_reader *reader, unsigned timeout_ms);
 
 /*
  * Reads other processes that threads of the capture wait for: the holder of a file lock

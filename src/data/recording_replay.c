@@ -2,7 +2,6 @@
  * Makes a snapshot of a recording: the threads of a process at one tick.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/graph.h"
 #include "data/recording.h"

@@ -3,7 +3,6 @@
  */
 #include <string.h>
 
-#include "base/error.h"
 #include "base/vector.h"
 #include "data/recording.h"
 #include "stacksnap/record.h"

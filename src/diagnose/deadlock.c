@@ -8,10 +8,9 @@
  * Makes snapshots of the related processes in a capture. Their modules are numbered
  * separately, so meanwhile the session does not report them to the sandbox.
  */
-#include "base/error.h"
 #include "base/graph.h"
+#include "data/call.h"
 #include "data/capture.h"
-#include "data/pipeline.h"
 #include "data/session.h"
 #include "data/snapshot.h"
 
@@ -77,10 +76,8 @@ static const struct ss_related_process *only_peer(const struct ss_wait *wait)
 {
 	const struct ss_descriptor *descriptor = wait->descriptor;
 
-	if (wait->kind != SS_WAIT_READ && wait->kind != SS_WAIT_WRITE &&
-	    wait->kind != SS_WAIT_RECEIVE && wait->kind != SS_WAIT_SEND)
-		return NULL;
-	return descriptor && descriptor->peer_count == 1 && !descriptor->peers[0].same ?
+	return ss_wait_kind_transfers(wait->kind) && descriptor &&
+			       descriptor->peer_count == 1 && !descriptor->peers[0].same ?
 		       &descriptor->peers[0] :
 		       NULL;
 }

@@ -5,7 +5,6 @@
  * function of the variable, between the calls of __cxa_guard_acquire() and
  * __cxa_guard_release().
  */
-#include <string.h>
 
 #include "base/search.h"
 #include "diagnose/lock.h"

@@ -4,7 +4,6 @@
 
 #include "base/cleanup.h"
 #include "diagnose/diagnose.h"
-#include "diagnose/wait_table.h"
 
 /* A lock and the memory around it, while it is read. */
 struct reader {

@@ -6,7 +6,6 @@
 
 #include "base/bytes.h"
 #include "base/search.h"
-#include "elf/image.h"
 
 /* Large programs have 200,000 functions. */
 enum {

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "arch/arch.h"
-#include "elf/elffile.h"
 #include "data/module.h"
 #include "data/session.h"
 

@@ -8,7 +8,6 @@
 #include "diagnose/progress.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/io.h"
 #include "base/vector.h"
 #include "data/capture.h"
 #include "data/futex.h"
@@ -126,7 +125,6 @@ struct ss_process_source {
 	struct ss_gather_plan runtime_plan;
 	bool has_goroutines;
 	bool has_runtimes;
-	unsigned plans; /* for runtimes, that were executed for the last capture */
 	SS_VECTOR(pid_t) stopped; /* threads that needed it; ascending */
 	/* Of stacks of earlier captures that were extended: they may continue there again. */
 	SS_VECTOR(struct ss_stack_request) extended;
@@ -280,7 +278,6 @@ static bool use_plan(struct ss_process_source *source,
 	if (completion->runtimes) {
 		source->runtime_plan = completion->plan;
 		source->has_runtimes = true;
-		source->plans++;
 	}
 	if (!source->live.options.held &&
 	    (completion->jit == SS_JIT_CAPTURE || completion->runtimes))

@@ -139,10 +139,9 @@ void ss_bpf_land(struct ss_bpf_code *code, size_t jump)
 		code->items.items[jump].off = (int16_t)(code->items.count - jump - 1);
 }
 
-void ss_bpf_jump_back(struct ss_bpf_code *code, uint8_t condition, uint8_t reg,
-		      int32_t value, size_t place)
+void ss_bpf_jump_back(struct ss_bpf_code *code, size_t place)
 {
-	size_t jump = ss_bpf_jump(code, condition, reg, value);
+	size_t jump = ss_bpf_jump(code, BPF_JA, 0, 0);
 
 	if (!code->failed)
 		code->items.items[jump].off = (int16_t) - (int)(jump + 1 - place);

@@ -17,11 +17,6 @@
 
 enum { SMALL_TEXT_MAX = 64 * 1024 };
 
-static bool has_capability(const struct ss_status *status, unsigned capability)
-{
-	return status->cap_effective >> capability & 1;
-}
-
 /* kernel.yama.ptrace_scope, 0 without Yama. */
 static int read_scope(void)
 {
@@ -132,7 +127,7 @@ static struct ss_error *explain_same_user(const struct ss_denial_facts *facts)
 
 struct ss_error *ss_denial_decide(const struct ss_denial_facts *facts)
 {
-	bool capable = has_capability(&facts->ours, CAP_SYS_PTRACE);
+	bool capable = facts->ours.cap_effective >> CAP_SYS_PTRACE & 1;
 	struct ss_error *error = explain_scope(facts, capable);
 
 	if (error)

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/io.h"
 #include "base/procfs.h"
 #include "data/call.h"

@@ -265,7 +265,7 @@ static void make_node(struct maker *maker, uint32_t index)
 		ss_bpf_add_value(code, BPF_REG_1, 1);
 		ss_bpf_write(code, STACK, place(index, COUNT), BPF_REG_1,
 			     sizeof(uint64_t));
-		ss_bpf_jump_back(code, BPF_JA, 0, 0, first);
+		ss_bpf_jump_back(code, first);
 		ss_bpf_land(code, last);
 	}
 	ss_bpf_land(code, unreadable);

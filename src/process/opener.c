@@ -1,7 +1,6 @@
 #include "process/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
@@ -95,7 +94,7 @@ static bool send_answer(const struct ss_opener *opener, struct ss_opened *opened
 		files.items[files.count++] = opened->file;
 	if (opened->image >= 0)
 		files.items[files.count++] = opened->image;
-	return ss_child_send(opener->socket, &part, 1, &files, 0) >= 0;
+	return ss_child_send(opener->socket, &part, 1, &files) >= 0;
 }
 
 static void clear(struct ss_opened *opened, size_t item)

@@ -477,9 +477,7 @@ void ss_peers_find(struct ss_peers *peers, struct ss_capture *capture,
 			continue;
 		if (facts->holder.pid > 0)
 			add(peers, facts->holder.pid);
-		else if (call &&
-			 (call->kind == SS_WAIT_READ || call->kind == SS_WAIT_WRITE ||
-			  call->kind == SS_WAIT_RECEIVE || call->kind == SS_WAIT_SEND))
+		else if (call && ss_wait_kind_transfers(call->kind))
 			add_other_end(peers, capture, thread, facts);
 		else if (call && (call->kind == SS_WAIT_CHILD ||
 				  call->id == SS_SYS_RT_SIGSUSPEND))

@@ -317,7 +317,6 @@ struct ss_uprobe_hit {
 
 struct ss_uprobe_event {
 	int fd;
-	int cpu;
 	pid_t tid;
 	uint64_t id;
 };

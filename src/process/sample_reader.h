@@ -65,8 +65,7 @@ size_t ss_bpf_jump(struct ss_bpf_code *code, uint8_t condition, uint8_t reg,
 		   int32_t value);
 void ss_bpf_land(struct ss_bpf_code *code, size_t jump);
 /* Jumps back to a place: the number of instructions that were there then. */
-void ss_bpf_jump_back(struct ss_bpf_code *code, uint8_t condition, uint8_t reg,
-		      int32_t value, size_t place);
+void ss_bpf_jump_back(struct ss_bpf_code *code, size_t place);
 
 /* The system calls return a descriptor or 0, or a negative errno. */
 int ss_bpf_new_map(uint32_t type, uint32_t key_size, uint32_t value_size, uint32_t count,

@@ -252,11 +252,11 @@ static bool search_all(struct database *database, bool likely)
 }
 
 /* Changes whenever a package is installed, upgraded or removed. 0: there is no database. */
-static uint64_t packages_version(const char *database)
+static uint64_t packages_version(void)
 {
 	struct stat st;
 
-	if (stat(database, &st) != 0)
+	if (stat(SS_PACKAGE_DATABASE, &st) != 0)
 		return 0;
 	return (uint64_t)st.st_mtim.tv_sec * SS_NS_PER_SECOND +
 	       (uint64_t)st.st_mtim.tv_nsec;
@@ -341,7 +341,7 @@ struct named {
 static void find_packages(const struct advice *advice, struct named *named)
 {
 	struct ss_session *session = advice->options->session;
-	uint64_t version = packages_version(SS_PACKAGE_DATABASE);
+	uint64_t version = packages_version();
 	struct ss_package_query left[MODULES_MAX];
 	size_t indexes[MODULES_MAX];
 	size_t count = 0;

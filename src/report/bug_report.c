@@ -3,8 +3,6 @@
  * as far as they are known. Inlined calls and functions of runtimes are left out, as there.
  */
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"

@@ -1,7 +1,6 @@
 #include "report/durations.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "base/utf8.h"
-#include "report/print.h"
 
 static void begin_value(struct ss_json *json, const char *key)
 {

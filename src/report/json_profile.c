@@ -29,9 +29,9 @@ static void begin_row(struct ss_json *json)
 }
 
 /* SS_ID_NONE: null. */
-static void write_index(struct ss_json *json, const char *key, uint64_t index)
+static void write_module(struct ss_json *json, uint64_t index)
 {
-	ss_json_signed_if(json, key, index != SS_ID_NONE, (int64_t)index);
+	ss_json_signed_if(json, "module", index != SS_ID_NONE, (int64_t)index);
 }
 
 static void write_recordings(struct ss_json *json, const struct ss_profile *profile)
@@ -139,7 +139,7 @@ static void write_frames(struct ss_json *json, const struct ss_profile *profile)
 		ss_json_text(json, "kind",
 			     ss_frame_kind_name((enum ss_frame_kind)function->kind));
 		ss_json_bool(json, "named", f->named);
-		write_index(json, "module", function->module);
+		write_module(json, function->module);
 		ss_json_hex(json, "offset", f->offset);
 		ss_json_unsigned(json, "symbol_offset", f->symbol_offset);
 		ss_json_bool(json, "inlined", f->inlined);
@@ -267,7 +267,7 @@ static void write_probes(struct ss_json *json, const struct ss_profile *profile)
 		const struct ss_profile_probe *probe = ss_profile_probe_at(profile, i);
 		begin_row(json);
 		ss_json_text(json, "function", probe->name);
-		write_index(json, "module", probe->module);
+		write_module(json, probe->module);
 		ss_json_hex(json, "offset", probe->offset);
 		ss_json_text(json, "kind", kinds[probe->kind]);
 		if (durations && durations[i].count)

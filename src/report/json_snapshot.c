@@ -2,7 +2,6 @@
  * stacksnap-snapshot/1, see stacksnap-json(5): one line for each document.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "report/crash.h"

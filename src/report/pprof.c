@@ -8,7 +8,6 @@
  */
 #include "report/pprof.h"
 
-#include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

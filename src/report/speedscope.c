@@ -3,8 +3,6 @@
  * "sampled" profile per thread, the most active first. The weight of a stack is the time
  * for which it was seen.
  */
-#include <inttypes.h>
-#include <string.h>
 
 #include "report/json.h"
 #include "report/format.h"

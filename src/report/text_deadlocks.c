@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "report/print.h"
-#include "report/names.h"
 #include "report/text.h"
 #include "report/wait_text.h"
 #include "data/snapshot.h"

@@ -2,7 +2,6 @@
  * The difference of two snapshots for people: threads that did not move, blocked ones first;
  * then those that moved, are new, or gone.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "report/diff.h"

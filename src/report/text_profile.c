@@ -4,7 +4,6 @@
  */
 #include "report/text.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "report/print.h"

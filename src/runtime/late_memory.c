@@ -26,9 +26,9 @@ static bool is_page(const void *context, uint32_t index)
 }
 
 /* Bytes of the file that is mapped at an address: of a private mapping, a page that is not
-   in memory has not been changed. */
+   in memory has not been changed. A page at most. */
 static size_t read_file(const struct ss_late_memory *memory, uint64_t address,
-			void *bytes, size_t size)
+			void *bytes)
 {
 	const struct ss_capture *capture = memory->capture;
 	const struct ss_area *area = ss_capture_find_area(capture, address);
@@ -43,7 +43,7 @@ static size_t read_file(const struct ss_late_memory *memory, uint64_t address,
 			continue;
 		ss_session_note(memory->session, area->module);
 		ssize_t n = ss_module_read(module, m->offset + (address - m->start),
-					   bytes, SS_MIN(size, m->end - address));
+					   bytes, SS_MIN((size_t)PAGE, m->end - address));
 		ss_session_note(memory->session, -1);
 		return n > 0 ? (size_t)n : 0;
 	}
@@ -134,7 +134,7 @@ static const struct ss_late_page *add_page(struct ss_late_memory *cache, uint64_
 		cache->readable = address;
 	} else if (cache->read) {
 		check_limit(cache, bytes, most);
-		size = read_file(cache, address, bytes, PAGE);
+		size = read_file(cache, address, bytes);
 	}
 	page->size = SS_MIN(size, (size_t)PAGE);
 	memcpy(page->bytes, bytes, page->size);
@@ -221,7 +221,7 @@ static void read_lacking(struct ss_late_memory *cache)
 	for (size_t i = 0; failed && i < count; i++) {
 		struct ss_late_page *page = &cache->pages.items[begin + i];
 		if (page->size == 0)
-			page->size = read_file(cache, page->address, page->bytes, PAGE);
+			page->size = read_file(cache, page->address, page->bytes);
 	}
 }
 

@@ -14,7 +14,6 @@
  */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/intern.h"
 #include "data/recording_format.h"
 #include "sample/recorder_process.h"

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/procfs.h"
 #include "data/call.h"
 #include "data/futex.h"
 #include "data/recording.h"

@@ -1,7 +1,6 @@
 /*
  * The public tracker: reports modules that a process loads and unloads.
  */
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"

@@ -10,7 +10,6 @@
 
 #include "base/child.h"
 #include "base/clock.h"
-#include "base/io.h"
 #include "base/vector.h"
 #include "sandbox/sandbox.h"
 
@@ -426,7 +425,7 @@ static enum result send_all(struct call *call, const struct ss_worker_message *m
 			memcpy(more.items, files->files + sent_files,
 			       more.count * sizeof(int));
 		ssize_t n = ss_child_send(call->worker->child.channel, &parts[first],
-					  count, more.count ? &more : NULL, 0);
+					  count, more.count ? &more : NULL);
 		if (n > 0) {
 			done += (size_t)n;
 			sent_files += more.count;

@@ -1,7 +1,6 @@
 #include "trace/resolve.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { BEGINS = 1, JUMPED_TO = 2 };
 

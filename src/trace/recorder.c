@@ -1,7 +1,6 @@
 /*
  * Writes the events of a trace to a recording.
  */
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,7 +46,6 @@ struct ss_trace_recorder {
 	struct ss_target *target;
 	struct ss_writer *writer;
 	uint64_t begin_ns;
-	uint64_t begin_wall_ns;
 	struct ss_idtable pids;
 	SS_VECTOR(uint32_t) processes; /* handles, by id in pids */
 	struct ss_idtable tids;	       /* of struct thread_key */

@@ -1,7 +1,6 @@
 #include "trace/resolve.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/error.h"

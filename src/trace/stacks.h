@@ -194,7 +194,6 @@ struct ss_trace_thread {
 	pid_t tid;
 	bool named;
 	char name[SS_TRACE_COMM];
-	uint64_t entries;			 /* for every */
 	SS_VECTOR(struct ss_trace_scope) scopes; /* outermost first */
 };
 

@@ -1,7 +1,6 @@
 #include "trace/stacks.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/io.h"
 

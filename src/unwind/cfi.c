@@ -1,7 +1,6 @@
 #include "unwind/cfi.h"
 
 #include <dwarf.h>
-#include <string.h>
 
 #include "base/bytes.h"
 #include "base/hash.h"

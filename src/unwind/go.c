@@ -5,7 +5,6 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "base/bytes.h"
 #include "base/search.h"
 #include "elf/go_table.h"
 #include "runtime/go/goroutines.h"

@@ -457,12 +457,6 @@ def check_include_cycles(tree):
     return complaints
 
 
-# Headers that may have one user without a test, and why.
-ONE_USER = {
-    "heap/malloc.h": "glibc's layout; both files are large",
-}
-
-
 def check_users(tree):
     """A header exists because two files need it, or one and a unit test."""
     users = {path: set() for _, path in tree.files(".h")}
@@ -477,10 +471,8 @@ def check_users(tree):
                     for _, header in INCLUDE.findall(file.read()):
                         if header in users:
                             users[header].add(name)
-    few = {header: found for header, found in users.items()
-           if len(found) < 2 and header not in DOORS}
     return ["%s: only %s uses it: put it there" % (header, "".join(found) or "its own file")
-            for header, found in sorted(few.items()) if header not in ONE_USER]
+            for header, found in sorted(users.items()) if len(found) < 2]
 
 
 def check_circles(tree):

@@ -159,8 +159,7 @@ static int send_pipe(void *data, int channel)
 	struct iovec part = { byte, 1 };
 
 	(void)data;
-	return pipe(files.items) == 0 &&
-			       ss_child_send(channel, &part, 1, &files, 0) == 1 ?
+	return pipe(files.items) == 0 && ss_child_send(channel, &part, 1, &files) == 1 ?
 		       0 :
 		       1;
 }

@@ -1,6 +1,5 @@
 #include "crash/cli/core.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,7 +22,6 @@
 #include "base/io.h"
 #include "cli/failure.h"
 #include "cli/interpret.h"
-#include "cli/arguments.h"
 #include "cli/output.h"
 #include "core/core_capture.h"
 #include "crash/dump.h"

@@ -206,8 +206,7 @@ static struct ss_error *open_process(const struct heap *heap, struct process *pr
 					   &process->reader);
 	if (error)
 		return error;
-	ss_late_reader_set_limits(process->reader, UINT64_MAX, heap->options.interpret_ms,
-				  true);
+	ss_late_reader_read_all(process->reader, heap->options.interpret_ms);
 	process->options = ss_work_options(NULL, NULL, process);
 	process->options.timeout_ms = heap->options.interpret_ms;
 	process->options.more_memory = MORE_MEMORY;

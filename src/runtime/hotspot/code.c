@@ -26,7 +26,7 @@ void ss_hotspot_methods_deinit(struct ss_hotspot_methods *methods)
 	for (size_t i = 0; i < methods->items.count; i++)
 		free(methods->items.items[i].lines);
 	ss_vector_free(&methods->items);
-	ss_hash_deinit(&methods->table);
+	ss_idtable_deinit(&methods->ids);
 }
 
 /* What a Method leads to. If it is the same after everything was read, the method was not
@@ -260,37 +260,22 @@ static void read_method(struct ss_hotspot_methods *methods,
 		memcmp(&now, &identity, sizeof(now)) == 0;
 }
 
-struct method_query {
-	const struct ss_hotspot_methods *methods;
-	uint64_t address;
-};
-
-static bool is_method(const void *context, uint32_t index)
-{
-	const struct method_query *query = context;
-
-	return query->methods->items.items[index].address == query->address;
-}
-
 bool ss_hotspot_methods_find(struct ss_hotspot_methods *methods, uint64_t address,
 			     const struct ss_hotspot_method **ret)
 {
-	const struct method_query query = { methods, address };
-	uint32_t index = ss_hash_find(&methods->table, address, is_method, &query);
+	uint32_t index = ss_idtable_find(&methods->ids, &address, sizeof(address));
 
 	*ret = NULL;
-	if (index == SS_HASH_NONE) {
+	if (index == SS_ID_NONE) {
 		if (methods->items.count >= METHODS_MAX)
 			return true;
-		if (!ss_hash_reserve(&methods->table))
+		if (!ss_vector_reserve(&methods->items, methods->items.count + 1) ||
+		    (index = ss_idtable_add(&methods->ids, &address, sizeof(address),
+					    NULL)) == SS_ID_NONE)
 			return false;
-		struct ss_hotspot_method *method = ss_vector_push(&methods->items);
-		if (!method)
-			return false;
-		*method = (struct ss_hotspot_method){ .address = address };
-		index = (uint32_t)(methods->items.count - 1);
-		ss_hash_insert(&methods->table, address, index);
-		read_method(methods, method);
+		methods->items.items[methods->items.count++] =
+			(struct ss_hotspot_method){ .address = address };
+		read_method(methods, &methods->items.items[index]);
 	}
 	if (methods->items.items[index].valid)
 		*ret = &methods->items.items[index];
@@ -456,7 +441,7 @@ void ss_hotspot_codes_deinit(struct ss_hotspot_codes *codes)
 {
 	ss_vector_free(&codes->heaps);
 	ss_vector_free(&codes->blobs);
-	ss_hash_deinit(&codes->table);
+	ss_idtable_deinit(&codes->ids);
 }
 
 static const struct ss_hotspot_heap *find_heap(const struct ss_hotspot_codes *codes,
@@ -663,18 +648,6 @@ static bool read_blob(struct ss_hotspot_codes *codes, uint64_t block,
 			      (blob->frame_size > 0 && read_nmethod(codes, blob)));
 }
 
-struct query {
-	const struct ss_hotspot_codes *codes;
-	uint64_t address;
-};
-
-static bool is_blob(const void *context, uint32_t index)
-{
-	const struct query *query = context;
-
-	return query->codes->blobs.items[index].address == query->address;
-}
-
 bool ss_hotspot_codes_find(struct ss_hotspot_codes *codes, uint64_t pc,
 			   const struct ss_hotspot_blob **ret)
 {
@@ -684,21 +657,19 @@ bool ss_hotspot_codes_find(struct ss_hotspot_codes *codes, uint64_t pc,
 	*ret = NULL;
 	if (!heap || !find_block(codes, heap, pc, &block))
 		return true;
-	const struct query query = { codes,
-				     block + codes->layout->at[SS_HOTSPOT_BLOCK_SIZE] };
-	uint32_t index = ss_hash_find(&codes->table, query.address, is_blob, &query);
-	if (index == SS_HASH_NONE) {
+	const uint64_t address = block + codes->layout->at[SS_HOTSPOT_BLOCK_SIZE];
+	uint32_t index = ss_idtable_find(&codes->ids, &address, sizeof(address));
+	if (index == SS_ID_NONE) {
 		if (codes->blobs.count >= BLOBS_MAX)
 			return true;
-		if (!ss_hash_reserve(&codes->table))
+		if (!ss_vector_reserve(&codes->blobs, codes->blobs.count + 1) ||
+		    (index = ss_idtable_add(&codes->ids, &address, sizeof(address),
+					    NULL)) == SS_ID_NONE)
 			return false;
-		struct ss_hotspot_blob *blob = ss_vector_push(&codes->blobs);
-		if (!blob)
-			return false;
-		*blob = (struct ss_hotspot_blob){ .address = query.address };
-		index = (uint32_t)(codes->blobs.count - 1);
-		ss_hash_insert(&codes->table, query.address, index);
-		blob->valid = read_blob(codes, block, blob);
+		codes->blobs.items[codes->blobs.count++] =
+			(struct ss_hotspot_blob){ .address = address };
+		codes->blobs.items[index].valid =
+			read_blob(codes, block, &codes->blobs.items[index]);
 	}
 	const struct ss_hotspot_blob *blob = &codes->blobs.items[index];
 	if (blob->valid && ss_hotspot_contains(&blob->code, pc))

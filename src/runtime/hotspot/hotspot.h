@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
-#include "base/hash.h"
 #include "base/intern.h"
 #include "base/vector.h"
 #include "data/memory.h"
@@ -337,7 +336,7 @@ struct ss_hotspot_methods {
 	const struct ss_memory *after; /* read after what was read of memory */
 	struct ss_intern *strings;
 	SS_VECTOR(struct ss_hotspot_method) items;
-	struct ss_hash table;
+	struct ss_idtable ids; /* their addresses */
 };
 
 void ss_hotspot_methods_deinit(struct ss_hotspot_methods *methods);
@@ -397,7 +396,7 @@ struct ss_hotspot_codes {
 	struct ss_intern *strings;
 	SS_VECTOR(struct ss_hotspot_heap) heaps;
 	SS_VECTOR(struct ss_hotspot_blob) blobs;
-	struct ss_hash table;
+	struct ss_idtable ids; /* their addresses */
 };
 
 /* Finds the heaps. False without memory. */

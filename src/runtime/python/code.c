@@ -710,7 +710,7 @@ void ss_python_codes_deinit(struct ss_python_codes *codes)
 		if (!codes->items.items[i].kept)
 			free(codes->items.items[i].table);
 	ss_vector_free(&codes->items);
-	ss_hash_deinit(&codes->table);
+	ss_idtable_deinit(&codes->ids);
 }
 
 bool ss_python_identity_read(const struct ss_python_layout *layout,
@@ -796,35 +796,21 @@ static bool read_code(const struct ss_python_codes *codes, struct ss_python_code
 	return code->file && (code->table || !code->valid);
 }
 
-struct query {
-	const struct ss_python_codes *codes;
-	uint64_t address;
-};
-
-static bool is_code(const void *context, uint32_t index)
-{
-	const struct query *query = context;
-
-	return query->codes->items.items[index].address == query->address;
-}
-
 bool ss_python_codes_find(struct ss_python_codes *codes, uint64_t address,
 			  const struct ss_python_code **ret)
 {
-	const struct query query = { codes, address };
-	uint32_t index = ss_hash_find(&codes->table, address, is_code, &query);
+	uint32_t index = ss_idtable_find(&codes->ids, &address, sizeof(address));
 
 	*ret = NULL;
-	if (index == SS_HASH_NONE) {
-		struct ss_python_code *added = NULL;
+	if (index == SS_ID_NONE) {
 		if (codes->items.count >= CODES_MAX)
 			return true;
-		if (!ss_hash_reserve(&codes->table) ||
-		    !(added = ss_vector_push(&codes->items)))
+		if (!ss_vector_reserve(&codes->items, codes->items.count + 1) ||
+		    (index = ss_idtable_add(&codes->ids, &address, sizeof(address),
+					    NULL)) == SS_ID_NONE)
 			return false;
-		added->address = address;
-		index = (uint32_t)codes->items.count - 1;
-		ss_hash_insert(&codes->table, address, index);
+		struct ss_python_code *added = &codes->items.items[codes->items.count++];
+		*added = (struct ss_python_code){ .address = address };
 		if (!take_kept(codes, added) ||
 		    (!added->valid && !read_code(codes, added)))
 			return false;

@@ -1,7 +1,6 @@
 /*
  * CPython 3.8 to 3.14: finds _PyRuntime, and the frames of each thread.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/hash.h"
 #include "base/intern.h"
 #include "base/vector.h"
 #include "data/memory.h"
@@ -228,7 +227,7 @@ struct ss_python_codes {
 	struct ss_intern *strings;
 	struct ss_python_kept *kept; /* NULL: nothing is kept for later captures */
 	SS_VECTOR(struct ss_python_code) items;
-	struct ss_hash table;
+	struct ss_idtable ids; /* their addresses */
 };
 
 void ss_python_codes_deinit(struct ss_python_codes *codes);

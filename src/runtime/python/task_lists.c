@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "runtime/runtime.h"
 
 enum {

@@ -40,7 +40,7 @@ void ss_v8_heap_deinit(struct ss_v8_heap *heap)
 		ss_vector_free(&heap->scripts.items[i].ends);
 	ss_vector_free(&heap->scripts);
 	ss_vector_free(&heap->functions);
-	ss_hash_deinit(&heap->function_table);
+	ss_idtable_deinit(&heap->function_ids);
 }
 
 bool ss_v8_word(const struct ss_memory *memory, uint64_t object, uint32_t offset,
@@ -521,37 +521,22 @@ static bool read_function(struct ss_v8_heap *heap, struct ss_v8_function *functi
 	return true;
 }
 
-struct query {
-	const struct ss_v8_heap *heap;
-	uint64_t address;
-};
-
-static bool is_function(const void *context, uint32_t index)
-{
-	const struct query *query = context;
-
-	return query->heap->functions.items[index].address == query->address;
-}
-
 bool ss_v8_function_find(struct ss_v8_heap *heap, uint64_t address,
 			 const struct ss_v8_function **ret)
 {
-	const struct query query = { heap, address };
-	uint32_t index =
-		ss_hash_find(&heap->function_table, address, is_function, &query);
+	uint32_t index = ss_idtable_find(&heap->function_ids, &address, sizeof(address));
 
 	*ret = NULL;
-	if (index == SS_HASH_NONE) {
-		struct ss_v8_function *added = NULL;
+	if (index == SS_ID_NONE) {
 		if (heap->functions.count >= FUNCTIONS_MAX)
 			return true;
-		if (!ss_hash_reserve(&heap->function_table) ||
-		    !(added = ss_vector_push(&heap->functions)))
+		if (!ss_vector_reserve(&heap->functions, heap->functions.count + 1) ||
+		    (index = ss_idtable_add(&heap->function_ids, &address,
+					    sizeof(address), NULL)) == SS_ID_NONE)
 			return false;
-		*added = (struct ss_v8_function){ .address = address };
-		index = (uint32_t)heap->functions.count - 1;
-		ss_hash_insert(&heap->function_table, address, index);
-		if (!read_function(heap, added))
+		heap->functions.items[heap->functions.count++] =
+			(struct ss_v8_function){ .address = address };
+		if (!read_function(heap, &heap->functions.items[index]))
 			return false;
 	}
 	if (heap->functions.items[index].valid)

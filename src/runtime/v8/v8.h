@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/hash.h"
 #include "base/intern.h"
 #include "base/vector.h"
 #include "data/memory.h"
@@ -192,7 +191,7 @@ struct ss_v8_heap {
 	const struct ss_memory *after; /* read after what was read of memory */
 	struct ss_intern *strings;
 	SS_VECTOR(struct ss_v8_function) functions;
-	struct ss_hash function_table;
+	struct ss_idtable function_ids; /* their addresses */
 	SS_VECTOR(struct ss_v8_script) scripts;
 	uint64_t source_read; /* bytes */
 	/* Bytes of tables that may still be read, of all frames: deep stacks of large functions

@@ -7,7 +7,6 @@
 #include "report/json.h"
 #include "report/print.h"
 #include "stacksnap/trace.h"
-#include "trace/trace.h"
 
 enum { NS_PER_US = 1000 };
 

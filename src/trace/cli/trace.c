@@ -2,11 +2,9 @@
  * stacksnap trace [OPTIONS] PID -p FUNCTION...: reports calls of functions as they happen.
  */
 #include <argp.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
