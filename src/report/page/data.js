@@ -381,11 +381,7 @@ class Model {
 		return f < this.functions ? searching || this.groupOf[f] < 0 : !searching;
 	}
 
-	color(colors, f, tree, node) {
-		if (tree.second) {
-			const [first, second] = sharesOf(tree, node);
-			return colors.change((second - first) / (first + second || 1));
-		}
+	color(colors, f) {
 		const runtime = this.runtimes.get(f);
 		return runtime ? colors.runtime(runtime.kind, f) : colors.frame(this.moduleOf[f], f);
 	}

@@ -156,7 +156,7 @@ class Flame {
 		const above = row > 0 ? this.zoomDepth() >= row : false;
 		const gap = width > 3 ? 1 : width > 1 ? 0.3 : 0;
 		context.globalAlpha = (matches && !matched) || (above && this.zoom) ? 0.55 : 1;
-		context.fillStyle = matched ? colors.match : f < 0 ? colors.none : this.model.color(colors, f, this.tree, node);
+		context.fillStyle = matched ? colors.match : f < 0 ? colors.none : this.color(colors, node);
 		context.fillRect(x, y, Math.max(width - gap, 0.5), ROW - 1);
 		context.globalAlpha = 1;
 		if (width > 3 * letter) {
@@ -170,6 +170,12 @@ class Flame {
 			context.lineWidth = 2;
 			context.strokeRect(x + 1, y + 1, Math.max(width - gap - 2, 1), ROW - 3);
 		}
+	}
+
+	color(colors, node) {
+		if (!this.tree.second) return this.model.color(colors, this.tree.func[node]);
+		const [first, second] = sharesOf(this.tree, node);
+		return colors.change((second - first) / (first + second || 1));
 	}
 
 	zoomDepth() {
