@@ -307,6 +307,7 @@ static const struct ss_field task_fields[] = {
 	SS_FIELD(40, UNSIGNED, ss_task, loop_empty, 1, .flags = SS_HIDDEN),
 	SS_FIELD(41, UNSIGNED, ss_task, holder, 0, .name = "probable_holder",
 		 .flags = SS_NULLABLE, .only = SS_SHOW_DOING),
+	SS_FIELD(42, UNSIGNED, ss_task, greenlet, 1, .only = SS_SHOW_AWAITED),
 };
 static const struct ss_task no_task = { .name = "", .state = '?' };
 const struct ss_schema ss_task_schema =

@@ -39,6 +39,15 @@ const char *ss_task_noun(enum ss_task_kind kind)
 	return nouns[kind];
 }
 
+size_t ss_greenlet_count(const struct ss_snapshot *snapshot)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO); i++)
+		count += ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i)->greenlet;
+	return count;
+}
+
 const char *ss_task_words(const struct ss_task *task)
 {
 	return task->status == SS_STATUS_WAITING && task->wait_reason ?

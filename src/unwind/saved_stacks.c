@@ -105,6 +105,7 @@ struct saved_task {
 	uint32_t object;
 	uint32_t endless;
 	uint32_t loop_empty;
+	uint32_t greenlet;
 };
 
 /* Writing ------------------------------------------------------------------ */
@@ -308,6 +309,7 @@ static void write_tasks(struct writer *writer)
 			.object = number_of(writer, task->object),
 			.endless = task->endless,
 			.loop_empty = task->loop_empty,
+			.greenlet = task->greenlet,
 		};
 		ss_buffer_add(&writer->body, &saved, sizeof(saved));
 		for (size_t k = 0; k < task->awaited_count; k++) {
@@ -646,6 +648,7 @@ static bool read_task(struct ss_saved_stacks *saved, struct ss_task *task)
 	task->awaits_all = from.awaits_all;
 	task->endless = (enum ss_endless)from.endless;
 	task->loop_empty = from.loop_empty;
+	task->greenlet = from.greenlet;
 	task->tid = from.tid;
 	task->stack_id = saved->stacks[from.stack];
 	task->frame_count = saved->snapshot->stacks.items[task->stack_id].count;
