@@ -181,6 +181,7 @@ enum ss_end {
 	SS_END_TRACED,	    /* it has another tracer */
 	SS_END_DENIED,	    /* access is denied: only name and state are known */
 	SS_END_RUNNABLE,    /* not stopped: waits for a CPU, or busy in the kernel */
+	SS_END_GUESSED,	    /* the outermost frame was reached, but by guesses */
 };
 
 /* "root", "frames", "limit", ... as in JSON. Never NULL. */
@@ -659,7 +660,8 @@ struct ss_wait {
 enum ss_task_kind {
 	SS_TASK_THREAD = 0, /* of the kernel */
 	SS_TASK_GOROUTINE,  /* the runtime of Go runs it on threads */
-	SS_TASK_ASYNCIO,    /* of Python's asyncio, not ended; an event loop runs it */
+	/* Of Python: a task of asyncio that has not ended, which an event loop runs; or a greenlet */
+	SS_TASK_ASYNCIO,
 	SS_TASK_KINDS,
 };
 
@@ -768,6 +770,7 @@ struct ss_task {
 	/* The type of the lock or queue through which it waits, such as "Lock"; NULL: none, or
 	   not known */
 	const char *object;
+	bool greenlet; /* it is a greenlet, whose calls are suspended: no event loop runs it */
 	bool loop_empty; /* its event loop has no timers, no signals and no descriptors */
 	enum ss_endless endless; /* GOROUTINE, too */
 

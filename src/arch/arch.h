@@ -326,6 +326,14 @@ struct ss_arch {
 	/* Whether the bytes before a return address end in a call instruction. */
 	bool (*is_call)(const uint8_t *before, size_t size);
 
+	/*
+	 * Finds, from *at on in size bytes of code at address, the next jump, also within other
+	 * instructions. True: *at is the offset after it, *ret where it leads; 0: that is not a
+	 * constant. May be NULL: then no call is refuted.
+	 */
+	bool (*next_jump)(const uint8_t *code, size_t size, uint64_t address, size_t *at,
+			  uint64_t *ret);
+
 	/* The address that the call instruction right before pc calls. False: it is no
 	   call, or not one of a constant address. */
 	bool (*call_target)(const uint8_t *before, size_t size, uint64_t pc,

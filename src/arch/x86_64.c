@@ -238,6 +238,35 @@ static bool call_target(const uint8_t *before, size_t size, uint64_t pc, uint64_
 	return true;
 }
 
+/* "jmp rel32" and "jcc rel32", "jmp rel8", and "jmp r/m64" (ff /4) */
+static bool next_jump(const uint8_t *code, size_t size, uint64_t address, size_t *at,
+		      uint64_t *ret)
+{
+	int32_t relative;
+
+	for (size_t i = *at; i + 1 < size; i++) {
+		const uint8_t *next = code + i + 1;
+		*at = i + 1;
+		if (code[i] == 0xff && (*next & 0x38) == 0x20) {
+			*ret = 0;
+			return true;
+		}
+		if (code[i] == 0xeb) {
+			*ret = address + i + 2 + (uint64_t)(int64_t)(int8_t)*next;
+			return true;
+		}
+		/* The second byte of jcc tells more than the first one. */
+		if ((code[i] == 0xe9 ||
+		     ((code[i] & 0xf0) == 0x80 && i > 0 && code[i - 1] == 0x0f)) &&
+		    size - i >= 5) {
+			memcpy(&relative, next, sizeof(relative));
+			*ret = address + i + 5 + (uint64_t)(int64_t)relative;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* "call *disp32(%rip)" */
 static bool called_slot(const uint8_t *before, size_t size, uint64_t pc, uint64_t *ret)
 {
@@ -655,6 +684,7 @@ const struct ss_arch ss_arch_x86_64 = {
 	.is_sigreturn = is_sigreturn,
 	.is_call = is_call,
 	.call_target = call_target,
+	.next_jump = next_jump,
 	.called_slot = called_slot,
 	.jump_slot = jump_slot,
 	.entered_syscall = entered_syscall,

@@ -250,26 +250,55 @@ static bool is_own_pipe(const struct ss_capture *capture, int number)
 	       fd->holders[0].pid == capture->process.pid;
 }
 
-/* A thread that waits for other descriptors besides the pipe by which it is woken does not. */
-static bool waits_for_itself(const struct ss_capture *capture,
-			     const struct ss_thread_facts *thread)
+static bool polls_itself(const struct ss_capture *capture,
+			 const struct ss_memory_fact *set)
 {
-	const struct ss_call *call = ss_call_find(thread->call.id);
 	struct pollfd entry;
-
-	if (!call)
-		return false;
-	if (call->fd)
-		return is_own_pipe(capture, (int)thread->call.args[call->fd - 1]);
-	if (call->kind != SS_WAIT_POLL)
-		return false;
-	const struct ss_memory_fact *set = &thread->memory[call->memory[0].arg - 1];
 	bool own = set->size > 0;
+
 	for (size_t at = 0; own && at + sizeof(entry) <= set->size; at += sizeof(entry)) {
 		memcpy(&entry, set->bytes + at, sizeof(entry));
 		own = entry.fd < 0 || is_own_pipe(capture, entry.fd);
 	}
 	return own;
+}
+
+/* The second to the fourth argument point to sets of descriptors below the first one. */
+static bool selects_itself(const struct ss_capture *capture,
+			   const struct ss_thread_facts *thread)
+{
+	const size_t count = (size_t)(thread->call.args[0] & INT32_MAX);
+	bool any = false;
+
+	for (int arg = 1; arg <= 3; arg++) {
+		const struct ss_memory_fact *set = &thread->memory[arg];
+		if (thread->call.args[arg] && set->size * 8 < count)
+			return false; /* not all of it is known */
+		for (size_t fd = 0; fd < SS_MIN(count, set->size * 8); fd++) {
+			if (!(set->bytes[fd / 8] >> (fd % 8) & 1))
+				continue;
+			if (!is_own_pipe(capture, (int)fd))
+				return false;
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* A thread that waits for other descriptors besides the pipe by which it is woken does not. */
+static bool waits_for_itself(const struct ss_capture *capture,
+			     const struct ss_thread_facts *thread)
+{
+	const struct ss_call *call = ss_call_find(thread->call.id);
+
+	if (!call)
+		return false;
+	if (call->fd)
+		return is_own_pipe(capture, (int)thread->call.args[call->fd - 1]);
+	if (call->kind == SS_WAIT_SELECT)
+		return selects_itself(capture, thread);
+	return call->kind == SS_WAIT_POLL &&
+	       polls_itself(capture, &thread->memory[call->memory[0].arg - 1]);
 }
 
 /* A cycle through the two ends of a pipe or socket is one only if nobody else has these ends; and a thread

@@ -278,7 +278,9 @@ bool ss_task_is_untouchable(const struct ss_tracee *task)
 static bool is_fragile(const struct ss_tracee *task, const struct ss_target *target,
 		       bool look)
 {
-	return ss_fragile_blocked(target, task->tid, &task->call, look) ||
+	/* The signal that has stopped a thread has also interrupted its call. */
+	return (task->state != 'T' &&
+		ss_fragile_blocked(target, task->tid, &task->call, look)) ||
 	       ss_task_is_untouchable(task);
 }
 

@@ -266,7 +266,7 @@ bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_t
 	if (wait && wait->purpose == SS_PURPOSE_SERVICE)
 		return true;
 	if ((!languages->kinds && !languages->go) || task->frame_count == 0 ||
-	    task->native_reason || task->end != SS_END_ROOT || does_work(wait))
+	    task->native_reason || !ss_end_is_outermost(task->end) || does_work(wait))
 		return false;
 	/* The event loop of node has no frame of the program while it waits. The launcher of Java only
 	   waits for the program to end. */

@@ -30,6 +30,7 @@ static const char *const ends[] = {
 	[SS_END_TRACED] = "traced",
 	[SS_END_DENIED] = "denied",
 	[SS_END_RUNNABLE] = "runnable",
+	[SS_END_GUESSED] = "guessed",
 };
 NAMES(end, ends);
 

@@ -15,6 +15,12 @@
 #include "data/pipeline.h"
 #include "stacksnap.h"
 
+/* Whether nothing is missing further out. */
+static inline bool ss_end_is_outermost(enum ss_end end)
+{
+	return end == SS_END_ROOT || end == SS_END_GUESSED;
+}
+
 /* Whether the function belongs to the library of its language (Python's threading, Java's
    java.util, node's internal scripts), judged by its file or class, and not to the program.
    False for native frames. */

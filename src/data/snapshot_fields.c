@@ -260,7 +260,7 @@ static const struct ss_field task_fields[] = {
 	SS_FIELD(3, UNSIGNED, ss_task, state, INT8_MAX, .flags = SS_LETTER,
 		 .only = SS_SHOW_THREAD),
 	SS_FIELD(4, UNSIGNED, ss_task, stopped_ns, 0, .only = SS_SHOW_CAPTURED),
-	SS_FIELD(5, UNSIGNED, ss_task, end, SS_END_RUNNABLE, .names = &ss_names_end,
+	SS_FIELD(5, UNSIGNED, ss_task, end, SS_END_GUESSED, .names = &ss_names_end,
 		 .only = SS_SHOW_END),
 	SS_FIELD(6, TEXT, ss_task, reason, 0, .only = SS_SHOW_END),
 	SS_FIELD_INDEX(7, UNSIGNED, ss_task, stack_id, SS_TABLE_STACKS,
@@ -307,6 +307,7 @@ static const struct ss_field task_fields[] = {
 	SS_FIELD(40, UNSIGNED, ss_task, loop_empty, 1, .flags = SS_HIDDEN),
 	SS_FIELD(41, UNSIGNED, ss_task, holder, 0, .name = "probable_holder",
 		 .flags = SS_NULLABLE, .only = SS_SHOW_DOING),
+	SS_FIELD(42, UNSIGNED, ss_task, greenlet, 1, .only = SS_SHOW_AWAITED),
 };
 static const struct ss_task no_task = { .name = "", .state = '?' };
 const struct ss_schema ss_task_schema =
@@ -368,7 +369,7 @@ const struct ss_schema ss_frame_schema =
 
 static const struct ss_field stack_fields[] = {
 	SS_FIELD_OF(1, OWNED, ss_stack, frames, count, &ss_frame_schema, 0, 0),
-	SS_FIELD(2, UNSIGNED, ss_stack, end, SS_END_RUNNABLE),
+	SS_FIELD(2, UNSIGNED, ss_stack, end, SS_END_GUESSED),
 };
 static const struct ss_schema stack = SS_SCHEMA(stack_fields, ss_stack, NULL);
 

@@ -662,15 +662,31 @@ static void fill_tracer(struct ss_diagnosis *d)
 	d->wait->owner_process = d->facts->tracer.name;
 }
 
-/* Whether only its own process has the other end of the pipe that a thread reads or fills. */
-static bool is_own_pipe(const struct ss_wait *wait)
+/* Whether only the process itself has the other end of a pipe. */
+static bool is_own_pipe(const struct ss_descriptor *descriptor)
 {
-	const struct ss_descriptor *descriptor = wait->descriptor;
-
-	return (wait->kind == SS_WAIT_READ || wait->kind == SS_WAIT_WRITE) &&
-	       descriptor && descriptor->kind == SS_FD_PIPE && descriptor->name &&
+	return descriptor && descriptor->kind == SS_FD_PIPE && descriptor->name &&
 	       descriptor->name[0] != '/' && !descriptor->peers_incomplete &&
 	       descriptor->peer_count == 1 && descriptor->peers[0].same;
+}
+
+/* Whether a thread reads, fills or watches only such pipes. */
+static bool waits_for_own_pipes(const struct ss_wait *wait)
+{
+	switch (wait->kind) {
+	case SS_WAIT_READ:
+	case SS_WAIT_WRITE:
+		return is_own_pipe(wait->descriptor);
+	case SS_WAIT_POLL:
+	case SS_WAIT_SELECT:
+		for (size_t i = 0; i < wait->fd_count; i++) {
+			if (!is_own_pipe(wait->fds[i].what))
+				return false;
+		}
+		return wait->fd_count > 0 && !wait->fds_incomplete;
+	default:
+		return false;
+	}
 }
 
 /* Whether the call waits for threads of the process only. Calls that are not private do so,
@@ -679,7 +695,7 @@ static bool is_within_process(const struct ss_diagnosis *d)
 {
 	struct ss_futex futex;
 
-	if (is_own_pipe(d->wait))
+	if (waits_for_own_pipes(d->wait))
 		return true;
 	return ss_futex_parse(&d->facts->call, &futex) &&
 	       (futex.private || d->wait->kind == SS_WAIT_JOIN || d->facts->lock_alone ||

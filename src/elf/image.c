@@ -131,6 +131,7 @@ void ss_image_free(struct ss_image *image)
 	ss_cfi_index_free(image->cfi_index);
 	ss_cfi_index_free(image->debug_index);
 	free(image->go_program);
+	free(image->called);
 	ss_module_unref(image->module);
 	free(image);
 }

@@ -47,6 +47,12 @@ void ss_cfi_index_free(struct ss_cfi_index *index);
 
 struct ss_go_program;
 
+/* Where functions begin, according to the calls of the module: see unwind/calls.c. */
+struct ss_called {
+	size_t count;
+	uint64_t starts[]; /* ELF virtual addresses, ascending */
+};
+
 struct ss_image {
 	struct ss_module_impl *module; /* one reference */
 	const struct ss_arch *arch;
@@ -70,7 +76,8 @@ struct ss_image {
 	bool has_go;
 	bool go_tried;
 	struct ss_go_program
-		*go_program; /* see runtime/go/goroutines.h; NULL: not known */
+		*go_program;	  /* see runtime/go/goroutines.h; NULL: not known */
+	struct ss_called *called; /* found on first use; or NULL */
 	const struct ss_session *session; /* where debug files are; NULL: nowhere */
 };
 

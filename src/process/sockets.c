@@ -77,8 +77,10 @@ static void visit_message(const struct nlmsghdr *header, ss_inet_diag_visitor *v
 		     &socket.remote);
 	socket.state = message->idiag_state;
 	socket.inode = message->idiag_inode;
-	/* Of one that listens, it is the number of connections. */
-	socket.unread = socket.state == TCP_LISTEN ? 0 : message->idiag_rqueue;
+	if (socket.state == TCP_LISTEN)
+		socket.pending = message->idiag_rqueue;
+	else
+		socket.unread = message->idiag_rqueue;
 	visit(data, &socket);
 }
 
@@ -438,8 +440,10 @@ struct tables {
 	const struct ss_target *target;
 	struct ss_buffer text;
 	int diag_fd; /* of sock_diag(7), or -1 */
-	/* TCP connections on this machine that threads wait for, to find their other ends */
+	/* TCP connections on this machine that threads wait for, to find their other ends; for one that is
+	   not established, sockets that listen */
 	struct ss_socket_fact *connections[CONNECTIONS_MAX];
+	size_t listeners[CONNECTIONS_MAX];
 	size_t connection_count;
 };
 
@@ -467,6 +471,18 @@ static bool is_same_address(const struct ss_net_address *a,
 	       memcmp(a->bytes, b->bytes, SS_MIN(a->size, sizeof(a->bytes))) == 0;
 }
 
+/* Whether a socket listens at an address. The kernel leaves a connection waiting if the queue of those
+   to be accepted is full. */
+static bool listens_at(const struct ss_net_inet *line, const struct ss_net_address *at)
+{
+	static const uint8_t any[sizeof(line->local.bytes)];
+	const struct ss_net_address *local = &line->local;
+
+	return line->state == TCP_LISTEN && line->pending && local->port == at->port &&
+	       (is_same_address(local, at) ||
+		memcmp(local->bytes, any, local->size) == 0);
+}
+
 static void take_inet(void *data, const struct ss_net_inet *line)
 {
 	struct tables *t = data;
@@ -474,6 +490,11 @@ static void take_inet(void *data, const struct ss_net_inet *line)
 
 	for (size_t i = 0; i < t->connection_count && line->inode; i++) {
 		struct ss_socket_fact *own = t->connections[i];
+		if (own->inet.state == TCP_SYN_SENT) {
+			if (listens_at(line, &own->inet.remote) && t->listeners[i]++ == 0)
+				own->peer_inode = line->inode;
+			continue;
+		}
 		if (is_same_address(&own->inet.local, &line->remote) &&
 		    is_same_address(&own->inet.remote, &line->local))
 			own->peer_inode = line->inode;
@@ -587,17 +608,33 @@ static void read_tables(struct tables *t)
 /* Lists the sockets once more: the other end may have been before this one. */
 static void find_connections(struct tables *t, size_t index)
 {
+	const char *protocol = files[index].protocol;
+	bool connecting = false;
+
 	t->connection_count = 0;
 	for (size_t i = 0; i < t->count && t->connection_count < CONNECTIONS_MAX; i++) {
 		struct ss_fd_fact *fact = t->lookups[i].fact;
 		struct ss_socket_fact *socket = &fact->socket;
-		if (fact->resolve_peers && socket->found && socket->protocol &&
-		    strcmp(socket->protocol, files[index].protocol) == 0 &&
-		    socket->inet.state == TCP_ESTABLISHED && is_local(&socket->inet))
-			t->connections[t->connection_count++] = socket;
+		const unsigned state = socket->inet.state;
+		if (!fact->resolve_peers || !socket->found || !socket->protocol ||
+		    strcmp(socket->protocol, protocol) != 0 ||
+		    (state != TCP_ESTABLISHED && state != TCP_SYN_SENT) ||
+		    !is_local(&socket->inet))
+			continue;
+		connecting |= state == TCP_SYN_SENT;
+		t->listeners[t->connection_count] = 0;
+		t->connections[t->connection_count++] = socket;
 	}
-	if (t->connection_count)
-		read_table(t, index);
+	if (t->connection_count == 0)
+		return;
+	read_table(t, index);
+	/* A socket of IPv6 accepts connections of IPv4, too, unless it must not. */
+	if (connecting && strcmp(protocol, "TCP") == 0)
+		(void)list_tcp(t, "TCPv6");
+	for (size_t i = 0; i < t->connection_count; i++) {
+		if (t->listeners[i] > 1)
+			t->connections[i]->peer_inode = 0; /* any of them */
+	}
 }
 
 static void read_connections(struct tables *t)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "data/snapshot.h"
 #include "report/format.h"
 #include "report/group.h"
 #include "report/print.h"
@@ -120,7 +121,7 @@ static void write_gdb_frames(const struct ss_snapshot *snapshot,
 
 static void write_end(const struct ss_task *thread, FILE *out)
 {
-	if (thread->end == SS_END_ROOT)
+	if (ss_end_is_outermost(thread->end))
 		return;
 	(void)fprintf(out, "Backtrace stopped: %s", ss_end_name(thread->end));
 	if (thread->reason) {

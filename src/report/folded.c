@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/snapshot.h"
 #include "report/format.h"
 #include "report/group.h"
 #include "report/print.h"
@@ -80,7 +81,7 @@ static void write_task_line(const struct ss_snapshot *snapshot,
 			    const struct ss_format_options *options, FILE *out)
 {
 	write_names(ss_snapshot_process(snapshot)->name, name_of(thread), out);
-	if (thread->end != SS_END_ROOT)
+	if (!ss_end_is_outermost(thread->end))
 		(void)fprintf(out, ";[%s]", ss_end_name(thread->end));
 	for (size_t i = thread->frame_count; i-- > 0;) {
 		(void)fputc_unlocked(';', out);

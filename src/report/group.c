@@ -325,6 +325,7 @@ static int compare_tasks(const struct ss_task *a, const struct ss_task *b)
 		       compare_text(a->wait_reason, b->wait_reason)   ?:
 		       compare_text(a->object, b->object)	      ?:
 		       SS_COMPARE(a->endless, b->endless)	      ?:
+		       SS_COMPARE(a->greenlet, b->greenlet)	      ?:
 		       SS_COMPARE(a->awaited_count > 0, b->awaited_count > 0);
 }
 

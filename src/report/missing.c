@@ -2,17 +2,19 @@
 
 #include <stdlib.h>
 
+#include "data/snapshot.h"
 #include "report/group.h"
 
-enum { TIDS_MAX = 8, END_COUNT = SS_END_RUNNABLE + 1 };
+enum { TIDS_MAX = 8, END_COUNT = SS_END_GUESSED };
 
 /* Why a stack counts as incomplete: its end, or that it has a guess. */
 static bool is_missing(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 		       enum ss_end end, bool strict)
 {
-	if (thread->end != end)
+	/* All that have guesses are one reason. */
+	if (thread->end != end && !(thread->end == SS_END_GUESSED && end == SS_END_ROOT))
 		return false;
-	if (end != SS_END_ROOT)
+	if (!ss_end_is_outermost(end))
 		return true;
 	return ss_end_has_guess(snapshot, thread) &&
 	       (strict ||
@@ -41,7 +43,7 @@ struct reason {
 static void write_reason(const struct ss_snapshot *snapshot, const struct reason *reason,
 			 size_t max_stack, FILE *out)
 {
-	if (reason->end == SS_END_ROOT) {
+	if (ss_end_is_outermost(reason->end)) {
 		(void)fputs(SS_END_GUESS_TEXT, out);
 		return;
 	}

@@ -39,6 +39,15 @@ const char *ss_task_noun(enum ss_task_kind kind)
 	return nouns[kind];
 }
 
+size_t ss_greenlet_count(const struct ss_snapshot *snapshot)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO); i++)
+		count += ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i)->greenlet;
+	return count;
+}
+
 const char *ss_task_words(const struct ss_task *task)
 {
 	return task->status == SS_STATUS_WAITING && task->wait_reason ?
@@ -77,6 +86,7 @@ static const struct end_text end_texts[] = {
 			      "--timeout=MS waits longer; as root or with CAP_PERFMON "
 			      "threads in the kernel are seen" },
 	[SS_END_DENIED] = { "access denied: only the state is known", NULL },
+	[SS_END_GUESSED] = { "the outermost frame was reached by guesses", NULL },
 };
 
 const char *ss_end_text(enum ss_end end)

@@ -27,6 +27,8 @@ const char *ss_state_name(char state);
 
 /* "thread", "goroutine" or "task". */
 const char *ss_task_noun(enum ss_task_kind kind);
+/* How many of the tasks of Python are greenlets. */
+size_t ss_greenlet_count(const struct ss_snapshot *snapshot);
 
 /* What a task of a runtime does: "chan receive", or its status. */
 const char *ss_task_words(const struct ss_task *task);

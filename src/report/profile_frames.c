@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/snapshot.h"
 #include "report/profile.h"
 #include "data/recording.h"
 #include "stacksnap/record.h"
@@ -313,7 +314,7 @@ static uint32_t begin_stack(struct ss_load_frames *frames, enum ss_end end)
 	char name[64];
 	uint32_t call = begin_origin(frames);
 
-	if (end == SS_END_ROOT || call == SS_ID_NONE)
+	if (ss_end_is_outermost(end) || call == SS_ID_NONE)
 		return call;
 	(void)snprintf(name, sizeof(name), "[%s]", ss_end_name(end)); /* it fits */
 	const struct ss_profile_function named = { .name = name,
@@ -322,20 +323,88 @@ static uint32_t begin_stack(struct ss_load_frames *frames, enum ss_end end)
 	return begin_with(frames, call, &named);
 }
 
-/* Native frames for which calls of a runtime stand. */
-static bool is_hidden(const struct ss_load_frames *frames, uint32_t place)
+/* The frame of a place that is not inlined; NULL: there is none. */
+static const struct ss_frame *outer_frame(const struct ss_load_frames *frames,
+					  uint32_t place)
 {
 	size_t count = 0;
 	const struct ss_frame *found =
 		ss_recording_place(frames->recording, place, &count);
 
-	return !frames->options->native && count && found[count - 1].replaced;
+	return count ? &found[count - 1] : NULL;
+}
+
+/* Native frames for which calls of a runtime stand. */
+static bool is_replaced(const struct ss_load_frames *frames, uint32_t place)
+{
+	const struct ss_frame *frame = outer_frame(frames, place);
+
+	return frame && frame->replaced;
+}
+
+static bool is_python(const struct ss_load_frames *frames, uint32_t place)
+{
+	const struct ss_frame *frame = outer_frame(frames, place);
+
+	return frame && frame->kind == SS_FRAME_PYTHON;
+}
+
+/* Frames of the interpreter itself and of the C library. */
+static bool is_of_interpreter(const struct ss_load_frames *frames, uint32_t place)
+{
+	static const struct ss_languages python = { .kinds = 1u << SS_FRAME_PYTHON };
+	const struct ss_frame *frame = outer_frame(frames, place);
+
+	return frame && (frame->replaced || ss_frame_is_of_runtime(frame, &python));
+}
+
+/*
+ * Places of a stack, from start to end, that are no calls of the profile: what the interpreter of Python
+ * does for the innermost function is that function, and what has called the outermost one is nothing
+ * of the program. An extension, and what it calls, are shown.
+ */
+struct hidden {
+	size_t inner_start;
+	size_t inner_end;
+	size_t outer_start;
+	size_t outer_end;
+};
+
+static struct hidden find_hidden(const struct ss_load_frames *frames,
+				 const struct ss_recorded_stack *stack)
+{
+	size_t first = 0;
+	size_t last = stack->count;
+	struct hidden hidden = {};
+
+	while (first < stack->count && !is_python(frames, stack->places[first]))
+		first++;
+	if (first == stack->count || frames->options->native)
+		return hidden;
+	while (!is_python(frames, stack->places[last - 1]))
+		last--;
+	hidden.inner_start = hidden.inner_end = first;
+	while (hidden.inner_start > 0 &&
+	       is_of_interpreter(frames, stack->places[hidden.inner_start - 1]))
+		hidden.inner_start--;
+	hidden.outer_start = hidden.outer_end = last;
+	while (hidden.outer_end < stack->count &&
+	       is_of_interpreter(frames, stack->places[hidden.outer_end]))
+		hidden.outer_end++;
+	return hidden;
+}
+
+static bool is_hidden(const struct hidden *hidden, size_t at)
+{
+	return (at >= hidden->inner_start && at < hidden->inner_end) ||
+	       (at >= hidden->outer_start && at < hidden->outer_end);
 }
 
 /* Adds the calls of a stack, outermost first. A full profile gets a truncated stack. */
 static uint32_t translate_stack(struct ss_load_frames *frames, uint32_t stack)
 {
 	const struct ss_recorded_stack *s = ss_recording_stack(frames->recording, stack);
+	const struct hidden hidden = find_hidden(frames, s);
 	uint32_t call = begin_stack(frames, s->end);
 
 	if (call == SS_ID_NONE && ss_profile_is_full(frames->profile)) {
@@ -348,7 +417,8 @@ static uint32_t translate_stack(struct ss_load_frames *frames, uint32_t stack)
 			return SS_ID_NONE;
 		const uint32_t *list =
 			frames->frames.items + frames->place_frames[place] - 1;
-		if (is_hidden(frames, place))
+		if (is_hidden(&hidden, i) ||
+		    (!frames->options->native && is_replaced(frames, place)))
 			continue;
 		for (size_t f = list[0]; f > 0 && call != SS_ID_NONE; f--) {
 			uint32_t next = ss_profile_call(frames->profile, call, list[f]);

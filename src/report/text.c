@@ -371,14 +371,17 @@ static void write_left_out(const struct ss_snapshots *snapshots, FILE *out)
 {
 	size_t goroutines = 0;
 	size_t tasks = 0;
+	size_t greenlets = 0;
 
 	for (size_t i = 0; i < snapshots->count; i++) {
 		goroutines +=
 			ss_snapshot_task_count(snapshots->items[i], SS_TASK_GOROUTINE);
 		tasks += ss_snapshot_task_count(snapshots->items[i], SS_TASK_ASYNCIO);
+		greenlets += ss_greenlet_count(snapshots->items[i]);
 	}
 	write_count(goroutines, "goroutine", "goroutines", out);
-	write_count(tasks, "asyncio task", "tasks", out);
+	write_count(tasks - greenlets, "asyncio task", "tasks", out);
+	write_count(greenlets, "greenlet", "tasks", out);
 }
 
 static struct ss_error *write_heading(const struct ss_snapshots *snapshots,

@@ -228,11 +228,11 @@ static void write_omitted(uint32_t omitted, int width,
 static void write_end(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 		      const struct ss_format_options *options, FILE *out)
 {
-	if (thread->end == SS_END_ROOT && !thread->reason)
+	if (ss_end_is_outermost(thread->end) && !thread->reason)
 		return;
 	ss_style_write(SS_STYLE_WARN, options->color, out);
 	(void)fputs_unlocked("  -- ", out);
-	if (thread->end != SS_END_ROOT)
+	if (!ss_end_is_outermost(thread->end))
 		(void)fprintf(out, "%s [%s]%s", ss_end_text(thread->end),
 			      ss_end_name(thread->end), thread->reason ? ": " : "");
 	if (thread->reason)

@@ -30,14 +30,16 @@ static void write_left_out(size_t count, FILE *out)
 static void write_names(const struct ss_group *group,
 			const struct ss_format_options *options, FILE *out)
 {
-	size_t shown = SS_MIN(group->count, ss_text_most(options, NAMES_MAX));
+	const size_t count = (*group->members)->greenlet ? 1 : group->count;
+	const size_t shown = SS_MIN(count, ss_text_most(options, NAMES_MAX));
 
+	/* Greenlets are called after their outermost function, which is the same in a group. */
 	for (size_t i = 0; i < shown; i++) {
 		(void)fputs_unlocked(i ? ", " : ": ", out);
 		write_name(group->members[i], out);
 	}
-	if (shown < group->count)
-		write_left_out(group->count - shown, out);
+	if (shown < count)
+		write_left_out(count - shown, out);
 	(void)fputc_unlocked('\n', out);
 }
 
@@ -136,7 +138,7 @@ static void write_state(const struct ss_snapshot *snapshot, const struct ss_grou
 	const struct ss_task *first = *group->members;
 	const bool waits = first->status == SS_STATUS_WAITING;
 
-	if (first->kind == SS_TASK_ASYNCIO && waits)
+	if (first->kind == SS_TASK_ASYNCIO && waits && !first->greenlet)
 		write_awaited(snapshot, group, options, out);
 	else
 		ss_escape_write(ss_task_words(first), NULL, out);
@@ -151,10 +153,11 @@ static void write_state(const struct ss_snapshot *snapshot, const struct ss_grou
 		(void)fputs_unlocked(", ran while it was read", out);
 	if (first->tid && !first->on_thread)
 		(void)fprintf(out,
+			      first->greenlet ? ", of thread %d" :
 			      first->kind == SS_TASK_ASYNCIO &&
 					      first->status != SS_STATUS_RUNNING ?
-				      ", event loop of thread %d" :
-				      ", on thread %d",
+						", event loop of thread %d" :
+						", on thread %d",
 			      first->tid);
 }
 
@@ -193,7 +196,8 @@ static size_t groups_to_show(const struct text *text)
 /* "main thread and 3 more threads", "12 goroutines" */
 static void write_number(const struct text *text, const struct ss_group *group)
 {
-	const char *noun = ss_task_noun(text->kind);
+	const char *noun = (*group->members)->greenlet ? "greenlet" :
+							 ss_task_noun(text->kind);
 	const size_t others = group->count - (group->has_main ? 1 : 0);
 	FILE *out = text->out;
 
@@ -475,7 +479,7 @@ static void leave_out(struct left_out *left, const struct text *text,
 	}
 	left->count += count;
 	left->groups += !one || !item->group->like_previous;
-	if ((*item->group->members)->end != SS_END_ROOT)
+	if (!ss_end_is_outermost((*item->group->members)->end))
 		left->incomplete += count;
 }
 
@@ -598,25 +602,33 @@ static void write_more(size_t count, bool any, const char *prefix, const char *w
 		      what);
 }
 
-/* "25 asyncio tasks" */
-static void write_count(const struct text *text, size_t count)
+/* "25 asyncio tasks", "3 greenlets"; "28 tasks" of both */
+static void write_count(const struct text *text, const struct ss_snapshot *snapshot,
+			size_t count)
 {
-	const char *noun = text->kind == SS_TASK_ASYNCIO ? "asyncio task" :
-							   ss_task_noun(text->kind);
+	const char *noun = ss_task_noun(text->kind);
+	const size_t greenlets = ss_greenlet_count(snapshot);
+
+	if (text->kind == SS_TASK_ASYNCIO && greenlets == 0)
+		noun = "asyncio task";
+	else if (text->kind == SS_TASK_ASYNCIO &&
+		 greenlets == ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO))
+		noun = "greenlet";
 
 	ss_style_print(SS_STYLE_STRONG, text->options->color, text->out, "%s",
 		       ss_quantity_things(count, noun).text);
 }
 
 /* "25 goroutines, 3 on threads, the others in 14 groups" */
-static void write_one_summary(const struct text *text, size_t count)
+static void write_one_summary(const struct text *text, const struct ss_snapshot *snapshot,
+			      size_t count)
 {
 	const size_t own = text->merged->own_count;
 	const size_t on_threads = text->merged->count - own;
 	FILE *out = text->out;
 
 	if (count)
-		write_count(text, count);
+		write_count(text, snapshot, count);
 	if (on_threads)
 		(void)fprintf(out, ", %s%s", ss_quantity_count(on_threads).text,
 			      on_threads == 1 ? " on a thread" : " on threads");
@@ -626,11 +638,13 @@ static void write_one_summary(const struct text *text, size_t count)
 }
 
 /* "25 asyncio tasks, 20 in the first snapshot; 14 groups" */
-static void write_series_summary(const struct text *text, size_t before, size_t after)
+static void write_series_summary(const struct text *text,
+				 const struct ss_snapshot *snapshot, size_t before,
+				 size_t after)
 {
 	FILE *out = text->out;
 
-	write_count(text, after);
+	write_count(text, snapshot, after);
 	if (before != after)
 		(void)fprintf(out, ", %s in the first snapshot",
 			      ss_quantity_count(before).text);
@@ -647,16 +661,16 @@ static void write_summary(const struct text *text)
 	const char *prefix = one ? "" : "up to ";
 	size_t before =
 		ss_snapshot_task_count(snapshots->items[merged->first_read], text->kind);
-	size_t after =
-		ss_snapshot_task_count(snapshots->items[merged->last_read], text->kind);
+	const struct ss_snapshot *last = snapshots->items[merged->last_read];
+	size_t after = ss_snapshot_task_count(last, text->kind);
 	size_t missing = one ? 0 : snapshots->count - merged->read;
 	FILE *out = text->out;
 
 	(void)fputc_unlocked('\n', out);
 	if (one)
-		write_one_summary(text, after);
+		write_one_summary(text, last, after);
 	else
-		write_series_summary(text, before, after);
+		write_series_summary(text, last, before, after);
 	write_more(merged->changed, !one || after, prefix,
 		   one && merged->changed == 1 ? "ran while it was read" :
 						 "ran while they were read",
@@ -822,8 +836,9 @@ static void write_counts(const struct comparison *comparison)
 	const struct text *text = &comparison->text;
 
 	(void)fputc_unlocked('\n', text->out);
-	write_count(text, ss_snapshot_task_count(comparison->input->after.snapshot,
-						 text->kind));
+	write_count(
+		text, comparison->input->after.snapshot,
+		ss_snapshot_task_count(comparison->input->after.snapshot, text->kind));
 	for (size_t i = 0; i < SS_CHANGE_COUNT; i++)
 		(void)fprintf(text->out, "%s%s %s", i ? ", " : ": ",
 			      ss_quantity_count(comparison->diff->counts[i]).text,

@@ -157,6 +157,7 @@ struct ss_runtime_task {
 	/* See struct ss_task */
 	const char *object;
 	bool endless;
+	bool greenlet;	      /* of Python: no event loop runs it */
 	bool loop_empty;      /* its event loop waits for calls from other threads only */
 	uint64_t loop_thread; /* id of the thread of its event loop; 0: not known */
 	const struct ss_capture_thread *thread; /* the same thread, or NULL */
@@ -169,6 +170,7 @@ struct ss_runtime_tasks {
 	size_t changed;		     /* while they were read; they are not in items */
 	size_t unread;	     /* that are not valid, or of a kind that is not known */
 	const char *problem; /* why they are not read, a constant; or NULL */
+	const char *greenlets_problem; /* why some may be missing */
 };
 
 enum { SS_RUNTIME_NAME_MAX = 255 }; /* characters; the others are left out */

@@ -559,6 +559,7 @@ static bool add_task(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
 	slot->wait_reason = from->wait_reason;
 	slot->awaits_all = from->awaits_all;
 	slot->object = from->object;
+	slot->greenlet = from->greenlet;
 	slot->endless = from->endless ? SS_ENDLESS_OBJECT : SS_ENDLESS_NO;
 	slot->loop_empty = from->loop_empty && from->thread &&
 			   (runtimes->capture->process.mode == SS_MODE_CORE ||
@@ -577,11 +578,14 @@ static bool add_task(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
 }
 
 static const char *describe_problem(const struct ss_snapshot *snapshot,
-				    const char *problem)
+				    const struct ss_runtime_tasks *tasks)
 {
 	char text[128];
 
-	(void)snprintf(text, sizeof(text), "asyncio tasks are not shown: %s", problem);
+	(void)snprintf(text, sizeof(text), "%s: %s",
+		       tasks->problem ? "asyncio tasks are not shown" :
+					"some greenlets may be missing",
+		       tasks->problem ? tasks->problem : tasks->greenlets_problem);
 	return ss_intern_string(snapshot->strings, text);
 }
 
@@ -606,8 +610,8 @@ static bool add_tasks(struct ss_runtimes *runtimes, size_t index,
 	qsort(places, tasks->items.count, sizeof(*places), compare_places);
 	coverage->changed += tasks->changed;
 	coverage->unread += tasks->unread;
-	if (tasks->problem) {
-		coverage->problem = describe_problem(snapshot, tasks->problem);
+	if (tasks->problem || tasks->greenlets_problem) {
+		coverage->problem = describe_problem(snapshot, tasks);
 		if (!coverage->problem)
 			return false;
 	}

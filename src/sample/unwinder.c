@@ -421,7 +421,7 @@ static bool is_frame(const struct ss_unwound_frame *frame,
 static bool is_stack(const struct ss_unwound *unwound,
 		     const struct ss_unwound_stack *stack)
 {
-	return stack->end <= SS_END_RUNNABLE && stack->count <= SS_RECORD_FRAMES_MAX &&
+	return stack->end <= SS_END_GUESSED && stack->count <= SS_RECORD_FRAMES_MAX &&
 	       stack->first <= unwound->frames.count &&
 	       stack->count <= unwound->frames.count - stack->first;
 }

@@ -6,15 +6,17 @@
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 
-enum { MANGLED_MAX = 64 * 1024, D_MANGLED_MAX = 4096 };
+enum { MANGLED_MAX = 64 * 1024, D_MANGLED_MAX = 4096, ADA_MANGLED_MAX = 4096 };
 
 /*
  * With its recursion limit, libiberty refuses C++ names of more than 1,024 bytes. Without
@@ -164,7 +166,7 @@ static char *demangle_d(const char *mangled, size_t *budget)
 }
 
 /* C has names such as _Zap and _Done, so the characters after the prefix decide. */
-static char *demangle_plain(const char *mangled, size_t *budget)
+static char *demangle_prefixed(const char *mangled, size_t *budget)
 {
 	char *result = NULL;
 
@@ -178,11 +180,301 @@ static char *demangle_plain(const char *mangled, size_t *budget)
 	return result;
 }
 
+/* Whether text ends with that; *size is then without it. */
+static bool cut_end(const char *text, size_t *size, const char *end)
+{
+	const size_t length = strlen(end);
+
+	if (*size <= length || memcmp(text + *size - length, end, length) != 0)
+		return false;
+	*size -= length;
+	return true;
+}
+
+/* The same with a character and digits. */
+static bool cut_number(const char *text, size_t *size, char before)
+{
+	size_t at = *size;
+
+	while (at > 0 && isdigit((unsigned char)text[at - 1]))
+		at--;
+	if (at == *size || at < 2 || text[at - 1] != before)
+		return false;
+	*size = at - 1;
+	return true;
+}
+
+/*
+ * OCaml: "camlStdlib__List__iter_507", "camlStdlib__List.iter_507" since 5.1. The number makes the name
+ * unique; functions without a name are all called "fun". Other characters are "$" and two digits
+ * (asmcomp/asmlink.ml, Compilenv.make_symbol).
+ */
+static bool demangle_ocaml(const char *mangled, size_t size, struct ss_buffer *ret)
+{
+	static const char prefix[] = "caml";
+	static const char wrapper[] = "Dune__exe__";
+	size_t at = sizeof(prefix) - 1;
+
+	if (strncmp(mangled, prefix, at) != 0 || !isupper((unsigned char)mangled[at]))
+		return false;
+	if (strncmp(mangled + at, wrapper, sizeof(wrapper) - 1) == 0)
+		at += sizeof(wrapper) - 1;
+	size_t named = size;
+	const bool number = cut_number(mangled, &named, '_');
+	size_t rest = named;
+	if (cut_end(mangled, &rest, number ? "fun" : "entry") &&
+	    strchr("_.", mangled[rest - 1]))
+		named = size;
+	else if (!number)
+		return false;
+	for (; at < named; at++) {
+		unsigned code;
+		if (mangled[at] == '_' && mangled[at + 1] == '_' && at + 2 < named) {
+			ss_buffer_add_byte(ret, '.');
+			at++;
+		} else if (mangled[at] == '$' && at + 2 < named &&
+			   isxdigit((unsigned char)mangled[at + 1]) &&
+			   isxdigit((unsigned char)mangled[at + 2]) &&
+			   sscanf(mangled + at + 1, "%2x", &code) == 1 && code >= ' ') {
+			ss_buffer_add_byte(ret, (uint8_t)code);
+			at += 2;
+		} else {
+			ss_buffer_add_byte(ret, (uint8_t)mangled[at]);
+		}
+	}
+	/* Data have only a number. */
+	return ret->bytes && strchr(ret->bytes, '.') && ret->bytes[ret->size - 1] != '.';
+}
+
+/* Adds the name of a scope of Pascal, without the types of its arguments, and a dot. */
+static void add_scope(const char *name, size_t size, struct ss_buffer *ret)
+{
+	const char *types = memchr(name, '$', size);
+
+	size = types ? (size_t)(types - name) : size;
+	if (size == 0)
+		return;
+	ss_buffer_add(ret, name, size);
+	ss_buffer_add_byte(ret, '.');
+}
+
+/*
+ * Free Pascal: UNIT_$$_NAME$ARGUMENTS$$RESULT; P$PROGRAM for the unit of a program; after the unit
+ * come classes and functions, as in UNIT$_$CLASS_$__$$_NAME and UNIT$_$OUTER$ARGUMENTS_$$_NAME
+ * (make_mangledname() in compiler/symdef.pas).
+ */
+static bool demangle_pascal(const char *mangled, size_t size, struct ss_buffer *ret)
+{
+	static const char separator[] = "_$$_";
+	static const char *const prefixes[] = { "U_$", "TC_$", "P$" }; /* variables */
+	const char *at = mangled;
+	const char *name = NULL;
+
+	for (const char *next = mangled; (next = strstr(next, separator)); next++)
+		name = next;
+	if (!name || name == mangled)
+		return false;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(prefixes); i++) {
+		if (strncmp(at, prefixes[i], strlen(prefixes[i])) == 0)
+			at += strlen(prefixes[i]);
+	}
+	if (at >= name || !isupper((unsigned char)*at) || strncmp(at, "RTTI_$", 6) == 0 ||
+	    strncmp(at, "VMT_$", 5) == 0 || strncmp(at, "INIT_$", 6) == 0 ||
+	    strncmp(at, "RESSTR_$", 8) == 0)
+		return false;
+	while (at < name) {
+		const char *end = at + 1;
+		while (end < name && strncmp(end, "$_$", 3) != 0 &&
+		       strncmp(end, "_$_", 3) != 0)
+			end++;
+		add_scope(at, (size_t)(end - at), ret);
+		at = SS_MIN(end + 3, name);
+	}
+	at = name + strlen(separator);
+	at += *at == '$'; /* an operator */
+	const size_t left = (size_t)(mangled + size - at);
+	const char *types = memchr(at, '$', left);
+	ss_buffer_add(ret, at, types ? (size_t)(types - at) : left);
+	return types != at && left > 0;
+}
+
+/* The z-encoding of GHC (compiler/GHC/Utils/Encoding.hs): pairs of a code and what it stands for. */
+static const char after_z[] = "a&b|c^d$e=g>h#i.l<m-n!p+q'r\\s/t*u_v%zz";
+static const char after_Z[] = "L(R)M[N]C:ZZ";
+
+static const char *find_code(const char *codes, char code)
+{
+	for (; *codes; codes += 2) {
+		if (*codes == code)
+			return codes + 1;
+	}
+	return NULL;
+}
+
+/* A tuple is "Z", the number of its members, and "T", or "H" if it is unboxed. */
+static size_t add_tuple(const char *at, struct ss_buffer *ret)
+{
+	unsigned count = 0;
+	char kind;
+	int length = 0;
+
+	if (sscanf(at, "%3u%c%n", &count, &kind, &length) < 2 ||
+	    (kind != 'T' && kind != 'H') || count > 64)
+		return 0;
+	ss_buffer_printf(ret, "%s", kind == 'H' ? "(#" : "(");
+	for (unsigned i = 1; i < count; i++)
+		ss_buffer_add_byte(ret, ',');
+	ss_buffer_printf(ret, "%s", kind == 'H' ? "#)" : ")");
+	return (size_t)length;
+}
+
+/* False: it is not encoded in this way. */
+static bool add_z_decoded(const char *at, size_t size, struct ss_buffer *ret)
+{
+	const char *end = at + size;
+
+	while (at < end) {
+		const char *codes = *at == 'z' ? after_z : after_Z;
+		if (*at != 'z' && *at != 'Z') {
+			ss_buffer_add_byte(ret, (uint8_t)*at++);
+			continue;
+		}
+		if (++at == end)
+			return false;
+		const char *letter = find_code(codes, *at);
+		const size_t tuple = !letter && codes == after_Z ? add_tuple(at, ret) : 0;
+		if (!letter && tuple == 0)
+			return false;
+		if (letter)
+			ss_buffer_add_byte(ret, (uint8_t)*letter);
+		at += letter ? 1 : tuple;
+	}
+	return true;
+}
+
+/*
+ * GHC: PACKAGE_MODULE_NAME_info, each encoded, so that "_" only separates them. The main package has
+ * no name; names of local functions are followed by something that makes them unique.
+ * certain: it is a program of GHC. Otherwise the encoded dot of a module tells.
+ */
+static bool demangle_haskell(const char *mangled, size_t size, bool certain,
+			     struct ss_buffer *ret)
+{
+	enum { PARTS = 4 };
+	const char *parts[PARTS + 1] = { mangled };
+	size_t count = 1;
+
+	if (!cut_end(mangled, &size, "_info") && !cut_end(mangled, &size, "_entry") &&
+	    !cut_end(mangled, &size, "_slow") && !cut_end(mangled, &size, "_fast") &&
+	    !cut_end(mangled, &size, "_closure"))
+		return false;
+	if (!cut_end(mangled, &size, "_con"))
+		(void)cut_end(mangled, &size, "_static"); /* or neither */
+	for (size_t i = 0; i < size; i++) {
+		if (mangled[i] != '_')
+			continue;
+		if (count == PARTS)
+			return false;
+		parts[count++] = mangled + i + 1;
+	}
+	parts[count] = mangled + size + 1;
+	const size_t package = !isupper((unsigned char)*mangled) || count > 3 ||
+			       (count == 3 && isupper((unsigned char)*parts[1]));
+	if (count < package + 2 || !isupper((unsigned char)*parts[package]))
+		return false;
+	const size_t module = (size_t)(parts[package + 1] - parts[package]) - 1;
+	const size_t name = (size_t)(parts[package + 2] - parts[package + 1]) - 1;
+	if ((!certain && !memmem(parts[package], module, "zi", 2)) || name == 0 ||
+	    !add_z_decoded(parts[package], module, ret))
+		return false;
+	ss_buffer_add_byte(ret, '.');
+	return add_z_decoded(parts[package + 1], name, ret);
+}
+
+static char *take_text(struct ss_buffer *text, bool valid, size_t *budget)
+{
+	*budget -= SS_MIN(*budget, text->size);
+	if (!valid || text->failed)
+		return NULL;
+	return take_ptr(text->bytes);
+}
+
+/* Names that no other compiler makes */
+static char *demangle_unmistakable(const char *mangled, size_t *budget)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	const size_t size = strlen(mangled);
+	bool valid = false;
+
+	if (*budget == 0)
+		return NULL;
+	if (!isupper((unsigned char)mangled[0]))
+		valid = demangle_ocaml(mangled, size, &text);
+	if (!valid && strchr(mangled, '$')) {
+		ss_buffer_clear(&text);
+		valid = demangle_pascal(mangled, size, &text);
+	}
+	if (!valid) {
+		ss_buffer_clear(&text);
+		valid = demangle_haskell(mangled, size, false, &text);
+	}
+	return take_text(&text, valid, budget);
+}
+
 char *ss_name_demangle(const char *name, size_t *budget)
 {
-	if (name[0] != '_' || strnlen(name, MANGLED_MAX + 1) > MANGLED_MAX)
+	if (strnlen(name, MANGLED_MAX + 1) > MANGLED_MAX)
 		return NULL;
-	return demangle_plain(name, budget);
+	return name[0] == '_' ? demangle_prefixed(name, budget) :
+				demangle_unmistakable(name, budget);
+}
+
+/* GNAT: "package__subprogram", "_ada_main". Nested functions end in a dot and a number. */
+static char *demangle_ada(const char *mangled, size_t *budget)
+{
+	size_t size = strlen(mangled);
+
+	(void)cut_number(mangled, &size, '.'); /* or none */
+	_cleanup_free_ char *plain = size <= ADA_MANGLED_MAX ? strndup(mangled, size) :
+							       NULL;
+	_cleanup_free_ char *result = plain ? ada_demangle(plain, DMGL_GNAT) : NULL;
+	if (!result || result[0] == '<' || strcmp(result, mangled) == 0)
+		return NULL;
+	*budget -= SS_MIN(*budget, strlen(result));
+	return take_ptr(result);
+}
+
+static char *demangle_ghc(const char *mangled, size_t *budget)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+	const bool valid = demangle_haskell(mangled, strlen(mangled), true, &text);
+
+	return take_text(&text, valid, budget);
+}
+
+enum ss_name_compiler ss_name_find_compiler(const char *name)
+{
+	const size_t size = strnlen(name, MANGLED_MAX + 1);
+	size_t named = size;
+
+	if (size > MANGLED_MAX)
+		return SS_COMPILER_OTHER;
+	if (isupper((unsigned char)name[0]) || cut_end(name, &named, "_info"))
+		return SS_COMPILER_GHC;
+	if (strncmp(name, "_ada_", 5) == 0 ||
+	    (islower((unsigned char)name[0]) && strstr(name, "__")))
+		return SS_COMPILER_GNAT;
+	return SS_COMPILER_OTHER;
+}
+
+char *ss_name_demangle_of(enum ss_name_compiler compiler, const char *name,
+			  size_t *budget)
+{
+	if (compiler == SS_COMPILER_OTHER || *budget == 0 ||
+	    ss_name_find_compiler(name) != compiler)
+		return NULL;
+	return compiler == SS_COMPILER_GHC ? demangle_ghc(name, budget) :
+					     demangle_ada(name, budget);
 }
 
 /* Whether text is a symbol version, as in a version script of the linker. */

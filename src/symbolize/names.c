@@ -18,6 +18,7 @@
 #include "elf/debugfile.h"
 #include "elf/elffile.h"
 #include "elf/image.h"
+#include "elf/tables.h"
 #include "symbolize/symtab.h"
 
 enum { FIRST_FD = STDERR_FILENO + 1 };
@@ -140,8 +141,10 @@ struct ss_names {
 	struct ss_lookups *lookups; /* NULL: it is not */
 	struct ss_lookup_sources sources;
 	int32_t cache_id;
-	char *note;  /* that was added; or NULL */
-	bool failed; /* something could not be read: its lookups are not kept */
+	char *note; /* that was added; or NULL */
+	bool compilers_known;
+	unsigned compilers; /* 1 << enum ss_name_compiler */
+	bool failed;	    /* something could not be read: its lookups are not kept */
 };
 
 /* What was looked up: flags of code, or data. */
@@ -339,6 +342,51 @@ static void read_files(struct ss_names *names, bool all)
 	names->found |= files.own || files.debug;
 	names->why = files.why;
 	files_close(&files);
+}
+
+/* Whether a table has a symbol that begins like that. */
+static bool has_symbol(const struct ss_elf *elf, uint32_t type, const char *begin)
+{
+	_cleanup_table_ struct ss_table table = {};
+	const size_t size = strlen(begin);
+
+	if (!ss_table_read(elf, type, &table))
+		return false;
+	for (const char *at = table.names, *end = at + table.names_size;
+	     (at = memmem(at, (size_t)(end - at), begin, size)); at++) {
+		if (at > table.names && at[-1] == '\0')
+			return true;
+	}
+	return false;
+}
+
+static unsigned find_compilers(const struct ss_elf *elf)
+{
+	unsigned found = 0;
+
+	if (!elf)
+		return 0;
+	if (ss_elf_find_section(elf, ".debug-ghc-link-info"))
+		found |= 1u << SS_COMPILER_GHC;
+	if (has_symbol(elf, SHT_DYNSYM, "__gnat_") ||
+	    has_symbol(elf, SHT_SYMTAB, "__gnat_"))
+		found |= 1u << SS_COMPILER_GNAT;
+	return found;
+}
+
+bool ss_names_is_of(struct ss_names *names, enum ss_name_compiler compiler)
+{
+	struct files files;
+
+	if (!names->compilers_known) {
+		names->compilers_known = true;
+		files_open(&files, names->session, names->module);
+		names->compilers = find_compilers(files.own);
+		if (!names->compilers)
+			names->compilers = find_compilers(debug_file(&files));
+		files_close(&files);
+	}
+	return names->compilers >> compiler & 1;
 }
 
 /* What names an address, or NULL. */

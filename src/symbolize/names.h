@@ -112,6 +112,9 @@ SS_DEFINE_CLEANUP(struct ss_functions, ss_functions, ss_functions_free)
 
 struct ss_names;
 
+/* Compilers whose names may be those of C as well: only the module tells. */
+enum ss_name_compiler { SS_COMPILER_OTHER, SS_COMPILER_GHC, SS_COMPILER_GNAT };
+
 struct ss_names_addresses {
 	SS_VECTOR(uint64_t) list;
 };
@@ -138,6 +141,10 @@ struct ss_names_plan {
    are read that are found at these addresses, and all of them if another address is looked up.
    It must be valid during the lookups; NULL: there is none any more. */
 void ss_names_set_plan(struct ss_names *names, const struct ss_names_plan *plan);
+
+/* Whether a compiler made the module: what it links to every program is there. Reads its files the
+   first time. */
+bool ss_names_is_of(struct ss_names *names, enum ss_name_compiler compiler);
 
 /* Finds the symbol with a size, such as a variable, that covers an ELF virtual address. */
 bool ss_names_find_data(struct ss_names *names, uint64_t address, struct ss_name *ret);
@@ -179,7 +186,7 @@ struct ss_names *ss_names_cache_find(struct ss_session *session,
 				     const struct ss_module_impl *module);
 
 /*
- * Demangles names of C++, Rust and D. They come from untrusted files: a short name can
+ * Demangles names of C++, Rust, D, OCaml, Free Pascal, GHC and GNAT. They come from untrusted files: a short name can
  * expand to gigabytes, and a nested one can exhaust the stack. Therefore the memory and
  * stack for a name are limited, and a name that needs more stays mangled.
  */
@@ -194,6 +201,13 @@ struct ss_names *ss_names_cache_find(struct ss_session *session,
  * a second and not a day.
  */
 char *ss_name_demangle(const char *name, size_t *budget);
+
+/* Which of the compilers may have made a name whose names may be those of C as well. */
+enum ss_name_compiler ss_name_find_compiler(const char *name);
+
+/* Like ss_name_demangle(), for a name of a module that this compiler made. */
+char *ss_name_demangle_of(enum ss_name_compiler compiler, const char *name,
+			  size_t *budget);
 
 /* Bytes of a symbol of an ELF file without its version: "poll" of "poll@@GLIBC_2.2.5".
    Only the symbol table of some files has versions in its names, so no output shows them. */

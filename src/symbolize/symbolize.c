@@ -369,12 +369,24 @@ static const char *keep_text(struct work *work, const char *text)
 			    ss_intern_bytes(work->snapshot->strings, text, size);
 }
 
-/* Demangles a name unless flags forbid it. False without memory. */
-static bool keep_name(struct work *work, const char *name, const char **ret)
+/* names: of its module; or NULL */
+static char *demangle(struct work *work, struct ss_names *names, const char *name)
 {
-	bool demangle = !(work->flags & SS_NO_DEMANGLE);
-	_cleanup_free_ char *demangled =
-		demangle ? ss_name_demangle(name, &work->demangle_budget) : NULL;
+	char *result = ss_name_demangle(name, &work->demangle_budget);
+	const enum ss_name_compiler compiler =
+		result || !names ? SS_COMPILER_OTHER : ss_name_find_compiler(name);
+
+	if (compiler != SS_COMPILER_OTHER && ss_names_is_of(names, compiler))
+		result = ss_name_demangle_of(compiler, name, &work->demangle_budget);
+	return result;
+}
+
+/* Demangles a name unless flags forbid it. False without memory. */
+static bool keep_name(struct work *work, struct ss_names *names, const char *name,
+		      const char **ret)
+{
+	const bool mangled = work->flags & SS_NO_DEMANGLE;
+	_cleanup_free_ char *demangled = mangled ? NULL : demangle(work, names, name);
 
 	*ret = keep_text(work, demangled ? demangled : name);
 	return *ret != NULL;
@@ -382,16 +394,17 @@ static bool keep_name(struct work *work, const char *name, const char **ret)
 
 /* Keeps the name of a module's symbol without its version. False without memory; name may
    be NULL. */
-static bool keep_symbol(struct work *work, const char *name, const char **ret)
+static bool keep_symbol(struct work *work, struct ss_names *names, const char *name,
+			const char **ret)
 {
 	size_t size = name ? ss_name_plain_size(name) : 0;
 
 	if (!name)
 		return true;
 	if (!name[size])
-		return keep_name(work, name, ret);
+		return keep_name(work, names, name, ret);
 	_cleanup_free_ char *plain = strndup(name, size);
-	return plain && keep_name(work, plain, ret);
+	return plain && keep_name(work, names, plain, ret);
 }
 
 static bool keep_line(struct work *work, struct ss_location line, struct ss_location *ret)
@@ -406,8 +419,8 @@ static bool keep_line(struct work *work, struct ss_location line, struct ss_loca
 
 /* The line of the address belongs to the innermost call. Each outer function is at its
    call site of the next inner one. */
-static bool keep_info(struct work *work, const struct ss_name *name,
-		      struct ss_address_info *info)
+static bool keep_info(struct work *work, struct ss_names *names,
+		      const struct ss_name *name, struct ss_address_info *info)
 {
 	struct ss_location line = name->line;
 
@@ -415,7 +428,7 @@ static bool keep_info(struct work *work, const struct ss_name *name,
 	for (size_t i = 0; i < name->inline_count; i++) {
 		struct inlined *inlined = ss_vector_push(&work->inlines);
 		if (!inlined ||
-		    !keep_symbol(work, name->inlines[i].name, &inlined->symbol) ||
+		    !keep_symbol(work, names, name->inlines[i].name, &inlined->symbol) ||
 		    !keep_line(work, line, &inlined->line))
 			return false;
 		info->inline_count++;
@@ -423,8 +436,9 @@ static bool keep_info(struct work *work, const struct ss_name *name,
 	}
 	info->start = name->start;
 	/* A JIT compiler may call a function "load@scope". */
-	bool kept = info->absolute ? keep_name(work, name->symbol, &info->symbol) :
-				     keep_symbol(work, name->symbol, &info->symbol);
+	bool kept = info->absolute ?
+			    keep_name(work, NULL, name->symbol, &info->symbol) :
+			    keep_symbol(work, names, name->symbol, &info->symbol);
 	return kept && keep_line(work, line, &info->line);
 }
 
@@ -468,7 +482,8 @@ static bool add_info(struct work *work, const struct ss_frame *frame)
 	if (names && !name.symbol &&
 	    !ss_names_find_start(names, frame->lookup_offset, &info.function))
 		info.function = 0;
-	return keep_info(work, &name, &info) && address_cache_add(&work->cache, &info);
+	return keep_info(work, names, &name, &info) &&
+	       address_cache_add(&work->cache, &info);
 }
 
 /* NULL: not in the cache. */
@@ -568,7 +583,7 @@ static bool find_call(struct work *work, const struct ss_frame *frame, const cha
 	struct ss_image *image = image_of(work, frame);
 	return !image || !find_slot(image, frame->offset, &slot) ||
 	       !ss_image_find_import(image, slot, name, sizeof(name)) ||
-	       keep_symbol(work, name, ret);
+	       keep_symbol(work, names_of(work, frame), name, ret);
 }
 
 /*
@@ -654,7 +669,7 @@ static bool symbolize_place(struct work *work, struct ss_lock_place *place)
 	if (!names || !ss_names_find_data(names, place->offset, &name))
 		return true;
 	place->symbol_address = place->address - (place->offset - name.start);
-	return keep_symbol(work, name.symbol, &place->symbol);
+	return keep_symbol(work, names, name.symbol, &place->symbol);
 }
 
 /* The source line of a call that passed the address of a lock. False without memory. */

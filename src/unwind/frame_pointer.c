@@ -10,8 +10,9 @@
 
 enum { WORD = SS_REG_WORD };
 
-static enum ss_step step_frame_pointer(void *state, struct ss_unwind_context *ctx,
-				       struct ss_unwind_frame *frame)
+/* inner: the code that the call before the return address must lead to, if that is known; or 0 */
+static enum ss_step follow_record(struct ss_unwind_context *ctx,
+				  struct ss_unwind_frame *frame, uint64_t inner)
 {
 	const struct ss_arch *arch = ctx->arch;
 	struct ss_regs *regs = &frame->regs;
@@ -19,13 +20,13 @@ static enum ss_step step_frame_pointer(void *state, struct ss_unwind_context *ct
 	uint64_t outer;
 	uint64_t pc;
 
-	(void)state;
 	if (!ss_regs_get(regs, arch->fp, &fp) || fp < ss_regs_sp(arch, regs) ||
 	    fp % WORD != 0 || !ss_context_read_word(ctx, fp, &outer) ||
 	    !ss_context_read_word(ctx, fp + WORD, &pc))
 		return SS_STEP_SKIP;
+	/* In a program without frame pointers the register may point to any word. */
 	if (pc == 0)
-		return SS_STEP_ROOT;
+		return frame->links > 0 ? SS_STEP_ROOT : SS_STEP_SKIP;
 	pc = ss_context_strip(ctx, pc);
 	bool called = ss_context_is_return_address(ctx, pc);
 	/* The first frame of a stack may return to code that has called nothing, as in
@@ -33,12 +34,22 @@ static enum ss_step step_frame_pointer(void *state, struct ss_unwind_context *ct
 	bool first = !called && outer == 0 && ss_context_is_code(ctx, pc);
 	if (!first && !called)
 		return SS_STEP_SKIP;
+	if (called && inner && ss_call_leads(ctx, pc, inner) == SS_LEAD_NO)
+		return SS_STEP_SKIP;
 	ss_arch_regs_blocked(arch, pc, fp + 2 * WORD, NULL, regs);
 	ss_regs_set(regs, arch->fp, outer);
 	if (!arch->fp_gives_sp)
 		ss_regs_forget(regs, arch->sp);
 	frame->links += first || outer != 0;
 	return SS_STEP_OK;
+}
+
+/* The pc of a frame that was not called may be in a function that has no record yet. */
+static enum ss_step step_frame_pointer(void *state, struct ss_unwind_context *ctx,
+				       struct ss_unwind_frame *frame)
+{
+	(void)state;
+	return follow_record(ctx, frame, ss_unwind_lookup_pc(ctx, frame));
 }
 
 const struct ss_unwinder ss_unwinder_frame_pointer = {
@@ -305,6 +316,7 @@ static enum ss_step step_missing_fp(void *state, struct ss_unwind_context *ctx,
 const struct ss_unwinder ss_unwinder_missing_fp = {
 	.name = "CFI with a frame pointer that was searched for",
 	.source = SS_FROM_RETURN_ADDRESS,
+	.searches = true,
 	.step = step_missing_fp,
 };
 
@@ -323,6 +335,10 @@ enum {
 	END_WORDS = 1 << 18,
 	/* Leaf functions without CFI are not longer. */
 	LEAF_MAX = 64 << 10,
+	/* From the first place on that may be a return address, so many more words are searched for
+	   a better one. */
+	BETTER_WORDS = 16,
+	LINKS = 2, /* frame records that make a chain */
 };
 
 /*
@@ -446,19 +462,107 @@ static uint64_t scan_start(const struct ss_unwind_context *ctx,
 	return (sp + WORD - 1) & ~(uint64_t)(WORD - 1);
 }
 
+bool ss_guess_is_confirmed(struct ss_unwind_context *ctx,
+			   const struct ss_unwind_frame *frame, uint64_t inner)
+{
+	struct ss_unwind_frame next = *frame;
+
+	if (ss_call_leads(ctx, ss_regs_pc(ctx->arch, &frame->regs), inner) != SS_LEAD_YES)
+		return false;
+	next.call = true;
+	for (unsigned i = 0; i < FRAMES; i++) {
+		const uint64_t pc = ss_unwind_lookup_pc(ctx, &next);
+		if (step_by_cfi(ctx, &next) != SS_STEP_OK)
+			return true;
+		const uint64_t caller = ss_regs_pc(ctx->arch, &next.regs);
+		if (!ss_context_is_return_address(ctx, caller) ||
+		    ss_call_leads(ctx, caller, pc) == SS_LEAD_NO)
+			return false;
+	}
+	return true;
+}
+
+/* A place where a return address may be. */
+struct candidate {
+	uint64_t at;
+	uint64_t pc;
+	uint64_t fp; /* of the caller, if chained */
+	enum ss_lead lead;
+	bool chained; /* it is above a saved frame pointer, from which more records follow */
+};
+
+/* Whether the word below a return address begins a chain of frame records. */
+static bool is_chained(struct ss_unwind_context *ctx, struct candidate *candidate)
+{
+	uint64_t at = candidate->at - WORD;
+	uint64_t inner = candidate->pc - 1;
+	uint64_t fp;
+	uint64_t pc;
+
+	if (!ss_context_read_word(ctx, at, &candidate->fp))
+		return false;
+	fp = candidate->fp;
+	for (unsigned i = 0; i < LINKS; i++) {
+		if (fp <= at || fp % WORD != 0 ||
+		    !ss_context_read_word(ctx, fp + WORD, &pc))
+			return false;
+		pc = ss_context_strip(ctx, pc);
+		if (!ss_context_is_return_address(ctx, pc) ||
+		    ss_call_leads(ctx, pc, inner) == SS_LEAD_NO)
+			return false;
+		at = fp;
+		inner = pc - 1;
+		if (!ss_context_read_word(ctx, fp, &fp))
+			return false;
+		if (fp == 0)
+			break;
+	}
+	return true;
+}
+
+/* The best one is the first whose call leads to the inner frame. */
+static bool is_better(const struct candidate *a, const struct candidate *b)
+{
+	return a->lead != b->lead ? a->lead > b->lead : a->chained && !b->chained;
+}
+
+/* False: there is none. */
+static bool find_candidate(struct ss_unwind_context *ctx,
+			   const struct ss_unwind_frame *frame, struct candidate *ret)
+{
+	const uint64_t inner = ss_unwind_lookup_pc(ctx, frame);
+	struct candidate next = { .at = scan_start(ctx, frame) };
+	uint64_t end = next.at + SCAN_WORDS * WORD;
+
+	*ret = (struct candidate){};
+	for (; next.at < end && ret->lead != SS_LEAD_YES; next.at += WORD) {
+		if (!find_return_address(ctx, &next.at, (int)((end - next.at) / WORD),
+					 &next.pc))
+			break;
+		next.lead = ss_call_leads(ctx, next.pc, inner);
+		if (next.lead == SS_LEAD_NO)
+			continue;
+		next.chained = is_chained(ctx, &next);
+		if (ret->lead == SS_LEAD_NO)
+			end = SS_MIN(end, next.at + BETTER_WORDS * WORD);
+		if (is_better(&next, ret))
+			*ret = next;
+	}
+	return ret->lead != SS_LEAD_NO;
+}
+
 static bool scan(struct ss_unwind_context *ctx, struct ss_unwind_frame *frame)
 {
 	const struct ss_arch *arch = ctx->arch;
-	uint64_t at = scan_start(ctx, frame);
-	uint64_t pc;
+	struct candidate found;
 	uint64_t fp;
 
-	if (!find_return_address(ctx, &at, SCAN_WORDS, &pc))
-		return false;
-	bool fp_known = ss_regs_get(&frame->regs, arch->fp, &fp);
-	ss_arch_regs_blocked(arch, pc, at + WORD, NULL, &frame->regs);
-	if (fp_known)
-		ss_regs_set(&frame->regs, arch->fp, fp);
+	if (!find_candidate(ctx, frame, &found))
+		return follow_record(ctx, frame, 0) == SS_STEP_OK;
+	const bool fp_known = ss_regs_get(&frame->regs, arch->fp, &fp);
+	ss_arch_regs_blocked(arch, found.pc, found.at + WORD, NULL, &frame->regs);
+	if (found.chained || fp_known)
+		ss_regs_set(&frame->regs, arch->fp, found.chained ? found.fp : fp);
 	return true;
 }
 
@@ -518,5 +622,6 @@ static enum ss_step step_scan(void *state, struct ss_unwind_context *ctx,
 const struct ss_unwinder ss_unwinder_scan = {
 	.name = "stack scan",
 	.source = SS_FROM_RETURN_ADDRESS,
+	.searches = true,
 	.step = step_scan,
 };

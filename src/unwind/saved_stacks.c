@@ -105,6 +105,7 @@ struct saved_task {
 	uint32_t object;
 	uint32_t endless;
 	uint32_t loop_empty;
+	uint32_t greenlet;
 };
 
 /* Writing ------------------------------------------------------------------ */
@@ -308,6 +309,7 @@ static void write_tasks(struct writer *writer)
 			.object = number_of(writer, task->object),
 			.endless = task->endless,
 			.loop_empty = task->loop_empty,
+			.greenlet = task->greenlet,
 		};
 		ss_buffer_add(&writer->body, &saved, sizeof(saved));
 		for (size_t k = 0; k < task->awaited_count; k++) {
@@ -484,7 +486,7 @@ static bool read_stack(struct ss_saved_stacks *saved, uint32_t number, bool nati
 	struct saved_frame from;
 	size_t count = 0;
 
-	if (!take(&saved->at, &stack, sizeof(stack)) || stack.end > SS_END_RUNNABLE ||
+	if (!take(&saved->at, &stack, sizeof(stack)) || stack.end > SS_END_GUESSED ||
 	    stack.count > ss_cursor_left(&saved->at) / sizeof(from))
 		return false;
 	_cleanup_free_ struct ss_frame *frames =
@@ -549,7 +551,7 @@ static bool read_threads(struct ss_saved_stacks *saved)
 		if (!thread || !first)
 			return fail_memory(saved);
 		if (!take(&saved->at, thread, sizeof(*thread)) || thread->tid <= last ||
-		    thread->end > SS_END_RUNNABLE ||
+		    thread->end > SS_END_GUESSED ||
 		    thread->stack >= saved->header.stacks ||
 		    !find_string(saved, thread->reason, &text) ||
 		    !find_string(saved, thread->native_reason, &text) ||
@@ -646,6 +648,7 @@ static bool read_task(struct ss_saved_stacks *saved, struct ss_task *task)
 	task->awaits_all = from.awaits_all;
 	task->endless = (enum ss_endless)from.endless;
 	task->loop_empty = from.loop_empty;
+	task->greenlet = from.greenlet;
 	task->tid = from.tid;
 	task->stack_id = saved->stacks[from.stack];
 	task->frame_count = saved->snapshot->stacks.items[task->stack_id].count;
@@ -745,7 +748,7 @@ bool ss_saved_stacks_has_whole(const struct ss_saved_stacks *saved, pid_t tid)
 		return false;
 	const struct saved_thread *thread = &saved->threads.items[at];
 	return thread->native_reason == 0 && thread->missing == 0 &&
-	       thread->end == SS_END_ROOT;
+	       ss_end_is_outermost(thread->end);
 }
 
 bool ss_saved_stacks_apply(struct ss_saved_stacks *saved, struct ss_task *thread,

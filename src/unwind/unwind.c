@@ -133,7 +133,7 @@ static bool walk_thread(struct ss_walk *walk, struct ss_runtimes *runtimes,
 		.frames = walk->frames.items,
 		.natives = walk->natives.items,
 		.count = walk->frames.count,
-		.complete = walk->end == SS_END_ROOT,
+		.complete = ss_end_is_outermost(walk->end),
 	};
 	/* Frames of SS_MODE_LIVE have no registers. */
 	if (runtimes && walk->natives.count == walk->frames.count &&

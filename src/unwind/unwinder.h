@@ -171,6 +171,7 @@ struct ss_unwind_frame {
 struct ss_unwinder {
 	const char *name;
 	enum ss_frame_source source; /* source of the frames that it finds */
+	bool searches; /* it takes what may be a caller: nothing says where that is */
 
 	/* What it keeps for a session. Both NULL: nothing. new() returns NULL without
 	   memory. */
@@ -194,6 +195,21 @@ extern const struct ss_unwinder ss_unwinder_bad_call;	/* a call through a bad po
 extern const struct ss_unwinder ss_unwinder_link_register; /* a leaf without CFI */
 extern const struct ss_unwinder ss_unwinder_frame_pointer; /* frame records */
 extern const struct ss_unwinder ss_unwinder_scan; /* return addresses on the stack */
+
+/* Whether the call before a return address leads to the code of an inner frame. */
+enum ss_lead {
+	SS_LEAD_NO,
+	SS_LEAD_OPEN, /* a call through a register or a slot, or a jump to anywhere */
+	SS_LEAD_YES,  /* to that function, by calls and jumps that say where they lead */
+};
+
+enum ss_lead ss_call_leads(struct ss_unwind_context *ctx, uint64_t return_address,
+			   uint64_t pc);
+
+/* Whether a frame that the scan has found is certain enough for what follows: its call leads to
+   inner, and nothing in the next frames, by CFI, contradicts that. */
+bool ss_guess_is_confirmed(struct ss_unwind_context *ctx,
+			   const struct ss_unwind_frame *frame, uint64_t inner);
 
 /* The address to look up the frame's function and row with: a call may be the last
    instruction of a function. */

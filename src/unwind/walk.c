@@ -541,7 +541,7 @@ static enum ss_end end_of_step(const struct ss_walk *walk, enum ss_step step)
 
 	switch (step) {
 	case SS_STEP_ROOT:
-		return SS_END_ROOT;
+		return walk->searched ? SS_END_GUESSED : SS_END_ROOT;
 	case SS_STEP_MISSING:
 		return truncated ? SS_END_LIMIT : SS_END_UNREADABLE;
 	case SS_STEP_REGISTER:
@@ -577,10 +577,14 @@ static bool is_after_fault(struct ss_walk *walk)
 }
 
 static void take_step(struct ss_walk *walk, const struct ss_unwinder *unwinder,
-		      struct ss_unwind_frame *frame)
+		      struct ss_unwind_frame *frame, uint64_t inner)
 {
-	walk->source = unwinder->source;
 	walk->guesses += unwinder->source == SS_FROM_RETURN_ADDRESS;
+	walk->searched |= unwinder->searches;
+	walk->guessed |= unwinder == &ss_unwinder_scan &&
+			 !ss_guess_is_confirmed(&walk->ctx, frame, inner);
+	/* What follows from a guess is one. */
+	walk->source = walk->guessed ? SS_FROM_RETURN_ADDRESS : unwinder->source;
 	walk->end = SS_END_NO_UNWIND_INFO; /* if there were too many guesses */
 	frame->call = !frame->signal;
 	if (unwinder->source != SS_FROM_FRAME_POINTER)
@@ -600,10 +604,22 @@ static bool is_root(struct ss_walk *walk, const struct ss_unwinder *unwinder, ui
 	       !loaded || loaded->image;
 }
 
+/* After a guess: whether the frame is of a function that may have called the inner one. */
+static bool is_plausible(struct ss_walk *walk, const struct ss_unwind_frame *frame,
+			 uint64_t inner)
+{
+	const uint64_t pc = ss_regs_pc(walk->ctx.arch, &frame->regs);
+
+	return ss_context_is_sigreturn(&walk->ctx, pc) ||
+	       (ss_context_is_return_address(&walk->ctx, pc) &&
+		ss_call_leads(&walk->ctx, pc, inner) != SS_LEAD_NO);
+}
+
 /* Steps to the caller of frame. False: walk->end says why there is none. */
 static bool step(struct ss_walk *walk, struct ss_unwind_frame *frame)
 {
 	uint64_t pc = ss_regs_pc(walk->ctx.arch, &frame->regs);
+	const uint64_t inner = ss_unwind_lookup_pc(&walk->ctx, frame);
 	enum ss_step result = SS_STEP_NO_INFO;
 
 	walk->ctx.missing = 0;
@@ -616,8 +632,9 @@ static bool step(struct ss_walk *walk, struct ss_unwind_frame *frame)
 		if (next == SS_STEP_SKIP)
 			continue;
 		if (next == SS_STEP_OK) {
-			take_step(walk, unwinder, frame);
-			return walk->guesses <= GUESSES_MAX;
+			take_step(walk, unwinder, frame, inner);
+			return walk->guesses <= GUESSES_MAX &&
+			       (!walk->guessed || is_plausible(walk, frame, inner));
 		}
 		result = next;
 		if (result == SS_STEP_ROOT && !is_root(walk, unwinder, pc)) {
@@ -754,7 +771,7 @@ static bool walk_frames(struct ss_walk *walk, struct ss_unwind_frame *frame)
 			return true;
 		}
 		if (forged)
-			walk->end = SS_END_ROOT;
+			walk->end = end_of_step(walk, SS_STEP_ROOT);
 		if (forged || !leave_frame(walk, frame))
 			return true;
 		if (!leads_outwards(walk, frame, sp, call, signal)) {
@@ -780,6 +797,7 @@ static bool walk_copy(struct ss_walk *walk, const struct ss_capture_thread *thre
 	lock_references_begin(&walk->lock_references, thread);
 	walk->source = SS_FROM_REGISTERS;
 	walk->guesses = walk->inward = 0;
+	walk->searched = walk->guessed = false;
 	return walk_frames(walk, &frame);
 }
 
@@ -809,7 +827,7 @@ static bool walk_live(struct ss_walk *walk, const struct ss_capture_thread *thre
 	if (!whole && !walk_copy(walk, thread))
 		return false;
 	if (!whole &&
-	    (walk->end == SS_END_ROOT || walk->frames.count >= thread->live_count))
+	    (ss_end_is_outermost(walk->end) || walk->frames.count >= thread->live_count))
 		return true;
 	walk->frames.count = walk->natives.count = 0;
 	walk->snapshot->references.count = references; /* of other frames */

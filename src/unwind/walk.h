@@ -63,6 +63,8 @@ struct ss_walk {
 	enum ss_end end;	     /* result */
 	enum ss_frame_source source; /* of the current frame */
 	unsigned guesses;
+	bool searched;	  /* a return address or frame pointer was searched for */
+	bool guessed;	  /* nothing has confirmed it: what follows is a guess */
 	unsigned inward;  /* signal frames that led inwards */
 	uint64_t skipped; /* frames of recursions, in all threads */
 };

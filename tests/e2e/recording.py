@@ -12,7 +12,7 @@ TASK_KINDS = ["thread", "goroutine", "asyncio-task"]
 STATUS = ["unknown", "runnable", "running", "syscall", "waiting", "preempted", "copystack"]
 KINDS = {1: "python", 2: "javascript", 3: "java", 4: "jit"}
 ENDS = ["root", "frames", "limit", "no-unwind-info", "bad-unwind-info", "unreadable", "loop",
-        "register", "gone", "running", "not-stopped", "traced", "denied", "runnable"]
+        "register", "gone", "running", "not-stopped", "traced", "denied", "runnable", "guessed"]
 
 
 def library(name):

@@ -3,10 +3,11 @@ that has a time limit: threads whose call would end are read without a stop, in 
 # ctest: tries=1000 timeout=600 release-only
 
 import os
+import signal
 import sys
 import tempfile
 
-from harness import EndToEnd, Snapshot, main
+from harness import EndToEnd, Snapshot, main, task_states, wait_until
 
 # Threads wake each other up, and wait in epoll_wait() without a time limit. Prints how many of these calls
 # were made, and how many ended with EINTR.
@@ -57,6 +58,20 @@ class Interruptions(EndToEnd):
                     partial[thread["name"]] = partial.get(thread["name"], 0) + 1
         return self.finish(target), partial
 
+    def count_returns_of_a_stop(self, tries):
+        """The same where a signal stops all threads, and then they go on."""
+        target = self.start("eintr")
+        os.kill(target.pid, signal.SIGSTOP)
+        wait_until(lambda: set(task_states(target.pid).values()) == {"T"}, "the threads to stop")
+        for _ in range(tries):
+            snapshot = Snapshot(self.run_tool("--raw", "-f", "json", target.pid))
+            self.assertEqual({thread["end"] for thread in snapshot.threads}, {"root"})
+            self.assertNotIn(0, [thread["stopped_ns"] for thread in snapshot.threads])
+        self.assertEqual(set(task_states(target.pid).values()), {"T"})
+        os.kill(target.pid, signal.SIGCONT)
+        wait_until(lambda: "T" not in task_states(target.pid).values(), "the threads to go on")
+        return self.finish(target)
+
     def finish(self, target):
         status, output = target.finish()
         self.assertEqual(status, 0)
@@ -84,6 +99,13 @@ class Interruptions(EndToEnd):
         returned, partial = self.count_returns()
         self.assertEqual(returned, {})
         self.assertEqual(partial, {})
+
+    def test_stopped_by_a_signal(self):
+        """The registers of such threads are read in every call: the signal has interrupted it already.
+        Some calls without a time limit go on that would have ended."""
+        without = self.count_returns_of_a_stop(0)
+        for name, counts in self.count_returns_of_a_stop(5).items():
+            self.assertLessEqual(counts, without.get(name, (0, 0)), name)
 
     def test_no_stop(self):
         returned, _ = self.count_returns("--mode=no-stop")

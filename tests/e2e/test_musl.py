@@ -47,13 +47,15 @@ class Musl(EndToEnd):
         self.assertEqual(len(snapshot.threads), 4)
         for name, stack in STACKS.items():
             with self.subTest(thread=name):
-                thread = self.assert_stack(snapshot, name, stack)
+                # musl's clone() calls through a register, and has no CFI.
+                thread = self.assert_stack(snapshot, name, stack, end="guessed")
                 sources = [frame["source"] for frame in thread["frames"]]
                 # heuristic frames lead out of the libc, then unwind tables are used
                 self.assertIn("return-address", sources)
                 self.assertGreaterEqual(sources.count("cfi"), 4)
         self.assert_stack(snapshot, target.pid,
-                          [Library(8), "target_wait", "main", Library(2), "_start"])
+                          [Library(8), "target_wait", "main", Library(2), "_start"],
+                          end="guessed")
         return snapshot
 
     def test_dynamic(self):

@@ -470,6 +470,22 @@ class Processes(EndToEnd):
         wait_until(lambda: pattern.search(self.run_tool("-a", pid).stdout.decode()), "the listener")
         self.hang(pid, "stuck", r"waits for .*to accept fd \d, UNIX socket s\b")
 
+    def test_full_tcp_backlog(self):
+        """Also that of a socket for all addresses, of IPv6 and IPv4. It is no alarm: the kernel gives up after minutes."""
+        for family, address in (("AF_INET", "127.0.0.1"), ("AF_INET", "0.0.0.0"), ("AF_INET6", "::")):
+            with self.subTest(address):
+                pid = self.python("l = socket.socket(socket.%s); l.bind((%r, 0)); l.listen(0)\n"
+                                  "to = ('127.0.0.1', l.getsockname()[1])\n"
+                                  "p = os.fork()\n"
+                                  "if not p: signal.pause()\n"
+                                  "l.close(); a, b = socket.socket(), socket.socket()\n"
+                                  "a.connect(to); ready(); b.connect(to)" % (family, address))
+                child = int(self.descendants(pid)[0])
+                self.addCleanup(kill, child)
+                pattern = re.compile(r"waits for %d \(\S+\) to accept fd \d, TCP connection" % child)
+                wait_until(lambda: pattern.search(self.run_tool("-a", pid).stdout.decode()), "the listener")
+                self.hang(pid, "idle", pattern.pattern)
+
     def test_mixed_sockets(self):
         """Each is described, also behind a UNIX socket."""
         pid = self.python("import select\n"
@@ -519,6 +535,21 @@ class Processes(EndToEnd):
         self.hang(pid, "stuck")
         pid = self.python("signal.signal(signal.SIGUSR1, print); r, w = os.pipe(); ready(); os.read(r, 1)")
         self.hang(pid, "idle")
+
+    def test_watched_own_pipe(self):
+        """As test_own_pipe; but others may be watched, too, or others may have the pipe."""
+        watch = "ready(); select.select([r], [], [])"
+        for source, verdict in ((watch, "stuck"),
+                                ("p = select.poll(); p.register(r, select.POLLIN); ready(); p.poll()", "stuck"),
+                                ("ready(); select.select([r], [], [], 1000)", "idle"),
+                                ("signal.signal(signal.SIGUSR1, print); " + watch, "idle"),
+                                ("s, t = socket.socketpair(); ready(); select.select([r, s], [], [])", "idle"),
+                                ("p = subprocess.Popen(['sleep', '1000'], pass_fds=[w]); " + watch, "idle")):
+            with self.subTest(source):
+                pid = self.python("import select; r, w = os.pipe(); " + source)
+                for child in self.descendants(pid):
+                    self.addCleanup(kill, int(child))
+                self.hang(pid, verdict)
 
     def test_other_users(self):
         """The waits of processes of other users are not shown, not even to root."""

@@ -212,7 +212,46 @@ def turn():
 def nested(n):
     return nested(n - 1) if n else turn()
 
-if sys.argv[1] == "switch":
+def frames_of(frame):
+    frames = []
+    while frame:
+        frames.append([frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name])
+        frame = frame.f_back
+    return frames
+
+def give_up(*_):
+    main.switch()
+
+def in_c(n):
+    return in_c(n - 1) if n else list(map(give_up, [1]))
+
+def suspend():
+    # Of a class of its own, below functions of C; one that has ended, and one that has not begun
+    class Special(greenlet.greenlet):
+        pass
+    keep = [Special(in_c) for _ in range(2)] + [greenlet.greenlet(give_up) for _ in range(2)]
+    for number, other in enumerate(keep):
+        other.switch(*[number + 3] if number < 2 else [])
+    ended, new = greenlet.greenlet(len), greenlet.greenlet(len)
+    ended.switch("")
+    def report():
+        found = [("main greenlet", frames_of(main.gr_frame))]
+        for other in keep + second_ones:
+            frames = frames_of(other.gr_frame)
+            found.append((frames[-1][2], frames))
+        print(json.dumps(found), flush=True)
+        time.sleep(1000)
+    def second():
+        main.switch()
+    second_ones = [greenlet.greenlet(second) for _ in range(3)]
+    for other in second_ones:
+        other.switch()
+    greenlet.greenlet(report).switch()
+
+if sys.argv[1] == "suspend":
+    main = greenlet.getcurrent()
+    suspend()
+elif sys.argv[1] == "switch":
     print("null", flush=True)
     others = [greenlet.greenlet(nested) for _ in range(5)]
     while True:
@@ -705,6 +744,23 @@ class Python(unittest.TestCase):
                 self.assertTrue([s for s in symbols if "EvalFrameDefault" in s], symbols)
                 self.assertNotIn("Py_BytesMain", symbols)
 
+    def test_suspended_greenlets(self):
+        """Each has the functions that greenlet itself has of it."""
+        program = self.begin_greenlets("suspend")
+        expected = sorted((name, [tuple(frame) for frame in frames]) for name, frames in program[1])
+        taken = snapshot(program[0].pid)
+        found = sorted((task["name"].rsplit(".", 1)[-1], [tuple(frame) for frame in python_frames(task)])
+                       for task in taken["tasks"])
+        self.assertEqual(found, expected)
+        for task in taken["tasks"]:
+            self.assertEqual((task["greenlet"], task["status"], task["wait_reason"], task["tid"]),
+                             (True, "waiting", "suspended", program[0].pid), task)
+        self.assertEqual((taken["tasks_unread"], taken["tasks_problem"]), (0, None))
+        text = subprocess.run([harness.STACKSNAP, str(program[0].pid)], capture_output=True,
+                              text=True, check=True, timeout=harness.LIMIT_S).stdout
+        self.assertIn("\n8 greenlets in 5 groups\n", text)
+        self.assertIn(f"\n3 greenlets, suspended, of thread {program[0].pid}: suspend.<locals>.second\n", text)
+
     def test_switching_greenlets(self):
         """At any moment the functions are those of one greenlet, or there is a reason."""
         program, _ = self.begin_greenlets("switch")
@@ -1160,6 +1216,30 @@ class Python(unittest.TestCase):
                           if call.function.startswith("f_")]
         self.assertEqual(found, sorted(found))
         self.assertGreater(len(set(found)), 5, found)
+
+    def test_recorded_innermost(self):
+        """What the interpreter does for a function is that function, and what called the first one is
+        not shown; a library that it calls is. --native shows all."""
+        python = next(interpreters())
+        for work, inner in (("sorted(data, key=abs)", "^busy$"), ("zlib.compress(text)", "libz|deflate")):
+            program = self.start(python, "import zlib\ndata = list(range(20000))\ntext = bytes(2 << 20)\n"
+                                 "def busy():\n    while True:\n        %s\n"
+                                 "print('ready', flush=True)\nbusy()\n" % work)
+            self.assertEqual(program.stdout.readline(), "ready\n")
+            with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+                path = os.path.join(directory, "recording")
+                subprocess.run([harness.STACKSNAP, "record", "-d", "1", "-o", path, str(program.pid)],
+                               capture_output=True, timeout=harness.LIMIT_S, check=True)
+                ends = {}
+                for options in [], ["--native"]:
+                    for _, frames, count in recorded_chains(path, *options):
+                        if "python" in [frame["kind"] for frame in frames]:
+                            key = (bool(options), frames[0]["name"], frames[-1]["name"])
+                            ends[key] = ends.get(key, 0) + count
+            self.assertEqual({last for native, _, last in ends if not native}, {"<module>"}, ends)
+            self.assertNotIn("<module>", {last for native, _, last in ends if native}, ends)
+            most = max((count, first) for (native, first, _), count in ends.items() if not native)
+            self.assertRegex(most[1], inner, ends)
 
     def record_calls(self, python, directory):
         source = os.path.join(directory, "recorded.py")

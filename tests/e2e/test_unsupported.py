@@ -2,7 +2,9 @@
 
 Debian packages: perl, ruby."""
 
+import os
 import shutil
+import tempfile
 
 from harness import EndToEnd, main
 
@@ -19,11 +21,32 @@ class Unsupported(EndToEnd):
                 continue
             with self.subTest(language=language):
                 process = self.start_command(command)
-                problem = language + " is not supported: only those of the interpreter are shown"
-                text = self.run_tool(process.pid, status=(0, 1)).stdout.decode()
-                self.assertIn("\nmissing: functions of the program (" + problem, text)
-                runtimes = self.snap(process.pid, status=(0, 1)).data["runtimes"]
-                self.assertEqual([runtime["problem"] for runtime in runtimes], [problem])
+                self.check(process.pid, language + "( [0-9.]+)?")
+
+    def check(self, pid, language):
+        text = self.run_tool(pid, status=(0, 1)).stdout.decode()
+        self.assertRegex(text, r"\nmissing: functions of the program \(%s is not supported: "
+                         "only those of the interpreter are shown" % language)
+        snapshot = self.snap(pid, status=(0, 1))
+        runtime, = snapshot.data["runtimes"]
+        self.assertRegex(runtime["version"], "^%s$" % language)
+        self.assertEqual(snapshot.thread(pid)["native_reason"], runtime["problem"])
+
+    def test_version(self):
+        """Of an interpreter the name of its file tells the version. One that is supported has a symbol
+        that tells more; without it, it is no interpreter."""
+        with tempfile.TemporaryDirectory() as directory:
+            for name, version in (("python2.7", "CPython 2.7"), ("python3.6", "CPython 3.6"),
+                                  ("pypy3.9", "PyPy 3.9"), ("php8.2", "PHP 8.2"), ("perl", "Perl"),
+                                  ("python3.12", None), ("python", None), ("pythonic2.7", None)):
+                with self.subTest(name=name):
+                    path = os.path.join(directory, name)
+                    shutil.copy("/bin/sh", path)
+                    process = self.start_command([path, "-c", "echo ready; read line"])
+                    if version:
+                        self.check(process.pid, version)
+                    else:
+                        self.assertEqual(self.snap(process.pid, status=(0, 1)).data["runtimes"], [])
 
     def test_none(self):
         """Programs of no such language."""

@@ -34,12 +34,26 @@ static void find_codes(const struct ss_python_layout *layout,
 	ss_python_codes_deinit(&codes);
 }
 
-/* The interpreter is at the start. */
+/* The interpreter is at the start. All memory is of the module of greenlets, and the stack of a thread. */
 static void read_tasks(const struct ss_python_layout *layout,
 		       const struct fuzz_memory *memory)
 {
+	struct ss_module_impl module = { .pub = { .path = "/usr/lib/_greenlet.so" } };
+	struct ss_module_impl *modules[] = { &module };
+	struct ss_area area = { .start = BASE, .end = BASE + memory->size + 1 };
+	struct ss_capture_thread thread = {};
+	struct ss_capture capture = { .arch = ss_arch_find_name("x86_64") };
+
+	capture.modules.items = modules;
+	capture.modules.count = 1;
+	capture.areas.items = &area;
+	capture.areas.count = 1;
+	capture.threads.items = &thread;
+	capture.threads.count = 1;
+	ss_regs_set(&thread.regs, capture.arch->sp, BASE);
 	_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
-	const struct ss_runtime_process process = { .strings = strings,
+	const struct ss_runtime_process process = { .capture = &capture,
+						    .strings = strings,
 						    .memory = &memory->memory,
 						    .fresh = &memory->memory,
 						    .after = &memory->memory };
@@ -55,7 +69,8 @@ static void read_tasks(const struct ss_python_layout *layout,
 						       .reads_left = &reads_left };
 	struct ss_runtime_tasks tasks = {};
 
-	if (strings && ss_python_tasks_read(&source, &tasks)) {
+	if (strings && ss_python_tasks_read(&source, &tasks) &&
+	    ss_python_greenlets_read(&source, &tasks)) {
 		for (size_t i = 0; i < tasks.items.count; i++) {
 			const struct ss_runtime_task *task = &tasks.items.items[i];
 			FUZZ_REQUIRE(task->name);

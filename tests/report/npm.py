@@ -17,6 +17,9 @@ import urllib.request
 KEEP = os.path.join(os.path.dirname(os.path.abspath(os.environ.get("BUILD", "build/release"))),
                     "npm")
 PACKAGES = {
+    # finds what makes a page hard to use without a mouse or without seeing it
+    "axe-core": ("4.14.1", "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFN"
+                           "NtuFooJpZe37OgudVGtQ=="),
     "speedscope": ("1.25.0", "cpf9HWTZf1ijLXBJrk87Ve/54tnYx6rlf0gUThvn3ook6h63hLXVOQiMf44PT"
                              "+XoV503cPfvfiT5gP5vojp6Ag=="),
     "pprof-format": ("2.3.2", "fcMM+sgKMOveSurz7i0BMHfy1hHNnI9+VWjd4kdclqQjSTuiHWaP69DGwvkw3"

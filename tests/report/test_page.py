@@ -21,7 +21,7 @@ class Page(PageTest):
                          ["file://" + self.page()])
         with open(self.page(), encoding="utf-8") as file:
             page = file.read()
-        self.assertNotRegex(page, r"(?i)(src|href)=|@import|url\(|https?://")
+        self.assertNotRegex(page, r"(?i)(src|href)=|@import|(?<!object)url\(|https?://")
 
     def test_head(self):
         self.assertEqual(self.browser.text("#title"), "2 processes")
@@ -343,7 +343,7 @@ class Page(PageTest):
             self.browser.size(width, 900)
             self.browser.settle()
             labels = self.browser.run(
-                "const t = window.stacksnap.timeline, c = t.lanes.getContext('2d');"
+                "const t = window.stacksnap.timeline, c = t.canvas.getContext('2d');"
                 "return [0, 1, 2].map(i => [t.shortLabel(c, i), c.measureText("
                 "t.shortLabel(c, i)).width <= t.label - 6])")
             for i, (label, fits) in enumerate(labels):
@@ -372,6 +372,7 @@ class Page(PageTest):
         self.assertIn("no samples", self.browser.text("#tip"))
         self.browser.mouse(("move", *at[2]))
         self.assertNotIn("no samples", self.browser.text("#tip"))
+        self.assertIn("missed ticks: 1 gap, 1.00 s", self.browser.text("#legend"))
 
     def test_theme(self):
         color = "return getComputedStyle(document.body).backgroundColor"

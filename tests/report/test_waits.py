@@ -17,7 +17,7 @@ BOXES = """
 return [...document.querySelectorAll("#graph g")].map(g => {
   const box = g.querySelector("rect").getBoundingClientRect();
   return [g.querySelector(".name").textContent, g.classList.contains("cycle"),
-          Math.round(box.left), Math.round(box.top), g.getAttribute("aria-label")];
+          Math.round(box.left), Math.round(box.top), g.getAttribute("aria-description")];
 });
 """
 ARROWS = "return [...document.querySelectorAll('#graph path.arrow')].map(p => p.getAttribute('class'))"

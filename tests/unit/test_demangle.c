@@ -33,6 +33,36 @@ static void test_languages(void **state)
 		{ "_RNvC6_123foo3bar", "123foo::bar" },
 		{ "_D3foo3barFiZv", "foo.bar(int)" },
 		{ "_Dmain", "D main" },
+		/* OCaml 4.13, and 5.1 */
+		{ "camlStdlib__List__iter_507", "Stdlib.List.iter" },
+		{ "camlStdlib__List.iter_507", "Stdlib.List.iter" },
+		{ "camlStdlib__$40_185", "Stdlib.@" },
+		{ "camlA__fun_198", "A.fun_198" },
+		{ "camlA__entry", "A.entry" },
+		{ "camlDune__exe__Main__run_12", "Main.run" },
+		{ "camlCamlinternalFormat__make_printf_inner_2481",
+		  "CamlinternalFormat.make_printf_inner" },
+		/* Free Pascal 3.2 */
+		{ "P$A_$$_INNER$LONGINT", "A.INNER" },
+		{ "P$PROGNAME$_$TOUTER_$__$$_F$LONGINT$ANSISTRING$$TOUTER",
+		  "PROGNAME.TOUTER.F" },
+		{ "P$PROGNAME$_$TOUTER_$_TIN_$__$$_M$array_of_ANSISTRING",
+		  "PROGNAME.TOUTER.TIN.M" },
+		{ "P$PROGNAME$_$TOUTER_$_F$LONGINT$ANSISTRING$$TOUTER_$$_NESTED$LONGINT",
+		  "PROGNAME.TOUTER.F.NESTED" },
+		{ "P$PROGNAME_$$_$plus$TOUTER$LONGINT$$TOUTER", "PROGNAME.plus" },
+		{ "SYSTEM_$$_init$", "SYSTEM.init" },
+		{ "SYSUTILS$_$TSTRINGHELPER_$__$$_SPLIT$array_of_CHAR$CHAR$$TSTRINGARRAY",
+		  "SYSUTILS.TSTRINGHELPER.SPLIT" },
+		{ "U_$SYSTEM_$$_HEAP_LOCK_USE", "SYSTEM.HEAP_LOCK_USE" },
+		/* GHC 9.0 */
+		{ "base_GHCziList_map_info", "GHC.List.map" },
+		{ "base_GHCziBase_zpzp_info", "GHC.Base.++" },
+		{ "base_GHCziBase_CZCMonad_con_info", "GHC.Base.C:Monad" },
+		{ "ghczmprim_GHCziTuple_Z2T_con_info", "GHC.Tuple.(,)" },
+		{ "containerszm0zi6zi4zi1_DataziMapziInternal_Bin_con_info",
+		  "Data.Map.Internal.Bin" },
+		{ "base_GHCziBase_zdfFunctorIO1_info", "GHC.Base.$fFunctorIO1" },
 	};
 
 	(void)state;
@@ -46,12 +76,77 @@ static void test_languages(void **state)
 static void test_plain_names(void **state)
 {
 	static const char *const names[] = {
-		"", "main", "_Zap", "_Done", "_R", "_Z", "poll@@GLIBC_2.2.5", "_", "Z1fv",
+		"",
+		"main",
+		"_Zap",
+		"_Done",
+		"_R",
+		"_Z",
+		"poll@@GLIBC_2.2.5",
+		"_",
+		"Z1fv",
+		"caml_alloc_small",
+		"caml_main",
+		"camlA",
+		"camlA__1",
+		"camlA__code_begin",
+		"RTTI_$SYSTEM_$$_PCHAR",
+		"VMT_$P$PROGNAME$_$TOUTER_$__$$_TIN",
+		"_$$_",
+		"A_$$_",
+		"Main_main_info",
+		"SSL_get_info",
+		"stg_ap_v_info",
+		"base_GHCziBase_zX_info",
+		"base_GHCziBase_z_info",
+		"base_GHCziBase_Z9999T_info",
+		"base_GHCziBase_Z",
+		"g_type__foo",
+		"_ada_hello",
+		"$",
+		"z",
 	};
 
 	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++)
 		assert_null(demangle(names[i]));
+}
+
+/* Names that C may have, too */
+static void test_compilers(void **state)
+{
+	static const struct {
+		enum ss_name_compiler compiler;
+		const char *name;
+		const char *expected;
+	} cases[] = {
+		{ SS_COMPILER_GHC, "Main_main_info", "Main.main" },
+		{ SS_COMPILER_GHC, "Main_zdwgo_info", "Main.$wgo" },
+		{ SS_COMPILER_GHC, "Main_go_s1Fk_info", "Main.go" },
+		{ SS_COMPILER_GHC, "stg_ap_v_info", NULL },
+		{ SS_COMPILER_GHC, "main", NULL },
+		{ SS_COMPILER_GNAT, "_ada_hello", "hello" },
+		{ SS_COMPILER_GNAT, "hello__pkg__proc.4", "hello.pkg.proc" },
+		{ SS_COMPILER_GNAT, "hello__workerTKB.1", "hello.worker" },
+		{ SS_COMPILER_GNAT, "ada__text_io__put_line__2", "ada.text_io.put_line" },
+		{ SS_COMPILER_GNAT, "vectors__Oadd", "vectors.\"+\"" },
+		{ SS_COMPILER_GNAT, "hello___finalizer.5", NULL },
+		{ SS_COMPILER_GNAT, "__gnat_raise", NULL },
+		{ SS_COMPILER_GNAT, "main", NULL },
+		{ SS_COMPILER_GNAT, "", NULL },
+		{ SS_COMPILER_OTHER, "hello__pkg__proc", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
+		size_t budget = SS_DEMANGLE_BUDGET;
+		_cleanup_free_ char *name =
+			ss_name_demangle_of(cases[i].compiler, cases[i].name, &budget);
+		if (!cases[i].expected)
+			assert_null(name);
+		else
+			assert_string_equal(name, cases[i].expected);
+	}
 }
 
 static void test_versions(void **state)
@@ -189,6 +284,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_languages),
 		cmocka_unit_test(test_plain_names),
+		cmocka_unit_test(test_compilers),
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_exponential_name),
 		cmocka_unit_test(test_long_names),

@@ -103,7 +103,7 @@ static void test_recount(void **state)
 static void test_end_names(void **state)
 {
 	(void)state;
-	for (int end = SS_END_ROOT; end <= SS_END_RUNNABLE; end++)
+	for (int end = SS_END_ROOT; end <= SS_END_GUESSED; end++)
 		assert_string_not_equal(ss_end_name((enum ss_end)end), "unknown");
 	assert_string_equal(ss_end_name((enum ss_end)999), "unknown");
 	assert_string_equal(ss_end_name((enum ss_end) - 1), "unknown");

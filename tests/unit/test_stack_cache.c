@@ -122,7 +122,7 @@ static void test_ends(void **state)
 	const struct example example = make(stack_at);
 
 	(void)state;
-	for (int end = SS_END_ROOT; end <= SS_END_RUNNABLE; end++) {
+	for (int end = SS_END_ROOT; end <= SS_END_GUESSED; end++) {
 		__attribute__((
 			cleanup(ss_stack_cache_deinit))) struct ss_stack_cache cache = {};
 		ended.end = (enum ss_end)end;

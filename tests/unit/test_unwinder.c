@@ -175,7 +175,7 @@ static void assert_within_bounds(const struct ss_unwound *unwound)
 	for (size_t i = 0; i < unwound->stacks.count; i++) {
 		const struct ss_unwound_stack *stack = &unwound->stacks.items[i];
 		assert_true(stack->count <= MAX_FRAMES);
-		assert_true(stack->end <= SS_END_RUNNABLE);
+		assert_true(stack->end <= SS_END_GUESSED);
 		for (size_t f = 0; f < stack->count; f++) {
 			const struct ss_unwound_frame *frame =
 				&ss_unwound_frames(unwound, stack)[f];

@@ -61,6 +61,8 @@ class Model {
 		this.changes = []; /* of the tree: { kind, f } */
 		this.shapedTree = null;
 		this.inverted = false;
+		this.only = -1; /* the recording whose samples are counted; -1: all */
+		this.compares = false;
 	}
 
 	/* Work is of interest first: idle threads hide it. */
@@ -228,7 +230,7 @@ class Model {
 	eachSample(visit) {
 		const ranges = this.ticks.map((_, i) => this.tickRange(i));
 		for (let t = 0; t < this.threads.length; t++) {
-			if (!this.isChosen(t)) continue;
+			if (!this.isChosen(t) || (this.only >= 0 && this.only !== this.recordingOf(t))) continue;
 			const [from, to] = ranges[this.recordingOf(t)];
 			for (let i = this.runsOf[t][0]; i < this.runsOf[t][1]; i++) {
 				const begin = this.runTick[i];
@@ -274,6 +276,16 @@ class Model {
 		this.filter(tree);
 		tree.addUp();
 		return this.tree();
+	}
+
+	/* Counts, and adds to the tree the totals in the second of two recordings if they are
+	   compared. */
+	recountBoth() {
+		this.only = 1;
+		const second = this.compares ? this.recount().total.slice() : null;
+		this.only = -1;
+		this.shaped.second = null; /* if it is inverted, that of the other tree */
+		return Object.assign(this.recount(), { second });
 	}
 
 	/* Counts the samples with a matching function, and drops the others if that is wanted. */
@@ -380,6 +392,11 @@ class Model {
 		const module = this.moduleOf[f];
 		return module < 0 ? "" : baseName(this.modules[module].path);
 	}
+}
+
+/* The share of a node in each of the two recordings that are compared. */
+function sharesOf({ total, second }, node) {
+	return [(total[node] - second[node]) / (total[0] - second[0] || 1), second[node] / (second[0] || 1)];
 }
 
 /* A longer gap between ticks is drawn as one. */

@@ -1,7 +1,7 @@
 # cmake -DFROM=src/report/page -DTO=page.c -P embed.cmake: the page as two C arrays.
 
 set(script)
-foreach(name data tree lines idle waits tip flame calltree sandwich timeline tables graph link page)
+foreach(name data tree lines idle waits tip flame calltree sandwich chart timeline tables graph picture link page)
 	file(READ ${FROM}/${name}.js text)
 	string(APPEND script "${text}")
 endforeach()

@@ -18,6 +18,7 @@ class Flame {
 		this.rootAtBottom = false;
 		this.byWeight = true;
 		this.rows = [];
+		this.hit = [0, 0]; /* row and index of the box that was pointed at last */
 		this.listen();
 	}
 
@@ -111,18 +112,28 @@ class Flame {
 		this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
 	}
 
-	/* The top of a row in the canvas at the current scroll position. */
-	top(row) {
+	/* The top of a row in the canvas. */
+	top(row, scrolled = this.box.scrollTop) {
 		const y = this.rootAtBottom ? this.all - (row + 1) * ROW : row * ROW;
-		return y - this.box.scrollTop;
+		return y - scrolled;
 	}
 
 	paint() {
-		const context = this.context;
-		if (!context || !this.tree) return;
+		if (this.context && this.tree) this.draw(this.context, this.height, this.box.scrollTop);
+	}
+
+	/* All rows, as an SVG. */
+	picture() {
+		const height = Math.max(this.rows.length, 1) * ROW;
+		const context = new SvgContext(this.width, height);
+		this.draw(context, height, this.rootAtBottom ? this.all - height : 0);
+		return context.picture;
+	}
+
+	draw(context, height, scrolled) {
 		const colors = palette();
 		context.fillStyle = colors.panel;
-		context.fillRect(0, 0, this.width, this.height);
+		context.fillRect(0, 0, this.width, height);
 		context.font = "12px ui-monospace, 'DejaVu Sans Mono', monospace";
 		context.textBaseline = "middle";
 		const letter = context.measureText("m").width;
@@ -131,8 +142,8 @@ class Flame {
 			context.fillText("no samples", 10, ROW);
 		}
 		this.rows.forEach((line, row) => {
-			const y = this.top(row);
-			if (y + ROW <= 0 || y >= this.height) return;
+			const y = this.top(row, scrolled);
+			if (y + ROW <= 0 || y >= height) return;
 			for (let i = 0; i < line.node.length; i++)
 				this.paintBox(context, colors, letter, line.node[i], line.x[i], y, line.width[i], row);
 		});
@@ -145,7 +156,7 @@ class Flame {
 		const above = row > 0 ? this.zoomDepth() >= row : false;
 		const gap = width > 3 ? 1 : width > 1 ? 0.3 : 0;
 		context.globalAlpha = (matches && !matched) || (above && this.zoom) ? 0.55 : 1;
-		context.fillStyle = matched ? colors.match : f < 0 ? colors.none : this.model.color(colors, f);
+		context.fillStyle = matched ? colors.match : f < 0 ? colors.none : this.color(colors, node);
 		context.fillRect(x, y, Math.max(width - gap, 0.5), ROW - 1);
 		context.globalAlpha = 1;
 		if (width > 3 * letter) {
@@ -159,6 +170,12 @@ class Flame {
 			context.lineWidth = 2;
 			context.strokeRect(x + 1, y + 1, Math.max(width - gap - 2, 1), ROW - 3);
 		}
+	}
+
+	color(colors, node) {
+		if (!this.tree.second) return this.model.color(colors, this.tree.func[node]);
+		const [first, second] = sharesOf(this.tree, node);
+		return colors.change((second - first) / (first + second || 1));
 	}
 
 	zoomDepth() {
@@ -176,9 +193,10 @@ class Flame {
 		const row = Math.floor((this.rootAtBottom ? this.all - y : y) / ROW);
 		const line = this.rows[row];
 		if (!line) return -1;
-		for (let i = 0; i < line.node.length; i++)
-			if (x >= line.x[i] && x < line.x[i] + Math.max(line.width[i], 1)) return line.node[i];
-		return -1;
+		const i = line.x.findIndex((left, at) => x >= left && x < left + Math.max(line.width[at], 1));
+		if (i < 0) return -1;
+		this.hit = [row, i];
+		return line.node[i];
 	}
 
 	hover(event) {
@@ -244,5 +262,6 @@ function describeNode(model, tree, node, within = 0) {
 	const parts = [node ? model.moduleName(func[node]) : "", `${amount(total[node])}, ${share(total[node], all)}`];
 	if (within && within !== node) parts[1] += `, ${share(total[node], total[within])} of the zoomed frame`;
 	if (!tree.reversed && node) parts[1] += `; self ${part(self[node])}, ${share(self[node], all)}`;
+	if (tree.second && node) parts.push(sharesOf(tree, node).map((of, i) => `${["first", "second"][i]} ${share(of, 1)}`).join(", "));
 	return [node ? model.names[func[node]] : "all", parts.filter(Boolean).join(" · "), model.lines.describe(tree, node)];
 }

@@ -77,10 +77,14 @@ class Graph {
 		return node;
 	}
 
+	picture() {
+		return pictureOf(this.element);
+	}
+
 	draw() {
 		const done = new Set();
-		this.picture = byId("graph");
-		this.picture.replaceChildren();
+		this.element = byId("graph");
+		this.element.replaceChildren();
 		this.drawn = this.right = 0;
 		this.left = this.ignored;
 		let top = BOX.gap;
@@ -92,8 +96,8 @@ class Graph {
 			heads.forEach((thread) => done.add(thread));
 			top = this.part(heads, isCycle(heads), top);
 		}
-		this.picture.setAttribute("width", this.right + BOX.gap);
-		this.picture.setAttribute("height", top);
+		this.element.setAttribute("width", this.right + BOX.gap);
+		this.element.setAttribute("height", top);
 		byId("graph-more").textContent = this.left ? `and ${count(this.left)} more threads` : "";
 	}
 
@@ -157,7 +161,7 @@ class Graph {
 		const side = [way[1] * 5, way[0] * 5];
 		const corners = [tip, [back[0] + side[0], back[1] + side[1]], [back[0] - side[0], back[1] - side[1]]];
 		text.textContent = wait.kind;
-		this.picture.append(svg("path", { d: path, class: "arrow" + name }),
+		this.element.append(svg("path", { d: path, class: "arrow" + name }),
 			svg("polygon", { points: corners.join(" "), class: "head" + name }), text);
 	}
 
@@ -173,7 +177,7 @@ class Graph {
 		const rest = svg("text", { x: x + 8, y: y + 36 });
 		heading.textContent = shorten(label, 26);
 		rest.textContent = shorten(many ? names : wait ? wait.text : "", 27);
-		const group = svg("g", { class: kind, tabindex: 0, role: "button", "aria-label": `${label}, ${reason}` },
+		const group = svg("g", { class: kind, tabindex: 0, role: "button", "aria-description": `${label}, ${reason}` },
 			svg("rect", { x, y, width: BOX.width, height: BOX.height, rx: 5 }), heading, rest);
 		group.addEventListener("pointermove", (event) => showTip([label, many ? `${reason}: ${names}` : reason], event));
 		group.addEventListener("pointerleave", () => showTip(null));
@@ -181,6 +185,6 @@ class Graph {
 		group.addEventListener("keydown", (event) => {
 			if (event.key === "Enter") this.onThread(many ? -1 : thread);
 		});
-		this.picture.append(group);
+		this.element.append(group);
 	}
 }

@@ -89,6 +89,7 @@ class Link {
 		if (model.inverted) link.set("invert", "1");
 		if (!flame.byWeight) link.set("order", "name");
 		if (flame.rootAtBottom) link.set("root", "bottom");
+		if (model.compares) link.set("compare", "1");
 		if (model.wait >= 0) link.set("wait", waitKey(model, model.wait));
 		for (const { kind, f } of model.changes) link.append(kind, f < 0 ? "1" : functionKey(model, f));
 		if (page.selected >= 0) link.set("function", functionKey(model, page.selected));
@@ -116,6 +117,7 @@ class Link {
 			search: one("search"),
 			onlyMatches: one("matches") !== "highlight",
 			inverted: one("invert") === "1",
+			compares: one("compare") === "1" && model.data.recordings.length === 2,
 			byWeight: one("order") !== "name",
 			rootAtBottom: one("root") === "bottom",
 			changes: [...link].filter(([kind]) => Object.hasOwn(CHANGES, kind)).slice(0, 50)

@@ -43,6 +43,8 @@ function palette() {
 		states: STATES.map(({ color }) => value("state-" + color)),
 		/* each language of a runtime has a hue of its own, and more of it */
 		runtime: (kind, f) => `hsl(${RUNTIME_HUES[kind] ?? 300} 75% ${light + (f % 5) * 1.6 - 3.2}%)`,
+		/* blue is less, red more than before; change: from -1 to 1 */
+		change: (change) => `hsl(${change < 0 ? 215 : 5} ${Math.round(Math.abs(change) * 75)}% ${light}%)`,
 		/* the hue shows the module; functions of one module differ slightly */
 		frame: (module, f) => {
 			if (module < 0) return value("frame-none");
@@ -54,13 +56,14 @@ function palette() {
 	return knownPalette;
 }
 
-const VIEWS = ["flame", "calls", "functions", "modules", "waits"];
+const VIEWS = ["flame", "calls", "functions", "modules", "waits", "chart"];
 
 class Page {
 	constructor(data) {
 		const model = this.model = new Model(data);
-		this.timeline = new Timeline(model, (w) => this.selectWindow(w), (t, add) => this.clickThread(t, add));
+		this.timeline = new Timeline(model, this);
 		this.flame = new Flame("flame", model, (node) => this.zoomTo(node), () => this.selectNode());
+		this.chart = new Chart(model, this.timeline.order, () => this.selectNode(), (w) => this.selectWindow(w));
 		this.calls = new CallTree(model, () => this.selectNode());
 		this.functions = new FunctionTable(model, (f) => this.selectFunction(f));
 		this.sandwich = new Sandwich(model, (f) => this.selectFunction(f));
@@ -79,6 +82,8 @@ class Page {
 		this.listen();
 		this.resize();
 		byId("tab-waits").hidden = this.graph.isEmpty && model.waits.isEmpty;
+		byId("tab-chart").hidden = model.isSnapshot || model.runDepth !== null || !model.threads.length;
+		byId("compare").hidden = model.data.recordings.length !== 2;
 		byId("graph-part").hidden = this.graph.isEmpty;
 		/* such as a recording of CPUs: there is no choice */
 		byId("show").hidden = model.runClass.every((one) => one === ON_CPU);
@@ -104,6 +109,7 @@ class Page {
 			`${count(samples)} ${this.model.runDepth ? "hits" : "samples"}`,
 		];
 		byId("time-window").hidden = this.model.isSnapshot;
+		byId("find").parentElement.hidden = this.model.threads.length < POOL;
 		byId("summary").textContent = parts.join(" · ");
 		byId("notes").hidden = !notes.length;
 		byId("notes").replaceChildren(...notes.map((note) => {
@@ -113,66 +119,91 @@ class Page {
 		}));
 	}
 
-	/* All, threads of the same name, and each thread. */
+	/* All, pools of threads, and each thread; only those that the search for threads finds. */
 	fillThreads() {
-		const { model, timeline } = this;
-		const pools = new Map();
-		for (const t of timeline.order) {
-			const { process, name } = model.threads[t];
-			const key = `${process} ${name}`;
-			if (!pools.has(key)) pools.set(key, []);
-			pools.get(key).push(t);
-		}
+		const { model } = this;
+		const { found } = this.timeline;
+		const pools = poolsOf(model, found);
 		this.threadSets = [null];
 		const options = [new Option("all", "0")];
 		const add = (text, threads) => {
 			options.push(new Option(text, String(this.threadSets.length)));
-			this.threadSets.push(new Set(threads));
+			this.threadSets.push(threads);
 		};
-		for (const threads of pools.values()) {
-			const { name, process } = model.threads[threads[0]];
+		for (const { name, process, threads } of pools) {
 			const where = model.processes.length > 1 ? ` (${processLabel(model, process)})` : "";
-			if (threads.length > 1 && pools.size > 1) add(`${count(threads.length)} threads ${name}${where}`, threads);
+			if (threads.length > 1 && pools.length > 1) add(`${count(threads.length)} threads ${name}${where}`, threads);
 		}
-		for (const t of timeline.order) add(threadLabel(model, t), [t]);
+		for (const t of found) add(threadLabel(model, t), [t]);
 		const many = new Option("", "-1");
 		many.hidden = true;
 		byId("thread").replaceChildren(...options, many);
 	}
 
+	/* Shows only threads with this name in the list; on Enter they are selected. */
+	findThreads() {
+		this.timeline.find(matcher(byId("find").value));
+		this.fillThreads();
+		this.showThreads();
+		this.resize();
+	}
+
 	showThreads() {
 		const { chosen } = this.model;
 		const select = byId("thread");
-		const same = (set) => (set && chosen ? set.size === chosen.size && [...set].every((t) => chosen.has(t)) : set === chosen);
 		const many = select.options[select.options.length - 1];
 		many.text = chosen ? `${count(chosen.size)} threads` : "";
-		select.value = String(this.threadSets.findIndex(same));
+		select.value = String(this.threadSets.findIndex((threads) => (threads && chosen ? isSame(chosen, threads) : threads === chosen)));
 	}
 
-	/* The states that occur. */
+	/* The states that occur, and what a gap is. */
 	legend() {
 		const { runState, runReady } = this.model;
 		const found = STATES.filter((_, i) => (i === READY ? runReady.some((part) => part > 0) : runState.includes(i)));
-		byId("legend").replaceChildren(...found.map(({ name, color }) => {
+		const items = found.map(({ name, color }) => {
 			const item = document.createElement("span");
 			const sign = document.createElement("i");
 			sign.style.background = `var(--state-${color})`;
 			item.append(sign, name);
 			return item;
-		}));
+		});
+		byId("legend").replaceChildren(...items, ...this.gapLegend());
+	}
+
+	gapLegend() {
+		const { gaps } = this.model;
+		const many = gaps.reduce((sum, { begins }) => sum + begins.length, 0);
+		if (!many) return [];
+		const time = gaps.reduce((sum, { begins, ends }) => sum + ends.reduce((all, end, i) => all + end - begins[i], 0), 0);
+		const item = document.createElement("span");
+		const sign = document.createElement("i");
+		sign.className = "gap";
+		item.title = "The recorder took no samples in this time, so what the threads did is not known";
+		item.append(sign, `missed ticks: ${count(many)} gap${many > 1 ? "s" : ""}, ${(time / 1e6).toFixed(2)} s`);
+		return [item];
 	}
 
 	listen() {
 		const click = (id, action) => byId(id).addEventListener("click", action);
-		byId("thread").addEventListener("change", (event) => this.selectThreads(this.threadSets[event.target.value] || null));
+		byId("thread").addEventListener("change", (event) => {
+			const threads = this.threadSets[event.target.value];
+			this.selectThreads(threads ? new Set(threads) : null);
+		});
+		byId("find").addEventListener("input", () => this.findThreads());
+		byId("find").addEventListener("keydown", (event) => {
+			const { found, order } = this.timeline;
+			if (event.key === "Enter" && found.length) this.selectThreads(found === order ? null : new Set(found));
+		});
 		SHOWN.forEach((name, shows) => click("show-" + name, () => this.show(shows)));
 		click("invert", () => this.set(this.model, "inverted", !this.model.inverted));
 		click("heavy", () => this.set(this.flame, "byWeight", !this.flame.byWeight));
 		click("flip", () => this.flip(!this.flame.rootAtBottom));
+		click("compare", () => this.set(this.model, "compares", !this.model.compares));
 		click("recursion", () => this.toggle("recursion"));
 		click("native", () => this.toggle("native"));
 		click("only-matches", () => this.set(this.model, "onlyMatches", !this.model.onlyMatches));
 		click("unzoom", () => this.zoomTo(0));
+		for (const type of ["svg", "png"]) click("save-" + type, () => this.savePicture(type));
 		click("whole", () => this.selectWindow(null));
 		click("open-function", () => this.selectFunction(this.selectedFunction()));
 		click("focus", () => this.change("focus"));
@@ -199,12 +230,13 @@ class Page {
 		this.timeline.layout();
 		this.flame.layout();
 		this.sandwich.layout();
+		this.chart.layout();
 	}
 
 	repaint() {
 		knownPalette = null;
 		this.timeline.paint();
-		for (const flame of [this.flame, this.sandwich.callers, this.sandwich.callees]) flame.paint();
+		for (const flame of [this.flame, this.chart, this.sandwich.callers, this.sandwich.callees]) flame.paint();
 	}
 
 	/* Updates what depends on the selection, at most once per animation frame. */
@@ -214,7 +246,7 @@ class Page {
 	}
 
 	refresh() {
-		this.tree = this.model.recount();
+		this.tree = this.model.recountBoth();
 		this.flame.setTree(this.tree);
 		this.timeline.paint();
 		this.showSwitches();
@@ -230,6 +262,7 @@ class Page {
 		SHOWN.forEach((name, shows) => press("show-" + name, model.shows === shows));
 		press("invert", model.inverted);
 		press("heavy", flame.byWeight);
+		press("compare", model.compares);
 		press("flip", flame.rootAtBottom);
 		for (const id of ["recursion", "native"]) press(id, model.changes.some(({ kind }) => kind === id));
 		byId("native").hidden = !model.runtimes.size;
@@ -296,6 +329,8 @@ class Page {
 		const { model, view } = this;
 		const all = this.tree.total[0];
 		if (view === "calls") this.calls.update(this.tree);
+		if (view === "chart") this.chart.setTree(model.shaped);
+		byId("save").hidden = !this.pictured();
 		if (view === "functions" || view === "modules") {
 			const [self, total] = model.byFunction();
 			if (view === "modules") this.modules.update(self, all);
@@ -314,22 +349,38 @@ class Page {
 		this.sandwich.update(this.selected, self, total, all);
 	}
 
+	/* What draws the picture of this view; undefined: it has none. */
+	pictured() {
+		const graph = this.graph.isEmpty ? undefined : this.graph;
+		return { flame: this.flame, chart: this.chart, waits: graph }[this.view];
+	}
+
+	savePicture(type) {
+		const { title } = this.model.data;
+		savePicture(this.pictured().picture(), `${title}-${this.view}`, type);
+	}
+
+	/* The tree of this view, whose nodes are selected. */
+	get viewTree() {
+		return this.view === "chart" ? this.chart.tree : this.tree;
+	}
+
 	/* The node that is selected in this view; -1: it shows no nodes. */
 	selectedNode() {
-		return { flame: this.flame.current, calls: this.calls.current }[this.view] ?? -1;
+		return { flame: this.flame.current, calls: this.calls.current, chart: this.chart.current }[this.view] ?? -1;
 	}
 
 	/* The function that buttons and keys act on; -1: none. */
 	selectedFunction() {
 		const node = this.selectedNode();
-		return node > 0 ? this.tree.func[node] : node < 0 ? this.selected : -1;
+		return node > 0 ? this.viewTree.func[node] : node < 0 ? this.selected : -1;
 	}
 
 	showSelected() {
 		const node = this.selectedNode();
 		byId("selection").hidden = node < 0 && this.view !== "functions";
 		byId("open-function").hidden = byId("detail").hidden = node < 0;
-		if (node >= 0) setDetail(describeNode(this.model, this.tree, node, this.flame.zoom));
+		if (node >= 0) setDetail(describeNode(this.model, this.viewTree, node, this.view === "chart" ? 0 : this.flame.zoom));
 		for (const id of ["open-function", "focus", "drop", "exclude"]) byId(id).disabled = this.selectedFunction() < 0;
 	}
 
@@ -406,12 +457,12 @@ class Page {
 		this.changed();
 	}
 
-	/* Selects a thread, or adds it to those that are selected; the same once more undoes it. */
-	clickThread(thread, adds) {
+	/* Selects threads, or adds them to those that are selected; the same once more undoes it. */
+	clickThreads(threads, adds) {
 		const before = this.model.chosen || new Set();
 		const chosen = new Set(adds ? before : []);
-		if (before.has(thread) && (adds || before.size === 1)) chosen.delete(thread);
-		else chosen.add(thread);
+		if (threads.every((t) => before.has(t)) && (adds || before.size === threads.length)) threads.forEach((t) => chosen.delete(t));
+		else threads.forEach((t) => chosen.add(t));
 		this.selectThreads(chosen.size ? chosen : null);
 	}
 
@@ -455,7 +506,7 @@ class Page {
 	restore(wanted) {
 		const { model, flame } = this;
 		if (!wanted) return;
-		for (const key of ["chosen", "window", "onlyMatches", "inverted", "changes", "wait"]) model[key] = wanted[key];
+		for (const key of ["chosen", "window", "onlyMatches", "inverted", "changes", "wait", "compares"]) model[key] = wanted[key];
 		if (wanted.shows >= 0) model.shows = wanted.shows;
 		model.shapedTree = null;
 		flame.byWeight = wanted.byWeight;
@@ -491,18 +542,11 @@ class Page {
 		this.repaint();
 	}
 
-	stepThread(step) {
-		const { order } = this.timeline;
-		const { chosen } = this.model;
-		const at = (chosen ? order.findIndex((t) => chosen.has(t)) : -1) + step;
-		if (at >= -1 && at < order.length) this.selectThreads(at < 0 ? null : new Set([order[at]]));
-	}
-
 	escape() {
-		const search = byId("search");
+		const search = document.activeElement === byId("find") ? byId("find") : byId("search");
 		if (search.value) {
 			search.value = "";
-			this.search();
+			search.dispatchEvent(new Event("input"));
 		} else if (document.activeElement === search) search.blur();
 		else if (this.flame.zoom) this.zoomTo(0);
 		else if (this.model.changes.length) {
@@ -516,7 +560,7 @@ class Page {
 	copy(event) {
 		const node = this.selectedNode();
 		if (node <= 0 || /^(INPUT|SELECT)$/.test(event.target.tagName) || String(getSelection())) return;
-		event.clipboardData.setData("text/plain", stackText(this.model, this.tree, node));
+		event.clipboardData.setData("text/plain", stackText(this.model, this.viewTree, node));
 		event.preventDefault();
 	}
 
@@ -541,8 +585,8 @@ class Page {
 			s: () => this.selectFunction(this.selectedFunction()),
 			t: () => this.nextTheme(),
 			w: () => { this.selectThreads(null); this.selectWindow(null); },
-			"[": () => this.stepThread(-1),
-			"]": () => this.stepThread(1),
+			"[": () => this.timeline.step(-1),
+			"]": () => this.timeline.step(1),
 		};
 		VIEWS.forEach((view, i) => { actions[i + 1] = () => byId("tab-" + view).hidden || this.selectView(view); });
 		if (!Object.hasOwn(actions, event.key)) return;

@@ -1,8 +1,26 @@
-/* Threads over time by state: an overview, and one row per thread. Dragging selects a time
-   window. */
+/* Threads over time by state: an overview, and one row for each thread, or for a pool of them that
+   is closed. Dragging selects a time window. */
 
 const OVERVIEW = 46;
 const LANE = 16;
+const POOL = 4; /* that many threads of one name are one row, which opens */
+const SIGN = 12; /* the width of its sign */
+
+/* The threads of each process by name, whatever numbers are in it: [{ name, process, threads }] */
+function poolsOf(model, threads) {
+	const pools = new Map();
+	for (const t of threads) {
+		const { process, name } = model.threads[t];
+		const key = `${process} ${name.replace(/\d+/g, "*")}`;
+		if (!pools.has(key)) pools.set(key, { key, name, process, threads: [] });
+		const pool = pools.get(key);
+		if (name !== pool.name) pool.name = name.replace(/\d+/g, "*");
+		pool.threads.push(t);
+	}
+	return [...pools.values()];
+}
+
+const isSame = (set, threads) => set.size === threads.length && threads.every((t) => set.has(t));
 
 /* How long a thread was on a CPU, and waited for one. */
 function cpuText(thread) {
@@ -12,17 +30,65 @@ function cpuText(thread) {
 }
 
 class Timeline {
-	constructor(model, onWindow, onThread) {
+	constructor(model, page) {
 		this.model = model;
-		this.onWindow = onWindow;
-		this.onThread = onThread;
+		this.page = page;
 		this.box = document.getElementById("time");
 		this.rows = document.getElementById("rows");
 		this.overview = document.getElementById("overview");
-		this.lanes = document.getElementById("rows-canvas");
+		this.canvas = document.getElementById("rows-canvas");
+		this.divider = document.getElementById("divider");
 		this.order = this.sorted();
+		this.opened = new Set(); /* keys of pools */
+		this.whole = {};
 		this.drag = null;
+		this.find(null);
 		this.listen();
+	}
+
+	/* Shows only the threads for which test(label) holds; null: all. */
+	find(test) {
+		this.found = test ? this.order.filter((t) => test(threadLabel(this.model, t))) : this.order;
+		this.arrange();
+	}
+
+	arrange() {
+		this.lanes = [];
+		for (const pool of poolsOf(this.model, this.found)) {
+			const isPool = pool.threads.length >= POOL;
+			if (isPool) this.lanes.push(pool);
+			if (!isPool || this.opened.has(pool.key))
+				for (const t of pool.threads) this.lanes.push({ threads: [t], indent: isPool ? SIGN : 0 });
+		}
+	}
+
+	/* Opens or closes a pool. */
+	toggle({ key }) {
+		if (!this.opened.delete(key)) this.opened.add(key);
+		this.arrange();
+		this.page.resize();
+	}
+
+	/* The index of the row whose threads are selected; -1: none. */
+	chosenLane() {
+		const { chosen } = this.model;
+		return chosen ? this.lanes.findIndex(({ threads }) => isSame(chosen, threads)) : -1;
+	}
+
+	/* Selects the threads of the next row; before the first: all threads. */
+	step(by) {
+		const at = this.chosenLane() + by;
+		if (at < -1 || at >= this.lanes.length) return;
+		const y = at * LANE;
+		this.rows.scrollTop = Math.min(Math.max(this.rows.scrollTop, y + LANE - this.laneHeight), Math.max(y, 0));
+		this.page.selectThreads(at < 0 ? null : new Set(this.lanes[at].threads));
+	}
+
+	/* Sets the height of the rows; 0: the usual one. */
+	setHeight(height) {
+		const most = this.lanes.length * LANE;
+		this.rows.style.maxHeight = height ? Math.min(Math.max(height, 2 * LANE), most) + "px" : "";
+		this.page.resize();
 	}
 
 	/* By process, then the most active threads first. */
@@ -46,6 +112,17 @@ class Timeline {
 		this.box.addEventListener("pointercancel", () => { this.drag = null; });
 		this.box.addEventListener("pointerleave", () => showTip(null));
 		this.box.addEventListener("keydown", (event) => this.key(event));
+		this.divider.addEventListener("pointerdown", (event) => this.divider.setPointerCapture(event.pointerId));
+		this.divider.addEventListener("pointermove", (event) => {
+			if (event.buttons) this.setHeight(event.clientY - this.rows.getBoundingClientRect().top);
+		});
+		this.divider.addEventListener("dblclick", () => this.setHeight(0));
+		this.divider.addEventListener("keydown", (event) => {
+			const by = { ArrowUp: -LANE, ArrowDown: LANE }[event.key];
+			if (!by) return;
+			this.setHeight(this.laneHeight + by);
+			event.preventDefault();
+		});
 	}
 
 	layout() {
@@ -53,10 +130,13 @@ class Timeline {
 		const width = this.box.clientWidth;
 		this.laneWidth = this.rows.clientWidth;
 		this.label = width < 560 ? 84 : 150;
-		document.getElementById("rows-space").style.height = this.order.length * LANE + "px";
-		this.laneHeight = Math.min(this.order.length * LANE, parseFloat(getComputedStyle(this.rows).maxHeight));
+		const all = this.lanes.length * LANE;
+		document.getElementById("rows-space").style.height = all + "px";
+		this.laneHeight = Math.min(all, parseFloat(getComputedStyle(this.rows).maxHeight));
+		this.divider.hidden = all <= this.laneHeight && !this.rows.style.maxHeight;
+		this.divider.setAttribute("aria-valuenow", this.laneHeight);
 		this.fit(this.overview, width, OVERVIEW, ratio);
-		this.fit(this.lanes, this.laneWidth, this.laneHeight, ratio);
+		this.fit(this.canvas, this.laneWidth, this.laneHeight, ratio);
 		this.paint();
 	}
 
@@ -110,24 +190,25 @@ class Timeline {
 		}
 	}
 
-	wanted(thread) {
-		return this.model.isChosen(thread);
+	/* Of a row; kept if it has many threads. */
+	columnsOf(lane) {
+		const width = Math.ceil(this.plotWidth());
+		if (lane.columns?.length === width * STATES.length) return lane.columns;
+		const columns = new Float64Array(width * STATES.length);
+		lane.threads.forEach((t) => this.columns(t, columns));
+		if (lane.threads.length > 1) lane.columns = columns;
+		return columns;
 	}
 
 	paintOverview() {
 		const context = this.overview.getContext("2d");
 		const colors = palette();
-		const width = this.plotWidth();
-		if (this.sumOf !== this.model.chosen || this.sumWidth !== Math.ceil(width)) {
-			this.sumOf = this.model.chosen;
-			this.sumWidth = Math.ceil(width);
-			this.sum = new Float64Array(Math.ceil(width) * STATES.length);
-			this.order.forEach((t) => { if (this.wanted(t)) this.columns(t, this.sum); });
-		}
+		const { chosen } = this.model;
+		if (this.whole.chosen !== chosen) this.whole = { chosen, threads: chosen ? [...chosen] : this.order };
 		context.fillStyle = colors.panel;
 		context.fillRect(0, 0, this.box.clientWidth, OVERVIEW);
 		const height = OVERVIEW - 14;
-		const most = this.paintColumns(context, colors, this.sum, 2, height, 0);
+		const most = this.paintColumns(context, colors, this.columnsOf(this.whole), 2, height, 0);
 		context.fillStyle = colors.soft;
 		context.font = "11px system-ui, sans-serif";
 		context.textBaseline = "top";
@@ -143,16 +224,7 @@ class Timeline {
 			context.fillText("snapshot", this.label, y);
 			return;
 		}
-		/* ticks of the axis are at least a microsecond apart */
-		const step = Math.max(niceStep(this.model.end / 1e6, Math.max(this.plotWidth() / 90, 2)), 1e-6);
-		for (let t = 0; t <= this.model.end / 1e6; t += step) {
-			const x = this.xAt(t * 1e6);
-			const text = `${Number(t.toFixed(6))} s`;
-			context.textAlign = x + 40 > this.laneWidth ? "right" : "left";
-			context.fillText(text, x, y);
-			context.fillRect(x, y - 3, 1, 3);
-		}
-		context.textAlign = "left";
+		paintAxis(context, [0, this.model.end], this.label, this.plotWidth(), y);
 	}
 
 	/* One column of stacked states per pixel; most: the value of the full height. */
@@ -181,7 +253,7 @@ class Timeline {
 	}
 
 	paintLanes() {
-		const context = this.lanes.getContext("2d");
+		const context = this.canvas.getContext("2d");
 		const colors = palette();
 		const scrolled = this.rows.scrollTop;
 		context.fillStyle = colors.panel;
@@ -189,25 +261,38 @@ class Timeline {
 		context.font = "11px system-ui, sans-serif";
 		context.textBaseline = "middle";
 		const first = Math.floor(scrolled / LANE);
-		for (let lane = first; lane < this.order.length; lane++) {
-			const y = lane * LANE - scrolled;
+		for (let i = first; i < this.lanes.length; i++) {
+			const y = i * LANE - scrolled;
 			if (y >= this.laneHeight) break;
-			this.paintLane(context, colors, this.order[lane], y);
+			this.paintLane(context, colors, this.lanes[i], y);
 		}
 		context.globalAlpha = 1;
 		this.paintWindow(context, colors, this.laneHeight);
 	}
 
-	paintLane(context, colors, thread, y) {
-		context.globalAlpha = this.wanted(thread) ? 1 : 0.3;
-		if (this.model.isEvent(this.model.runsOf[thread][0])) this.paintScopes(context, thread, y + 1);
+	paintLane(context, colors, lane, y) {
+		const { model } = this;
+		const [thread] = lane.threads;
+		context.globalAlpha = lane.threads.some((t) => model.isChosen(t)) ? 1 : 0.3;
+		if (!lane.key && model.isEvent(model.runsOf[thread][0])) this.paintScopes(context, thread, y + 1);
 		else {
-			const columns = new Float64Array(Math.ceil(this.plotWidth()) * STATES.length);
-			this.columns(thread, columns);
-			this.paintColumns(context, colors, columns, y + 1, LANE - 2, 1);
+			this.paintColumns(context, colors, this.columnsOf(lane), y + 1, LANE - 2, lane.threads.length);
+			this.paintGaps(context, colors, thread, y + LANE / 2);
 		}
-		context.fillStyle = this.model.chosen?.has(thread) ? colors.accent : colors.fullInk;
-		context.fillText(this.shortLabel(context, thread), 2, y + LANE / 2);
+		context.fillStyle = model.chosen && lane.threads.some((t) => model.chosen.has(t)) ? colors.accent : colors.fullInk;
+		if (!lane.key) {
+			context.fillText(this.shortLabel(context, thread, lane.indent), 2 + lane.indent, y + LANE / 2);
+			return;
+		}
+		context.fillText(this.opened.has(lane.key) ? "▾" : "▸", 2, y + LANE / 2);
+		context.fillText(this.cut(context, lane.name, ` (${lane.threads.length})`, SIGN), 2 + SIGN, y + LANE / 2);
+	}
+
+	/* A line where ticks were missed. */
+	paintGaps(context, colors, thread, y) {
+		context.fillStyle = colors.soft;
+		for (const [from, to] of this.model.gapsIn(this.model.recordingOf(thread), 0, this.model.end))
+			context.fillRect(this.xAt(from), y, this.xAt(to) - this.xAt(from), 1);
 	}
 
 	/* The scopes of a thread, inner ones within outer ones; a hit is a line. */
@@ -221,16 +306,22 @@ class Timeline {
 		}
 	}
 
-	/* Shortens what does not fit: first the process, then a part of the name, then the id. */
-	shortLabel(context, thread) {
-		const fits = (text) => context.measureText(text).width <= this.label - 6;
+	fits(context, text, indent) {
+		return context.measureText(text).width <= this.label - 6 - indent;
+	}
+
+	/* Shortens what does not fit: first the process, then a part of the name. */
+	shortLabel(context, thread, indent = 0) {
 		const whole = threadLabel(this.model, thread);
-		if (fits(whole)) return whole;
 		const { name, tid } = this.model.threads[thread];
-		if (fits(`${name} ${tid}`)) return `${name} ${tid}`;
+		return this.fits(context, whole, indent) ? whole : this.cut(context, name, ` ${tid}`, indent);
+	}
+
+	cut(context, name, end, indent) {
+		if (this.fits(context, name + end, indent)) return name + end;
 		const letters = [...name];
-		while (letters.length && !fits(`${letters.join("")}… ${tid}`)) letters.pop();
-		return `${letters.join("")}… ${tid}`;
+		while (letters.length && !this.fits(context, `${letters.join("")}…${end}`, indent)) letters.pop();
+		return `${letters.join("")}…${end}`;
 	}
 
 	paintWindow(context, colors, height) {
@@ -248,17 +339,17 @@ class Timeline {
 
 	laneAt(event) {
 		const bounds = this.rows.getBoundingClientRect();
-		if (event.clientY < bounds.top || event.clientY >= bounds.bottom) return -1;
-		const lane = Math.floor((event.clientY - bounds.top + this.rows.scrollTop) / LANE);
-		return lane < this.order.length ? this.order[lane] : -1;
+		if (event.clientY < bounds.top || event.clientY >= bounds.bottom) return undefined;
+		return this.lanes[Math.floor((event.clientY - bounds.top + this.rows.scrollTop) / LANE)];
 	}
 
 	down(event) {
 		const x = event.clientX - this.box.getBoundingClientRect().left;
 		if (event.button !== 0 || x > this.laneWidth) return;
 		if (x < this.label) {
-			const thread = this.laneAt(event);
-			if (thread >= 0) this.onThread(thread, event.ctrlKey || event.metaKey || event.shiftKey);
+			const lane = this.laneAt(event);
+			if (lane?.key && x < 2 + SIGN) this.toggle(lane);
+			else if (lane) this.page.clickThreads(lane.threads, event.ctrlKey || event.metaKey || event.shiftKey);
 			return;
 		}
 		if (this.model.isSnapshot) return;
@@ -276,30 +367,42 @@ class Timeline {
 		showTip(null);
 		const times = [this.timeAt(this.drag.x), this.timeAt(x)];
 		this.drag.window = [Math.min(...times), Math.max(...times)];
-		this.onWindow(this.drag.window);
+		this.page.selectWindow(this.drag.window);
 	}
 
 	up() {
 		const drag = this.drag;
 		this.drag = null;
-		if (drag && !drag.window) this.onWindow(null);
+		if (drag && !drag.window) this.page.selectWindow(null);
 	}
 
 	tip(event, x) {
-		const thread = this.laneAt(event);
-		const time = this.model.isSnapshot ? "snapshot" : (this.timeAt(x) / 1e6).toFixed(3) + " s";
-		const scope = thread < 0 || x < this.label ? -1 : this.model.scopeAt(thread, this.timeAt(x), this.model.end / this.plotWidth());
+		const { model } = this;
+		const lane = this.laneAt(event);
+		const at = this.timeAt(x);
+		const time = model.isSnapshot ? "snapshot" : (at / 1e6).toFixed(3) + " s";
+		if (!lane) return showTip(x < this.label ? null : [time, ""], event);
+		const [thread] = lane.threads;
+		const isName = x < this.label;
+		const label = lane.key ? `${count(lane.threads.length)} threads ${lane.name}` : threadLabel(model, thread);
+		const { tid, process } = model.threads[thread];
+		const scope = isName || lane.key ? -1 : model.scopeAt(thread, at, model.end / this.plotWidth());
 		if (scope >= 0) {
-			const span = this.model.runDuration[scope] ? `, ${timeText(this.model.runDuration[scope] * 1000)}` : "";
-			showTip([`${this.model.data.probes[this.model.runProbe[scope]]}${span}`, `${threadLabel(this.model, thread)}, ${time}`], event);
-		} else if (thread < 0) showTip(x < this.label ? null : [time, ""], event);
-		else if (x >= this.label && this.model.gapsIn(this.model.recordingOf(thread), this.timeAt(x), this.timeAt(x) + 1).length)
-			showTip([threadLabel(this.model, thread), `no samples, ${time}: missed ticks`], event);
-		else showTip([threadLabel(this.model, thread), `thread ${this.model.threads[thread].tid} of process ` +
-			`${processLabel(this.model, this.model.threads[thread].process)}${x < this.label ? cpuText(this.model.threads[thread]) : ", " + time}`], event);
+			const span = model.runDuration[scope] ? `, ${timeText(model.runDuration[scope] * 1000)}` : "";
+			return showTip([`${model.data.probes[model.runProbe[scope]]}${span}`, `${label}, ${time}`], event);
+		}
+		if (!isName && model.gapsIn(model.recordingOf(thread), at, at + 1).length)
+			return showTip([label, `no samples, ${time}: missed ticks`], event);
+		const where = `${lane.key ? "" : `thread ${tid} of `}process ${processLabel(model, process)}`;
+		return showTip([label, where + (!isName ? ", " + time : lane.key ? "" : cpuText(model.threads[thread]))], event);
 	}
 
 	key(event) {
+		const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+		const lane = this.lanes[this.chosenLane()];
+		if (by) this.step(by);
+		if (event.key === "Enter" && lane?.key) this.toggle(lane);
+		if (by) event.preventDefault();
 		if (this.model.isSnapshot || (event.key !== "ArrowLeft" && event.key !== "ArrowRight")) return;
 		const sign = event.key === "ArrowLeft" ? -1 : 1;
 		const end = this.model.end;
@@ -312,9 +415,22 @@ class Timeline {
 			window[0] += move;
 			window[1] += move;
 		}
-		this.onWindow(window);
+		this.page.selectWindow(window);
 		event.preventDefault();
 	}
+}
+
+/* The times of a span, at most one for each 90 pixels. */
+function paintAxis(context, [from, to], left, width, y) {
+	/* ticks of the axis are at least a microsecond apart */
+	const step = Math.max(niceStep((to - from) / 1e6, Math.max(width / 90, 2)), 1e-6);
+	for (let t = Math.ceil(from / 1e6 / step) * step; t <= to / 1e6; t += step) {
+		const x = left + ((t * 1e6 - from) / (to - from)) * width;
+		context.textAlign = x + 40 > left + width ? "right" : "left";
+		context.fillText(`${Number(t.toFixed(6))} s`, x, y);
+		context.fillRect(x, y - 3, 1, 3);
+	}
+	context.textAlign = "left";
 }
 
 function niceStep(whole, count) {

@@ -505,15 +505,14 @@ struct walk {
 	bool no_memory;
 };
 
-/* Whether code is of the extension module "greenlet" (gevent, eventlet, SQLAlchemy). */
+/* Whether code is of the extension module of greenlets. */
 static bool is_greenlet(const struct python *python, uint64_t pc)
 {
 	const struct ss_capture *capture = python->process->capture;
 	const struct ss_area *area = ss_capture_find_area(capture, pc);
 
 	return area && area->module >= 0 &&
-	       has_prefix(base_name(capture->modules.items[area->module]->pub.path),
-			  "_greenlet.");
+	       ss_python_is_greenlet(capture->modules.items[area->module]->pub.path);
 }
 
 /*
@@ -1186,9 +1185,22 @@ static size_t list_states(const struct python *python, uint64_t interpreter,
 	return count;
 }
 
+/* Whether the process has loaded the extension module of greenlets. */
+static bool has_greenlets(const struct python *python)
+{
+	const struct ss_capture *capture = python->process->capture;
+
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		if (ss_python_is_greenlet(capture->modules.items[i]->pub.path))
+			return true;
+	}
+	return false;
+}
+
 static bool find_tasks(void *data, struct ss_runtime_tasks *ret)
 {
 	struct python *python = data;
+	const bool greenlets = !python->process->recording && has_greenlets(python);
 	uint64_t reads_left = SS_PYTHON_TASK_READS;
 	_cleanup_free_ uint64_t *threads =
 		calloc(python->states.count + 1, sizeof(*threads));
@@ -1207,7 +1219,8 @@ static bool find_tasks(void *data, struct ss_runtime_tasks *ret)
 	     !python->problem && is_pointer(source.interpreter) && i < INTERPRETERS_MAX;
 	     i++) {
 		source.thread_count = list_states(python, source.interpreter, threads);
-		if (!ss_python_tasks_read(&source, ret))
+		if (!ss_python_tasks_read(&source, ret) ||
+		    (greenlets && !ss_python_greenlets_read(&source, ret)))
 			return false;
 		if (!ss_memory_read_u64(python->process->memory,
 					source.interpreter + python->layout.interp_next,
@@ -1217,6 +1230,8 @@ static bool find_tasks(void *data, struct ss_runtime_tasks *ret)
 	for (size_t i = 0; i < ret->items.count; i++) {
 		struct ss_runtime_task *task = &ret->items.items[i];
 		const struct ss_runtime_task *last = i ? task - 1 : NULL;
+		if (task->greenlet)
+			continue;
 		task->thread = last && last->loop_thread == task->loop_thread ?
 				       last->thread :
 				       find_thread_of_id(python, task->loop_thread);

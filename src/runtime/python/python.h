@@ -361,6 +361,28 @@ struct ss_python_tasks_source {
 bool ss_python_tasks_read(const struct ss_python_tasks_source *source,
 			  struct ss_runtime_tasks *ret);
 
+/* A call of a task: offset is that of its instruction, INT64_MIN if it runs. False: its code is not
+   valid, or there is no memory. */
+bool ss_python_task_call(const struct ss_python_tasks_source *source, uint64_t address,
+			 int64_t offset, struct ss_runtime_call *ret,
+			 bool *ret_no_memory);
+
+/* Whether a code object is still what it was when its name was read. */
+bool ss_python_task_has_code(const struct ss_python_tasks_source *source,
+			     const struct ss_memory *memory, uint64_t address,
+			     bool *ret_no_memory);
+
+/*
+ * Greenlets: stacks of calls that take turns on a thread. Adds those that are suspended. They are found
+ * among the objects that the garbage collector knows, and count only if a second reading gives the same. The
+ * one that runs has its calls on the thread. False without memory.
+ */
+bool ss_python_greenlets_read(const struct ss_python_tasks_source *source,
+			      struct ss_runtime_tasks *ret);
+
+/* Whether a file is the extension module of greenlets (gevent, eventlet, SQLAlchemy). */
+bool ss_python_is_greenlet(const char *path);
+
 /*
  * Objects through which tasks of asyncio wait: which task holds a lock, and whether any other task or
  * code refers to an object, so that it could end the wait. From untrusted memory: all that is read of a

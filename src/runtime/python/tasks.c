@@ -568,23 +568,36 @@ static bool is_equal(const struct decoded *a, const struct decoded *b)
 
 /* Names --------------------------------------------------------------------- */
 
-/* A code object that is still what it was when its name was read. False: it is not. */
-static bool name_link(struct reader *reader, const struct ss_python_link *link,
-		      struct ss_runtime_call *ret)
+bool ss_python_task_call(const struct ss_python_tasks_source *source, uint64_t address,
+			 int64_t offset, struct ss_runtime_call *ret, bool *ret_no_memory)
 {
-	const struct ss_python_tasks_source *source = reader->source;
 	const struct ss_python_code *code = NULL;
 
-	if (!ss_python_codes_find(source->codes, link->code, &code)) {
-		reader->no_memory = true;
+	if (!ss_python_codes_find(source->codes, address, &code)) {
+		*ret_no_memory = true;
 		return false;
 	}
 	if (!code)
 		return false;
 	*ret = (struct ss_runtime_call){ .function = code->name, .file = code->file };
-	return link->offset == INT64_MIN ||
+	return offset == INT64_MIN ||
 	       ss_python_line(source->layout->lines, code->table, code->table_size,
-			      code->identity.first_line, link->offset, &ret->line);
+			      code->identity.first_line, offset, &ret->line);
+}
+
+bool ss_python_task_has_code(const struct ss_python_tasks_source *source,
+			     const struct ss_memory *memory, uint64_t address,
+			     bool *ret_no_memory)
+{
+	const struct ss_python_code *code = NULL;
+	struct ss_python_identity now;
+
+	if (!ss_python_codes_find(source->codes, address, &code)) {
+		*ret_no_memory = true;
+		return false;
+	}
+	return code && ss_python_identity_read(source->layout, memory, address, &now) &&
+	       ss_python_identity_equal(&now, &code->identity);
 }
 
 static const char *intern_name(struct reader *reader, uint64_t name)
@@ -648,7 +661,10 @@ static bool add(struct reader *reader, uint64_t address, const struct decoded *d
 	for (size_t i = decoded->links.list.count; i-- > 0;) {
 		struct ss_runtime_call *call = ss_vector_push(&ret->calls);
 		reader->no_memory |= !call;
-		if (!call || !name_link(reader, &decoded->links.list.items[i], call))
+		if (!call || !ss_python_task_call(reader->source,
+						  decoded->links.list.items[i].code,
+						  decoded->links.list.items[i].offset,
+						  call, &reader->no_memory))
 			return false;
 	}
 	for (size_t i = 0; i < decoded->awaited.list.count; i++) {
@@ -826,20 +842,10 @@ static void read_candidates(struct reader *reader,
 /* The code objects are those of which the names were read. */
 static bool have_codes(struct reader *reader, const struct decoded *decoded)
 {
-	const struct ss_python_tasks_source *source = reader->source;
-	const struct ss_python_code *code;
-	struct ss_python_identity now;
-
 	for (size_t i = 0; i < decoded->links.list.count; i++) {
-		const uint64_t address = decoded->links.list.items[i].code;
-		if (!ss_python_codes_find(source->codes, address, &code)) {
-			reader->no_memory = true;
-			return false;
-		}
-		if (!code ||
-		    !ss_python_identity_read(source->layout, reader->memory, address,
-					     &now) ||
-		    !ss_python_identity_equal(&now, &code->identity))
+		if (!ss_python_task_has_code(reader->source, reader->memory,
+					     decoded->links.list.items[i].code,
+					     &reader->no_memory))
 			return false;
 	}
 	return true;
@@ -984,7 +990,8 @@ static bool find_layout(struct reader *reader)
 	problem = ss_python_task_table_find(reader->source->process, &reader->table);
 	if (!problem && !make_layout(layout, &reader->table, &reader->layout))
 		problem = "its table of offsets is not valid";
-	reader->ret->problem = problem;
+	if (problem)
+		reader->ret->problem = problem;
 	return !problem;
 }
 

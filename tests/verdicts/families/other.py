@@ -105,6 +105,9 @@ use Fcntl ':flock'; open(my $f, '>', '@DIR@/lock'); flock($f, LOCK_EX);
 my $pid = fork; if (!$pid) { open(my $g, '>', '@DIR@/lock'); flock($g, LOCK_EX); exit }
 print "fact child $pid\\nready\\n"; waitpid($pid, 0);
 """, ["{child}", "lock", "waitpid|wait4|end of|exit of"], alarm=ALARM)
+perl("Perl: select of a pipe that only the program itself writes", "the only thread waits in select for itself", """
+pipe(my $r, my $w); my $set = ''; vec($set, fileno($r), 1) = 1; print "ready\\n"; select($set, undef, undef, undef);
+""", ["same process|itself", "pipe", "select"], alarm=ALARM)
 perl("Perl: threads with two locks in opposite order", "two threads wait in cond_wait of threads::shared", """
 use threads; use threads::shared; my $a :shared; my $b :shared;
 my $t = threads->create(sub { lock($a); select(undef, undef, undef, 0.2); lock($b); });

@@ -94,6 +94,13 @@ p = os.fork()
 if not p: signal.pause()
 print("fact child", p); l.close(); first = join_queue(); ready(); second = join_queue()
 """, ["join_queue", "connect|accept", "socket|/s\\b", "{child}"], alarm=ALARM)
+script("a listening TCP socket whose backlog is full", "the client waits in join_queue for a connection to a server that does not accept", """
+l = socket.socket(); l.bind(("127.0.0.1", 0)); l.listen(0); address = l.getsockname()
+p = os.fork()
+if not p: signal.pause()
+def join_queue(): s = socket.socket(); s.connect(address); return s
+print("fact child", p); l.close(); first = join_queue(); ready(); second = join_queue()
+""", ["join_queue", "accept", "127.0.0.1", "{child}"])
 script("two file locks in opposite order", "parent and child hold one flock each and want the other's", """
 d = os.path.dirname(os.path.abspath(__file__))
 def take(name): f = open(d + "/" + name, "w"); fcntl.flock(f, fcntl.LOCK_EX); return f

@@ -242,6 +242,35 @@ writer_g, reader_g = greenlet.greenlet(write), greenlet.greenlet(reader)
 ready(); reader_g.switch()
 """, ["in write", "Lock", "reader"], alarm=ALARM)
 
+GEVENT = """from gevent import monkey; monkey.patch_all()
+import gevent, gevent.lock, gevent.queue, gevent.event
+def go(*functions):
+    gevent.spawn_later(0.1, lambda: print("ready", flush=True))
+    gevent.spawn_later(3600, int) # or gevent itself finds that nothing can happen any more
+    gevent.joinall([gevent.spawn(f) for f in functions])
+"""
+case("gevent: a semaphore whose holder waits for an event", "report waits for the semaphore that import_all holds, which waits for loaded", """
+s, loaded = gevent.lock.Semaphore(), gevent.event.Event()
+def import_all():
+    with s: loaded.wait()
+def report():
+    with s: loaded.set()
+go(import_all, report)
+""", ["in import_all|import_all at", "report at", "greenlet"], prelude=GEVENT)
+case("gevent: two queues, each waits for the other", "left takes from b, right from a, before either puts", """
+a, b = gevent.queue.Queue(), gevent.queue.Queue()
+def left(): a.put(b.get())
+def right(): b.put(a.get())
+go(left, right)
+""", ["left at", "right at", "2 greenlets|3 greenlets"], prelude=GEVENT)
+case("gevent: a call that blocks the hub", "crunch waits in a read of a pipe outside gevent, answer waits for its turn", """
+import os
+r, w = os.pipe()
+def crunch(): gevent.sleep(0.3); os.read(r, 1)
+def answer(): gevent.sleep(0.5)
+go(crunch, answer)
+""", ["crunch", "answer at", "pipe"], prelude=GEVENT)
+
 AIO = """import asyncio, threading, time, concurrent.futures as cf
 def ready(): print("ready", flush=True)
 async def serve():

@@ -1,0 +1,266 @@
+/*
+ * Whether the call before a return address may have led to the code of an inner frame. Only a direct
+ * call can refute that. It leads to the function that it calls, and to those to which that one jumps.
+ *
+ * Code without unwind tables does not say where its functions begin. The direct calls of a module
+ * do: what several of them call, or one that calls an aligned address, is the start of a function.
+ */
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/unwinder.h"
+
+enum {
+	/* Functions without CFI are not longer. */
+	FUNCTION_MAX = 64 << 10,
+	/* Of one whose end is not known, so much is searched for jumps. */
+	UNKNOWN_MAX = 16 << 10,
+	/* From a function to one to which it jumps, and so on */
+	JUMPS_DEEP = 4,
+	/* Functions of one question: there may be that many jumps in each */
+	FUNCTIONS_MAX = 32,
+	/* Modules with more code than that have CFI. */
+	TEXT_MAX = 8 << 20,
+	CALLED_MAX = 1 << 18,
+	ALIGNMENT = 16,
+	PART = 4096,
+	CALL = 5, /* "call rel32" */
+};
+
+static int compare_addresses(const void *a, const void *b)
+{
+	const uint64_t *x = a;
+	const uint64_t *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+typedef SS_VECTOR(uint64_t) addresses;
+
+/* Whether the address is in a segment of code. */
+static bool is_text(const struct ss_image *image, uint64_t address)
+{
+	for (size_t i = 0; i < image->segment_count; i++) {
+		const struct ss_segment *segment = &image->segments[i];
+		if ((segment->flags & PF_X) && address - segment->address < segment->size)
+			return true;
+	}
+	return false;
+}
+
+/* Adds what bytes, which may be calls, would call. False: there are too many, or there is no memory. */
+static bool add_called(struct ss_image *image, const struct ss_segment *segment,
+		       addresses *called)
+{
+	uint8_t code[PART];
+	uint64_t target;
+
+	for (uint64_t at = 0; at + CALL <= segment->size; at += sizeof(code) - CALL + 1) {
+		const uint64_t address = segment->address + at;
+		const size_t size = ss_image_read(image, address, code, sizeof(code));
+		for (size_t i = 0; i + CALL <= size; i++) {
+			if (!image->arch->call_target(code + i, CALL, address + i + CALL,
+						      &target) ||
+			    !is_text(image, target))
+				continue;
+			uint64_t *slot = called->count < CALLED_MAX ?
+						 ss_vector_push(called) :
+						 NULL;
+			if (!slot)
+				return false;
+			*slot = target;
+		}
+	}
+	return true;
+}
+
+/* Keeps those that are certain, each once. */
+static void choose_starts(addresses *called)
+{
+	size_t kept = 0;
+
+	qsort(called->items, called->count, sizeof(*called->items), compare_addresses);
+	for (size_t i = 0, next; i < called->count; i = next) {
+		const uint64_t start = called->items[i];
+		for (next = i + 1; next < called->count && called->items[next] == start;)
+			next++;
+		if (next - i > 1 || start % ALIGNMENT == 0)
+			called->items[kept++] = start;
+	}
+	called->count = kept;
+}
+
+/* Where the functions of a module begin, ascending: ELF virtual addresses. */
+static const struct ss_called *find_called(struct ss_image *image)
+{
+	static const struct ss_called none;
+	addresses called = {};
+	uint64_t text = 0;
+	bool whole = true;
+
+	if (image->called)
+		return image->called;
+	for (size_t i = 0; i < image->segment_count; i++)
+		text += image->segments[i].flags & PF_X ? image->segments[i].size : 0;
+	for (size_t i = 0; i < image->segment_count && text <= TEXT_MAX && whole; i++) {
+		if (image->segments[i].flags & PF_X)
+			whole = add_called(image, &image->segments[i], &called);
+	}
+	if (whole)
+		choose_starts(&called);
+	else
+		called.count = 0;
+	image->called = malloc(sizeof(*image->called) +
+			       called.count * sizeof(*image->called->starts));
+	if (image->called) {
+		image->called->count = called.count;
+		if (called.count)
+			memcpy(image->called->starts, called.items,
+			       called.count * sizeof(*called.items));
+	}
+	ss_vector_free(&called);
+	return image->called ? image->called : &none;
+}
+
+/* The first start above an address, or UINT64_MAX. */
+static uint64_t next_called(struct ss_image *image, uint64_t address)
+{
+	const struct ss_called *called = find_called(image);
+	size_t low = 0;
+	size_t high = called->count;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+		if (called->starts[middle] <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < called->count ? called->starts[low] : UINT64_MAX;
+}
+
+/* A question: whether a call leads to pc, in code of one module. To code of no module, as of a JIT
+   compiler, only jumps lead. */
+struct question {
+	struct ss_unwind_context *ctx;
+	struct ss_loaded_module *loaded;
+	uint64_t pc;
+	unsigned left; /* functions that may still be searched */
+	bool open;     /* they jump somewhere */
+};
+
+/* Whether two addresses may be in one function. */
+static bool is_one_function(const struct question *q, uint64_t a, uint64_t b)
+{
+	const uint64_t low = SS_MIN(a, b);
+	const uint64_t high = SS_MAX(a, b);
+	uint64_t start;
+	uint64_t end;
+
+	if (ss_context_find_extent(q->ctx, low, &start, &end))
+		return high < end;
+	return high - low < FUNCTION_MAX &&
+	       ss_context_find_function(q->ctx, high) <= low &&
+	       next_called(q->loaded->image, low - q->loaded->bias) >
+		       high - q->loaded->bias;
+}
+
+/* How much code a function has from its start on. */
+static size_t size_of(const struct question *q, uint64_t function)
+{
+	const uint64_t at = function - q->loaded->bias;
+	uint64_t start;
+	uint64_t end;
+
+	if (ss_context_find_extent(q->ctx, function, &start, &end))
+		return (size_t)SS_MIN(end - function, (uint64_t)FUNCTION_MAX);
+	end = next_called(q->loaded->image, at);
+	return end == UINT64_MAX ? UNKNOWN_MAX :
+				   (size_t)SS_MIN(end - at, (uint64_t)FUNCTION_MAX);
+}
+
+static bool leads(struct question *q, uint64_t function, unsigned deep);
+
+/* The same by the jumps in a part of a function. */
+static bool jumps_lead(struct question *q, const uint8_t *code, size_t size,
+		       uint64_t address, uint64_t function, uint64_t end, unsigned deep)
+{
+	size_t at = 0;
+	uint64_t target;
+
+	while (q->ctx->arch->next_jump(code, size, address, &at, &target)) {
+		if (target == 0)
+			q->open = true;
+		else if (target < function || target >= end) {
+			if (is_one_function(q, target, q->pc))
+				return true;
+			if (is_text(q->loaded->image, target - q->loaded->bias) &&
+			    leads(q, target, deep + 1))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Whether the function that begins there is that of pc, or jumps to it. */
+static bool leads(struct question *q, uint64_t function, unsigned deep)
+{
+	uint8_t code[PART];
+
+	if (function <= q->pc && is_one_function(q, function, q->pc))
+		return true;
+	if (deep > JUMPS_DEEP || q->left == 0) {
+		q->open = true;
+		return false;
+	}
+	q->left--;
+	const uint64_t end = function + size_of(q, function);
+	for (uint64_t at = function; at < end; at += sizeof(code)) {
+		const size_t size = ss_context_read_code(
+			q->ctx, at, code,
+			(size_t)SS_MIN(end - at, (uint64_t)sizeof(code)));
+		if (size == 0) /* it is not known */
+			q->open = true;
+		if (jumps_lead(q, code, size, at, function, end, deep))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the code at an address is a stub of the procedure linkage table. */
+static bool is_stub(struct ss_unwind_context *ctx, uint64_t address)
+{
+	uint8_t code[16];
+	uint64_t slot;
+
+	return ctx->arch->jump_slot &&
+	       ctx->arch->jump_slot(
+		       code, ss_context_read_code(ctx, address, code, sizeof(code)),
+		       address, &slot);
+}
+
+enum ss_lead ss_call_leads(struct ss_unwind_context *ctx, uint64_t return_address,
+			   uint64_t pc)
+{
+	uint8_t before[SS_CALL_MAX];
+	const size_t n = ss_context_read_code(ctx, return_address - sizeof(before),
+					      before, sizeof(before));
+	uint64_t callee;
+
+	if (!ctx->arch->next_jump ||
+	    !ctx->arch->call_target(before, n, return_address, &callee))
+		return SS_LEAD_OPEN;
+	struct ss_loaded_module *inner = ss_context_find_module(ctx, pc);
+	struct ss_loaded_module *called = ss_context_find_module(ctx, callee);
+	if ((inner && !inner->image) || !called || !called->image)
+		return SS_LEAD_OPEN;
+	if (is_stub(ctx, callee))
+		return !inner || inner == called ? SS_LEAD_OPEN : SS_LEAD_YES;
+	struct question q = {
+		.ctx = ctx, .loaded = called, .pc = pc, .left = FUNCTIONS_MAX
+	};
+	if (leads(&q, callee, 0))
+		return SS_LEAD_YES;
+	return q.open ? SS_LEAD_OPEN : SS_LEAD_NO;
+}
