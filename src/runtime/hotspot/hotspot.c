@@ -1311,7 +1311,9 @@ static bool is_unchanged(struct hotspot *hotspot, const struct ss_memory *memory
 	struct ss_hotspot_thread_object again;
 
 	return read_thread_object(hotspot, memory, named, &again) &&
-	       memcmp(&named->object, &again, sizeof(again)) == 0;
+	       named->object.id == again.id && named->object.priority == again.priority &&
+	       named->object.daemon == again.daemon &&
+	       strcmp(named->object.name, again.name) == 0;
 }
 
 /* Reads the Thread objects twice: first all from memory that is kept, as each reading is a
