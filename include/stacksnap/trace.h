@@ -49,21 +49,21 @@ struct ss_trace_options {
 	size_t size;		  /* sizeof(struct ss_trace_options) */
 	const char *const *specs; /* what to probe, as the user writes it */
 	size_t spec_count;
-	bool scopes;	     /* see returns, too */
-	uint64_t every;	     /* report each n-th hit only; 0: all */
-	uint64_t max_rate;   /* report so many hits a second only; 0: all */
-	unsigned args;	     /* registers of arguments to report, at most 6 */
-	size_t max_stack;    /* bytes to copy of the stack of each hit; 0: no stacks */
-	unsigned max_frames; /* of a stack; 0: no limit */
-	/* Stacks of two frames, a function and what called it, for which at most half of the
-	   time is taken; max_stack and max_frames are ignored */
-	bool callers;
+	bool scopes;	       /* see returns, too */
+	uint64_t every;	       /* report each n-th hit only; 0: all */
+	uint64_t max_rate;     /* report so many hits a second only; 0: all */
+	unsigned args;	       /* registers of arguments to report, at most 6 */
+	size_t max_stack;      /* bytes to copy of the stack of each hit; 0: no stacks */
+	unsigned max_frames;   /* of a stack; 0: no limit */
 	unsigned flags;	       /* enum ss_symbolize_flags, for the frames */
 	const char *debug_dir; /* of separate debug files; NULL: /usr/lib/debug */
 	/* No probes: sample each n-th minor page fault, and report those in memory without a
 	   file, with the address as argument. specs, scopes, every and args are ignored.
 	   0: probes */
 	uint64_t faults;
+	/* Stacks of two frames, a function and what called it, for which at most about half of
+	   the time is taken; max_stack and max_frames are ignored */
+	bool callers;
 };
 
 /* A function, line or USDT probe that a spec selects. */

@@ -219,7 +219,7 @@ struct ss_net_inet {
 	unsigned state; /* TCP_... of netinet/tcp.h; UDP uses ESTABLISHED and CLOSE */
 	uint64_t inode;
 	uint32_t unread; /* bytes that were received; from sock_diag(7) only */
-	uint32_t pending; /* LISTEN: how many wait to be accepted; the same */
+	bool full; /* LISTEN: so many wait to be accepted that the kernel takes no more; the same */
 };
 
 /* Parses the line at *cursor and advances *cursor. Skips invalid lines, such as the

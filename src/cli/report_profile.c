@@ -296,6 +296,7 @@ static struct ss_error *load_parts(struct report *report)
 		.data = report,
 		.raw = report->raw,
 		.native = arguments->native,
+		.unfolded = arguments->diff || arguments->common.format->unfolded,
 		.unsampled = true,
 	};
 	struct ss_error *error = NULL;

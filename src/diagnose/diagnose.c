@@ -276,7 +276,11 @@ static void poll_fill_select(struct ss_diagnosis *d)
 
 	for (int arg = 1; arg <= 3; arg++)
 		bits = SS_MAX(bits, memory[arg].size * 8);
-	bits = SS_MIN(bits, (size_t)(d->facts->call.args[0] & INT32_MAX));
+	const size_t wanted = (size_t)(d->facts->call.args[0] & INT32_MAX);
+	bits = SS_MIN(bits, wanted);
+	for (int arg = 1; arg <= 3; arg++)
+		d->wait->fds_incomplete |= d->facts->call.args[arg] &&
+					   memory[arg].size * 8 < wanted;
 	for (size_t bit = 0; bit < bits; bit++)
 		count += is_selected(memory, bit);
 	struct ss_watched_fd *fds = diagnosis_alloc(d, count, sizeof(*fds));

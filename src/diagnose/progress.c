@@ -286,7 +286,7 @@ static void compare_samples(struct ss_progress *progress, const struct ss_task *
 			continue;
 		}
 		ret->samples++;
-		if (then->end != SS_END_ROOT && then->frame_count < thread->frame_count) {
+		if (!ss_end_is_outermost(then->end) && then->frame_count < thread->frame_count) {
 			*same &= is_part(snapshot, then, progress->last, thread) &&
 				 then->state != 'R';
 			continue;

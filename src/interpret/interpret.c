@@ -163,7 +163,7 @@ static bool lacks_registers(const struct ss_snapshot *snapshot,
 {
 	if (thread->stopped_ns > 0 || thread->frame_count == 0 || thread->state == 'D')
 		return false;
-	if (thread->end != SS_END_ROOT && thread->end != SS_END_FRAMES &&
+	if (!ss_end_is_outermost(thread->end) && thread->end != SS_END_FRAMES &&
 	    thread->end != SS_END_LIMIT)
 		return true;
 	for (size_t i = 0; i < thread->frame_count; i++) {

@@ -78,7 +78,7 @@ static void visit_message(const struct nlmsghdr *header, ss_inet_diag_visitor *v
 	socket.state = message->idiag_state;
 	socket.inode = message->idiag_inode;
 	if (socket.state == TCP_LISTEN)
-		socket.pending = message->idiag_rqueue;
+		socket.full = message->idiag_rqueue > message->idiag_wqueue;
 	else
 		socket.unread = message->idiag_rqueue;
 	visit(data, &socket);
@@ -440,8 +440,8 @@ struct tables {
 	const struct ss_target *target;
 	struct ss_buffer text;
 	int diag_fd; /* of sock_diag(7), or -1 */
-	/* TCP connections on this machine that threads wait for, to find their other ends; for one that is
-	   not established, sockets that listen */
+	/* TCP connections on this machine that threads wait for, to find their other ends; for one in
+	   SYN_SENT, how many listeners match */
 	struct ss_socket_fact *connections[CONNECTIONS_MAX];
 	size_t listeners[CONNECTIONS_MAX];
 	size_t connection_count;
@@ -478,7 +478,7 @@ static bool listens_at(const struct ss_net_inet *line, const struct ss_net_addre
 	static const uint8_t any[sizeof(line->local.bytes)];
 	const struct ss_net_address *local = &line->local;
 
-	return line->state == TCP_LISTEN && line->pending && local->port == at->port &&
+	return line->state == TCP_LISTEN && line->full && local->port == at->port &&
 	       (is_same_address(local, at) ||
 		memcmp(local->bytes, any, local->size) == 0);
 }
@@ -628,7 +628,7 @@ static void find_connections(struct tables *t, size_t index)
 	if (t->connection_count == 0)
 		return;
 	read_table(t, index);
-	/* A socket of IPv6 accepts connections of IPv4, too, unless it must not. */
+	/* A socket of IPv6 accepts connections of IPv4, too, unless IPV6_V6ONLY is set. */
 	if (connecting && strcmp(protocol, "TCP") == 0)
 		(void)list_tcp(t, "TCPv6");
 	for (size_t i = 0; i < t->connection_count; i++) {

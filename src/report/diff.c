@@ -183,7 +183,8 @@ static bool is_unchanged(const struct matching *matching, const struct ss_task *
 			 const struct ss_task *after, size_t common)
 {
 	return common == before->frame_count && common == after->frame_count &&
-	       before->end == after->end && (common > 0 || after->end == SS_END_ROOT) &&
+	       before->end == after->end &&
+	       (common > 0 || ss_end_is_outermost(after->end)) &&
 	       (!matching->threads || does_same(matching, before, after));
 }
 

@@ -144,6 +144,7 @@ struct ss_format {
 	ss_format_write_profile *write_profile;
 	/* Two sets of recordings: see struct ss_profile_recording. */
 	ss_format_write_profile *write_profile_diff;
+	bool unfolded; /* of profiles: as in ss_load_options */
 	/* Formats with write_profile alone get a series as a recording. */
 	ss_format_write_snapshots *write_snapshots;
 	ss_format_write_diff *write_diff;

@@ -379,7 +379,7 @@ static struct hidden find_hidden(const struct ss_load_frames *frames,
 
 	while (first < stack->count && !is_python(frames, stack->places[first]))
 		first++;
-	if (first == stack->count || frames->options->native)
+	if (first == stack->count || frames->options->native || frames->options->unfolded)
 		return hidden;
 	while (!is_python(frames, stack->places[last - 1]))
 		last--;

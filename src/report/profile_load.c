@@ -33,7 +33,7 @@ static void native_reasons_count(struct ss_native_reasons *reasons,
 {
 	size_t at = 0;
 
-	if (!stack->reason || stack->end != SS_END_ROOT || stack->count == 0)
+	if (!stack->reason || !ss_end_is_outermost(stack->end) || stack->count == 0)
 		return;
 	while (at < reasons->count &&
 	       strcmp(reasons->items[at].reason, stack->reason) != 0)

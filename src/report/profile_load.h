@@ -27,7 +27,8 @@ struct ss_load_options {
 	const char *by_label; /* or NULL */
 	unsigned set;	      /* of two that are compared: 0 or 1 */
 	bool raw;	      /* module and offset instead of names */
-	bool native;	/* also the native frames for which calls of a runtime stand */
+	bool native;   /* also the native frames for which calls of a runtime stand */
+	bool unfolded; /* also those within and outside of calls of a runtime */
 	bool unsampled; /* also CPU time that no sample stands for, see ss_unsampled_add() */
 };
 

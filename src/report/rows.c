@@ -670,4 +670,5 @@ const struct ss_format ss_format_rows = {
 	.write_snapshot = write_snapshot,
 	.write_hang = write_hang,
 	.write_profile = write_profile,
+	.unfolded = true,
 };

@@ -33,7 +33,7 @@ static void write_names(const struct ss_group *group,
 	const size_t count = (*group->members)->greenlet ? 1 : group->count;
 	const size_t shown = SS_MIN(count, ss_text_most(options, NAMES_MAX));
 
-	/* Greenlets are called after their outermost function, which is the same in a group. */
+	/* Greenlets are named after their outermost function, which is the same in a group. */
 	for (size_t i = 0; i < shown; i++) {
 		(void)fputs_unlocked(i ? ", " : ": ", out);
 		write_name(group->members[i], out);

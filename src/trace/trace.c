@@ -22,9 +22,8 @@ enum { STACK_DISTANCE = 1 << 20 };
 /* Following what was mapped takes some milliseconds. */
 enum { REPLACE_MS = 50 };
 
-/* With callers, a stack is a function and its caller; in each second, unwinding takes at most so
-   long. */
-enum { CALLER_FRAMES = 2, CALLERS_MS = 500 };
+/* With callers, a stack is a function and its caller. Of so many calls it is kept. */
+enum { CALLER_FRAMES = 2, CALLS_MAX = 1 << 20 };
 
 /* A key: no padding. */
 struct call {
@@ -80,9 +79,8 @@ struct ss_trace {
 	uint64_t hits;			 /* for every */
 	struct ss_idtable calls;	 /* with callers: of struct call, */
 	SS_VECTOR(uint32_t) call_stacks; /* and their stacks */
-	uint64_t unwound_second;   /* the second of the last one that was unwound, */
-	uint64_t unwound_ns;	   /* and for how long stacks were unwound in it */
-	ss_trace_handler *handler; /* during a call */
+	uint64_t next_unwind_ns;	 /* not earlier */
+	ss_trace_handler *handler;	 /* during a call */
 	void *data;
 	bool no_memory;
 };
@@ -475,11 +473,7 @@ static uint32_t find_caller(struct ss_trace *trace, const struct ss_uprobe_hit *
 	uint32_t id = ss_idtable_find(&trace->calls, &call, sizeof(call));
 	if (id != SS_ID_NONE)
 		return trace->call_stacks.items[id];
-	if (begin_ns / SS_NS_PER_SECOND != trace->unwound_second) {
-		trace->unwound_second = begin_ns / SS_NS_PER_SECOND;
-		trace->unwound_ns = 0;
-	}
-	if (trace->unwound_ns >= CALLERS_MS * SS_NS_PER_MS)
+	if (begin_ns < trace->next_unwind_ns || trace->calls.count >= CALLS_MAX)
 		return 0;
 	ss_regs_set(&regs, arch->pc, hit->pc);
 	ss_regs_set(&regs, arch->sp, hit->sp);
@@ -487,7 +481,11 @@ static uint32_t find_caller(struct ss_trace *trace, const struct ss_uprobe_hit *
 		ss_regs_set(&regs, arch->link, hit->return_address);
 	uint32_t stack = ss_trace_stacks_find(&trace->stacks, &regs, &call.return_address,
 					      sizeof(call.return_address), true);
-	trace->unwound_ns += ss_now_ns() - begin_ns;
+	/* The same time is left for reading. */
+	const uint64_t end_ns = ss_now_ns();
+	trace->next_unwind_ns = end_ns + (end_ns - begin_ns);
+	if (!stack)
+		return 0;
 	uint32_t *slot = ss_vector_push(&trace->call_stacks);
 	trace->no_memory |= !slot || ss_idtable_add(&trace->calls, &call, sizeof(call),
 						    NULL) == SS_ID_NONE;
@@ -648,6 +646,15 @@ static void take_hit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 	}
 }
 
+static void add_stranger(struct ss_trace *trace, pid_t pid)
+{
+	pid_t *slot = is_stranger(trace, pid) ? NULL : ss_vector_push(&trace->strangers);
+
+	if (slot)
+		*slot = pid;
+	trace->no_memory |= !is_stranger(trace, pid);
+}
+
 /* After execve() the process has one thread, and none of its old stack. */
 static void take_name(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 {
@@ -658,13 +665,8 @@ static void take_name(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 	}
 	if (hit->exec && hit->pid == trace->target->pid)
 		replace_space(trace);
-	if (hit->exec && hit->pid != trace->target->pid &&
-	    !is_stranger(trace, hit->pid)) {
-		pid_t *slot = ss_vector_push(&trace->strangers);
-		trace->no_memory |= !slot;
-		if (slot)
-			*slot = hit->pid;
-	}
+	if (hit->exec && hit->pid != trace->target->pid)
+		add_stranger(trace, hit->pid);
 	struct ss_trace_thread *thread =
 		ss_trace_threads_get(&trace->threads, hit->pid, hit->tid);
 	if (thread)
@@ -678,6 +680,8 @@ static void take_fork(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 		ss_trace_threads_get(&trace->threads, hit->parent_pid, hit->parent_tid);
 	char name[SS_TRACE_COMM];
 
+	if (hit->pid != hit->parent_pid && is_stranger(trace, hit->parent_pid))
+		add_stranger(trace, hit->pid);
 	if (!parent)
 		return;
 	ss_trace_thread_find_name(parent, trace->target);

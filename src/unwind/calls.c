@@ -2,8 +2,8 @@
  * Whether the call before a return address may have led to the code of an inner frame. Only a direct
  * call can refute that. It leads to the function that it calls, and to those to which that one jumps.
  *
- * Code without unwind tables does not say where its functions begin. The direct calls of a module
- * do: what several of them call, or one that calls an aligned address, is the start of a function.
+ * Code without unwind tables does not say where its functions begin, but direct calls do: an address
+ * that several calls name, or an aligned one that a single call names, is the start of a function.
  */
 #include <elf.h>
 #include <stdlib.h>
@@ -12,20 +12,21 @@
 #include "unwind/unwinder.h"
 
 enum {
-	/* Functions without CFI are not longer. */
+	/* Longer functions are searched up to there. */
 	FUNCTION_MAX = 64 << 10,
 	/* Of one whose end is not known, so much is searched for jumps. */
 	UNKNOWN_MAX = 16 << 10,
 	/* From a function to one to which it jumps, and so on */
-	JUMPS_DEEP = 4,
+	JUMPS_MAX = 4,
 	/* Functions of one question: there may be that many jumps in each */
 	FUNCTIONS_MAX = 32,
-	/* Modules with more code than that have CFI. */
+	/* Of modules with more code than that, no starts are known. */
 	TEXT_MAX = 8 << 20,
 	CALLED_MAX = 1 << 18,
 	ALIGNMENT = 16,
 	PART = 4096,
 	CALL = 5, /* "call rel32" */
+	JUMP_MAX = 6,
 };
 
 static int compare_addresses(const void *a, const void *b)
@@ -38,15 +39,21 @@ static int compare_addresses(const void *a, const void *b)
 
 typedef SS_VECTOR(uint64_t) addresses;
 
-/* Whether the address is in a segment of code. */
-static bool is_text(const struct ss_image *image, uint64_t address)
+/* How much code a module has from an address on, in the same segment; 0: it is not code. */
+static uint64_t text_from(const struct ss_image *image, uint64_t address)
 {
 	for (size_t i = 0; i < image->segment_count; i++) {
 		const struct ss_segment *segment = &image->segments[i];
-		if ((segment->flags & PF_X) && address - segment->address < segment->size)
-			return true;
+		const uint64_t before = address - segment->address;
+		if ((segment->flags & PF_X) && before < segment->size)
+			return segment->size - before;
 	}
-	return false;
+	return 0;
+}
+
+static bool is_text(const struct ss_image *image, uint64_t address)
+{
+	return text_from(image, address) > 0;
 }
 
 /* Adds what bytes, which may be calls, would call. False: there are too many, or there is no memory. */
@@ -80,7 +87,9 @@ static void choose_starts(addresses *called)
 {
 	size_t kept = 0;
 
-	qsort(called->items, called->count, sizeof(*called->items), compare_addresses);
+	if (called->count)
+		qsort(called->items, called->count, sizeof(*called->items),
+		      compare_addresses);
 	for (size_t i = 0, next; i < called->count; i = next) {
 		const uint64_t start = called->items[i];
 		for (next = i + 1; next < called->count && called->items[next] == start;)
@@ -147,11 +156,11 @@ struct question {
 	struct ss_loaded_module *loaded;
 	uint64_t pc;
 	unsigned left; /* functions that may still be searched */
-	bool open;     /* they jump somewhere */
+	bool unknown;  /* they jump somewhere, or were not searched to their ends */
 };
 
 /* Whether two addresses may be in one function. */
-static bool is_one_function(const struct question *q, uint64_t a, uint64_t b)
+static bool is_one_function(struct question *q, uint64_t a, uint64_t b)
 {
 	const uint64_t low = SS_MIN(a, b);
 	const uint64_t high = SS_MAX(a, b);
@@ -160,43 +169,52 @@ static bool is_one_function(const struct question *q, uint64_t a, uint64_t b)
 
 	if (ss_context_find_extent(q->ctx, low, &start, &end))
 		return high < end;
+	if (find_called(q->loaded->image)->count == 0) {
+		q->unknown |= high - low < FUNCTION_MAX;
+		return false;
+	}
 	return high - low < FUNCTION_MAX &&
 	       ss_context_find_function(q->ctx, high) <= low &&
 	       next_called(q->loaded->image, low - q->loaded->bias) >
 		       high - q->loaded->bias;
 }
 
-/* How much code a function has from its start on. */
-static size_t size_of(const struct question *q, uint64_t function)
+/* How much code of a function is searched, from its start on. */
+static size_t size_of(struct question *q, uint64_t function)
 {
 	const uint64_t at = function - q->loaded->bias;
 	uint64_t start;
 	uint64_t end;
 
-	if (ss_context_find_extent(q->ctx, function, &start, &end))
+	if (ss_context_find_extent(q->ctx, function, &start, &end)) {
+		q->unknown |= end - function > FUNCTION_MAX;
 		return (size_t)SS_MIN(end - function, (uint64_t)FUNCTION_MAX);
+	}
 	end = next_called(q->loaded->image, at);
-	return end == UINT64_MAX ? UNKNOWN_MAX :
-				   (size_t)SS_MIN(end - at, (uint64_t)FUNCTION_MAX);
+	if (end == UINT64_MAX)
+		return (size_t)SS_MIN(text_from(q->loaded->image, at),
+				      (uint64_t)UNKNOWN_MAX);
+	q->unknown |= end - at > FUNCTION_MAX;
+	return (size_t)SS_MIN(end - at, (uint64_t)FUNCTION_MAX);
 }
 
-static bool leads(struct question *q, uint64_t function, unsigned deep);
+static bool reaches(struct question *q, uint64_t function, unsigned depth);
 
 /* The same by the jumps in a part of a function. */
-static bool jumps_lead(struct question *q, const uint8_t *code, size_t size,
-		       uint64_t address, uint64_t function, uint64_t end, unsigned deep)
+static bool jumps_reach(struct question *q, const uint8_t *code, size_t size,
+			uint64_t address, uint64_t function, uint64_t end, unsigned depth)
 {
 	size_t at = 0;
 	uint64_t target;
 
 	while (q->ctx->arch->next_jump(code, size, address, &at, &target)) {
 		if (target == 0)
-			q->open = true;
+			q->unknown = true;
 		else if (target < function || target >= end) {
 			if (is_one_function(q, target, q->pc))
 				return true;
 			if (is_text(q->loaded->image, target - q->loaded->bias) &&
-			    leads(q, target, deep + 1))
+			    reaches(q, target, depth + 1))
 				return true;
 		}
 	}
@@ -204,26 +222,27 @@ static bool jumps_lead(struct question *q, const uint8_t *code, size_t size,
 }
 
 /* Whether the function that begins there is that of pc, or jumps to it. */
-static bool leads(struct question *q, uint64_t function, unsigned deep)
+static bool reaches(struct question *q, uint64_t function, unsigned depth)
 {
 	uint8_t code[PART];
 
 	if (function <= q->pc && is_one_function(q, function, q->pc))
 		return true;
-	if (deep > JUMPS_DEEP || q->left == 0) {
-		q->open = true;
+	if (depth > JUMPS_MAX || q->left == 0) {
+		q->unknown = true;
 		return false;
 	}
 	q->left--;
 	const uint64_t end = function + size_of(q, function);
-	for (uint64_t at = function; at < end; at += sizeof(code)) {
-		const size_t size = ss_context_read_code(
-			q->ctx, at, code,
-			(size_t)SS_MIN(end - at, (uint64_t)sizeof(code)));
-		if (size == 0) /* it is not known */
-			q->open = true;
-		if (jumps_lead(q, code, size, at, function, end, deep))
+	/* A jump may be in two parts. */
+	for (uint64_t at = function; at < end; at += sizeof(code) - JUMP_MAX + 1) {
+		const size_t wanted = (size_t)SS_MIN(end - at, (uint64_t)sizeof(code));
+		const size_t size = ss_context_read_code(q->ctx, at, code, wanted);
+		q->unknown |= size < wanted;
+		if (jumps_reach(q, code, size, at, function, end, depth))
 			return true;
+		if (wanted < sizeof(code))
+			break;
 	}
 	return false;
 }
@@ -240,8 +259,8 @@ static bool is_stub(struct ss_unwind_context *ctx, uint64_t address)
 		       address, &slot);
 }
 
-enum ss_lead ss_call_leads(struct ss_unwind_context *ctx, uint64_t return_address,
-			   uint64_t pc)
+enum ss_reach ss_call_reaches(struct ss_unwind_context *ctx, uint64_t return_address,
+			      uint64_t pc)
 {
 	uint8_t before[SS_CALL_MAX];
 	const size_t n = ss_context_read_code(ctx, return_address - sizeof(before),
@@ -250,17 +269,17 @@ enum ss_lead ss_call_leads(struct ss_unwind_context *ctx, uint64_t return_addres
 
 	if (!ctx->arch->next_jump ||
 	    !ctx->arch->call_target(before, n, return_address, &callee))
-		return SS_LEAD_OPEN;
+		return SS_REACH_UNKNOWN;
 	struct ss_loaded_module *inner = ss_context_find_module(ctx, pc);
 	struct ss_loaded_module *called = ss_context_find_module(ctx, callee);
 	if ((inner && !inner->image) || !called || !called->image)
-		return SS_LEAD_OPEN;
+		return SS_REACH_UNKNOWN;
 	if (is_stub(ctx, callee))
-		return !inner || inner == called ? SS_LEAD_OPEN : SS_LEAD_YES;
+		return !inner || inner == called ? SS_REACH_UNKNOWN : SS_REACH_MODULE;
 	struct question q = {
 		.ctx = ctx, .loaded = called, .pc = pc, .left = FUNCTIONS_MAX
 	};
-	if (leads(&q, callee, 0))
-		return SS_LEAD_YES;
-	return q.open ? SS_LEAD_OPEN : SS_LEAD_NO;
+	if (reaches(&q, callee, 0))
+		return SS_REACH_YES;
+	return q.unknown ? SS_REACH_UNKNOWN : SS_REACH_NO;
 }

@@ -34,7 +34,7 @@ static enum ss_step follow_record(struct ss_unwind_context *ctx,
 	bool first = !called && outer == 0 && ss_context_is_code(ctx, pc);
 	if (!first && !called)
 		return SS_STEP_SKIP;
-	if (called && inner && ss_call_leads(ctx, pc, inner) == SS_LEAD_NO)
+	if (called && inner && ss_call_reaches(ctx, pc, inner) == SS_REACH_NO)
 		return SS_STEP_SKIP;
 	ss_arch_regs_blocked(arch, pc, fp + 2 * WORD, NULL, regs);
 	ss_regs_set(regs, arch->fp, outer);
@@ -465,18 +465,20 @@ static uint64_t scan_start(const struct ss_unwind_context *ctx,
 bool ss_guess_is_confirmed(struct ss_unwind_context *ctx,
 			   const struct ss_unwind_frame *frame, uint64_t inner)
 {
+	const enum ss_reach reach =
+		ss_call_reaches(ctx, ss_regs_pc(ctx->arch, &frame->regs), inner);
 	struct ss_unwind_frame next = *frame;
 
-	if (ss_call_leads(ctx, ss_regs_pc(ctx->arch, &frame->regs), inner) != SS_LEAD_YES)
+	if (reach < SS_REACH_MODULE)
 		return false;
 	next.call = true;
 	for (unsigned i = 0; i < FRAMES; i++) {
 		const uint64_t pc = ss_unwind_lookup_pc(ctx, &next);
 		if (step_by_cfi(ctx, &next) != SS_STEP_OK)
-			return true;
+			return i > 0 || reach == SS_REACH_YES;
 		const uint64_t caller = ss_regs_pc(ctx->arch, &next.regs);
 		if (!ss_context_is_return_address(ctx, caller) ||
-		    ss_call_leads(ctx, caller, pc) == SS_LEAD_NO)
+		    ss_call_reaches(ctx, caller, pc) == SS_REACH_NO)
 			return false;
 	}
 	return true;
@@ -487,7 +489,7 @@ struct candidate {
 	uint64_t at;
 	uint64_t pc;
 	uint64_t fp; /* of the caller, if chained */
-	enum ss_lead lead;
+	enum ss_reach reach;
 	bool chained; /* it is above a saved frame pointer, from which more records follow */
 };
 
@@ -508,7 +510,7 @@ static bool is_chained(struct ss_unwind_context *ctx, struct candidate *candidat
 			return false;
 		pc = ss_context_strip(ctx, pc);
 		if (!ss_context_is_return_address(ctx, pc) ||
-		    ss_call_leads(ctx, pc, inner) == SS_LEAD_NO)
+		    ss_call_reaches(ctx, pc, inner) == SS_REACH_NO)
 			return false;
 		at = fp;
 		inner = pc - 1;
@@ -520,10 +522,10 @@ static bool is_chained(struct ss_unwind_context *ctx, struct candidate *candidat
 	return true;
 }
 
-/* The best one is the first whose call leads to the inner frame. */
+/* The best one is the first whose call leads to the inner frame; of equal ones, the first of a chain. */
 static bool is_better(const struct candidate *a, const struct candidate *b)
 {
-	return a->lead != b->lead ? a->lead > b->lead : a->chained && !b->chained;
+	return a->reach != b->reach ? a->reach > b->reach : a->chained && !b->chained;
 }
 
 /* False: there is none. */
@@ -535,20 +537,20 @@ static bool find_candidate(struct ss_unwind_context *ctx,
 	uint64_t end = next.at + SCAN_WORDS * WORD;
 
 	*ret = (struct candidate){};
-	for (; next.at < end && ret->lead != SS_LEAD_YES; next.at += WORD) {
+	for (; next.at < end && ret->reach != SS_REACH_YES; next.at += WORD) {
 		if (!find_return_address(ctx, &next.at, (int)((end - next.at) / WORD),
 					 &next.pc))
 			break;
-		next.lead = ss_call_leads(ctx, next.pc, inner);
-		if (next.lead == SS_LEAD_NO)
+		next.reach = ss_call_reaches(ctx, next.pc, inner);
+		if (next.reach == SS_REACH_NO)
 			continue;
 		next.chained = is_chained(ctx, &next);
-		if (ret->lead == SS_LEAD_NO)
+		if (ret->reach == SS_REACH_NO)
 			end = SS_MIN(end, next.at + BETTER_WORDS * WORD);
 		if (is_better(&next, ret))
 			*ret = next;
 	}
-	return ret->lead != SS_LEAD_NO;
+	return ret->reach != SS_REACH_NO;
 }
 
 static bool scan(struct ss_unwind_context *ctx, struct ss_unwind_frame *frame)

@@ -197,14 +197,16 @@ extern const struct ss_unwinder ss_unwinder_frame_pointer; /* frame records */
 extern const struct ss_unwinder ss_unwinder_scan; /* return addresses on the stack */
 
 /* Whether the call before a return address leads to the code of an inner frame. */
-enum ss_lead {
-	SS_LEAD_NO,
-	SS_LEAD_OPEN, /* a call through a register or a slot, or a jump to anywhere */
-	SS_LEAD_YES,  /* to that function, by calls and jumps that say where they lead */
+enum ss_reach {
+	SS_REACH_NO,
+	/* A call through a register or a slot, a jump to anywhere, or code that was not searched */
+	SS_REACH_UNKNOWN,
+	SS_REACH_MODULE, /* to a stub for a function of another module, as the inner one is */
+	SS_REACH_YES, /* to that function, by calls and jumps that say where they lead */
 };
 
-enum ss_lead ss_call_leads(struct ss_unwind_context *ctx, uint64_t return_address,
-			   uint64_t pc);
+enum ss_reach ss_call_reaches(struct ss_unwind_context *ctx, uint64_t return_address,
+			      uint64_t pc);
 
 /* Whether a frame that the scan has found is certain enough for what follows: its call leads to
    inner, and nothing in the next frames, by CFI, contradicts that. */

@@ -585,7 +585,8 @@ static void take_step(struct ss_walk *walk, const struct ss_unwinder *unwinder,
 			 !ss_guess_is_confirmed(&walk->ctx, frame, inner);
 	/* What follows from a guess is one. */
 	walk->source = walk->guessed ? SS_FROM_RETURN_ADDRESS : unwinder->source;
-	walk->end = SS_END_NO_UNWIND_INFO; /* if there were too many guesses */
+	walk->end =
+		SS_END_NO_UNWIND_INFO; /* if it is a guess too many, or not plausible */
 	frame->call = !frame->signal;
 	if (unwinder->source != SS_FROM_FRAME_POINTER)
 		frame->links = 0;
@@ -610,9 +611,9 @@ static bool is_plausible(struct ss_walk *walk, const struct ss_unwind_frame *fra
 {
 	const uint64_t pc = ss_regs_pc(walk->ctx.arch, &frame->regs);
 
-	return ss_context_is_sigreturn(&walk->ctx, pc) ||
+	return ss_context_is_sigreturn(&walk->ctx, pc) || is_forged(walk, frame, pc) ||
 	       (ss_context_is_return_address(&walk->ctx, pc) &&
-		ss_call_leads(&walk->ctx, pc, inner) != SS_LEAD_NO);
+		ss_call_reaches(&walk->ctx, pc, inner) != SS_REACH_NO);
 }
 
 /* Steps to the caller of frame. False: walk->end says why there is none. */
@@ -620,6 +621,7 @@ static bool step(struct ss_walk *walk, struct ss_unwind_frame *frame)
 {
 	uint64_t pc = ss_regs_pc(walk->ctx.arch, &frame->regs);
 	const uint64_t inner = ss_unwind_lookup_pc(&walk->ctx, frame);
+	const bool interrupted = frame->signal; /* its caller has called nothing */
 	enum ss_step result = SS_STEP_NO_INFO;
 
 	walk->ctx.missing = 0;
@@ -634,7 +636,8 @@ static bool step(struct ss_walk *walk, struct ss_unwind_frame *frame)
 		if (next == SS_STEP_OK) {
 			take_step(walk, unwinder, frame, inner);
 			return walk->guesses <= GUESSES_MAX &&
-			       (!walk->guessed || is_plausible(walk, frame, inner));
+			       (!walk->guessed || interrupted ||
+				is_plausible(walk, frame, inner));
 		}
 		result = next;
 		if (result == SS_STEP_ROOT && !is_root(walk, unwinder, pc)) {

@@ -174,8 +174,10 @@ class HalfWritten(EndToEnd):
                 thread, = self.snap(target.pid, mode=mode, status=(0, 1)).threads
                 names = [frame["symbol"].split(".")[0] for frame in thread["frames"]
                          if not frame["inlined"]]
-                self.assertEqual((names[1:3], names[-1], thread["end"]),
-                                 (["put", "main"], "_start", "root"), (options, mode))
+                self.assertEqual((names[1:3], names[-1]), (["put", "main"], "_start"),
+                                 (options, mode))
+                # The frame pointer was searched for, or it is where it must be.
+                self.assertIn(thread["end"], ("root", "guessed"), (options, mode))
             recording = os.path.join(directory, "recording" + options[0])
             self.run_tool("record", "-d", "500ms", "-o", recording, target.pid)
             left = BYTES

@@ -114,14 +114,14 @@ static void make_capture(uint64_t pc)
 }
 
 /* Whether the call before a return address leads to pc. */
-static enum ss_lead leads(uint64_t return_address, uint64_t pc)
+static enum ss_reach leads(uint64_t return_address, uint64_t pc)
 {
 	struct ss_unwind_context ctx;
 	struct ss_images *images = ss_images_new(session);
 
 	make_capture(pc);
 	assert_true(ss_context_init(&ctx, capture, images));
-	const enum ss_lead result = ss_call_leads(&ctx, return_address, pc);
+	const enum ss_reach result = ss_call_reaches(&ctx, return_address, pc);
 	ss_context_deinit(&ctx);
 	ss_images_free(images);
 	ss_capture_free(capture);
@@ -172,16 +172,16 @@ static void test_direct_calls(void **state)
 	const uint64_t any = call_any(STRAY + 8);
 
 	(void)state;
-	assert_int_equal(leads(leaf, text(LEAF + 4)), SS_LEAD_YES);
-	assert_int_equal(leads(middle, text(MIDDLE + 4)), SS_LEAD_YES);
-	assert_int_equal(leads(middle, text(LEAF + 4)), SS_LEAD_NO); /* before it */
+	assert_int_equal(leads(leaf, text(LEAF + 4)), SS_REACH_YES);
+	assert_int_equal(leads(middle, text(MIDDLE + 4)), SS_REACH_YES);
+	assert_int_equal(leads(middle, text(LEAF + 4)), SS_REACH_NO); /* before it */
 	assert_int_equal(leads(leaf, text(MIDDLE + 4)),
-			 SS_LEAD_NO); /* MIDDLE is called */
-	assert_int_equal(leads(leaf, text(OUTER + 4)), SS_LEAD_NO);
-	assert_int_equal(leads(any, text(LEAF + 4)), SS_LEAD_OPEN);
+			 SS_REACH_NO); /* MIDDLE is called */
+	assert_int_equal(leads(leaf, text(OUTER + 4)), SS_REACH_NO);
+	assert_int_equal(leads(any, text(LEAF + 4)), SS_REACH_UNKNOWN);
 	/* Code of no file, as of a JIT compiler */
-	assert_int_equal(leads(leaf, STACK + (2 << 20)), SS_LEAD_NO);
-	assert_int_equal(leads(any, STACK + (2 << 20)), SS_LEAD_OPEN);
+	assert_int_equal(leads(leaf, STACK + (2 << 20)), SS_REACH_NO);
+	assert_int_equal(leads(any, STACK + (2 << 20)), SS_REACH_UNKNOWN);
 }
 
 /* A call that is found once may be bytes of other instructions. */
@@ -191,9 +191,9 @@ static void test_starts(void **state)
 
 	(void)state;
 	(void)lead(0xe8, STRAY + 0x20, LEAF + 0x24);
-	assert_int_equal(leads(leaf, text(LEAF + 0x40)), SS_LEAD_YES);
+	assert_int_equal(leads(leaf, text(LEAF + 0x40)), SS_REACH_YES);
 	(void)lead(0xe8, STRAY + 0x40, LEAF + 0x24);
-	assert_int_equal(leads(leaf, text(LEAF + 0x40)), SS_LEAD_NO);
+	assert_int_equal(leads(leaf, text(LEAF + 0x40)), SS_REACH_NO);
 }
 
 static void test_jumps(void **state)
@@ -207,10 +207,10 @@ static void test_jumps(void **state)
 	(void)lead(0xe9, OUTER + 0x20, LEAF);
 	(void)lead(0xe9, MIDDLE + 0x20, OUTER);
 	memcpy(&file.text[0x1010], "\xff\xe0", 2); /* jmp *%rax */
-	assert_int_equal(leads(near, text(LEAF + 4)), SS_LEAD_YES);
-	assert_int_equal(leads(twice, text(LEAF + 4)), SS_LEAD_YES);
-	assert_int_equal(leads(near, text(MIDDLE + 4)), SS_LEAD_NO);
-	assert_int_equal(leads(open, text(LEAF + 4)), SS_LEAD_OPEN);
+	assert_int_equal(leads(near, text(LEAF + 4)), SS_REACH_YES);
+	assert_int_equal(leads(twice, text(LEAF + 4)), SS_REACH_YES);
+	assert_int_equal(leads(near, text(MIDDLE + 4)), SS_REACH_NO);
+	assert_int_equal(leads(open, text(LEAF + 4)), SS_REACH_UNKNOWN);
 }
 
 /* A stub of the procedure linkage table leads to another module. */
@@ -220,10 +220,10 @@ static void test_stubs(void **state)
 
 	(void)state;
 	memcpy(&file.text[LEAF], "\xff\x25\x00\x10\x00\x00", 6);
-	assert_int_equal(leads(stub, OTHER + 0x1000), SS_LEAD_YES);
-	assert_int_equal(leads(stub, text(0x3000)), SS_LEAD_OPEN);
+	assert_int_equal(leads(stub, OTHER + 0x1000), SS_REACH_MODULE);
+	assert_int_equal(leads(stub, text(0x3000)), SS_REACH_UNKNOWN);
 	/* Without a stub a direct call stays in its module. */
-	assert_int_equal(leads(lead(0xe8, STRAY, OUTER), OTHER + 0x1000), SS_LEAD_NO);
+	assert_int_equal(leads(lead(0xe8, STRAY, OUTER), OTHER + 0x1000), SS_REACH_NO);
 }
 
 /* Jumps in circles end. */
@@ -233,9 +233,11 @@ static void test_circles(void **state)
 	for (uint64_t i = 0; i < 16; i++) {
 		(void)lead(0xe9, 0x1000 + i * 0x100, 0x1000 + (i + 1) % 16 * 0x100);
 		(void)lead(0xe9, 0x1010 + i * 0x100, 0x1000 + (i + 2) % 16 * 0x100);
+		(void)lead(0xe8, 0x3000 + i * 0x10, 0x1000 + i * 0x100);
 	}
 	(void)lead(0xe8, STRAY + 0x20, LEAF);
-	assert_int_equal(leads(lead(0xe8, STRAY, 0x1000), text(LEAF + 4)), SS_LEAD_OPEN);
+	assert_int_equal(leads(lead(0xe8, STRAY, 0x1000), text(LEAF + 4)),
+			 SS_REACH_UNKNOWN);
 }
 
 /* A return address of another call is no frame, wherever it is. */

@@ -279,9 +279,12 @@ static bool search_list(struct search *search, uint64_t head)
 		if (node % 8 || !ss_memory_read(memory, node, words, sizeof(words)) ||
 		    (words[0] & ~(uint64_t)HEAD_FLAGS) != from)
 			return false;
-		if (kind_of_type(search, words[3]) < KIND_STRUCT ||
-		    search->found.list.count == GREENLETS_MAX)
+		if (kind_of_type(search, words[3]) < KIND_STRUCT)
 			continue;
+		if (search->found.list.count == GREENLETS_MAX) {
+			search->ret->unread++;
+			continue;
+		}
 		uint64_t *slot = ss_vector_push(&search->found.list);
 		search->no_memory |= !slot;
 		if (slot)

@@ -91,7 +91,7 @@ static void write_stack(struct ss_trace_output *output, uint32_t number)
 		(void)fputs("        ", out);
 		write_frame(&stack->frames[i], out);
 	}
-	if (stack->end != SS_END_ROOT)
+	if (!ss_end_is_outermost(stack->end))
 		(void)fprintf(out, "        (ends early: %s)\n", ss_end_name(stack->end));
 }
 
@@ -140,11 +140,14 @@ static void count_caller(struct ss_trace_output *output,
 {
 	const struct caller_key key = { (uint32_t)event->probe, stack };
 	bool added = false;
-	uint32_t id = ss_idtable_add(&output->caller_ids, &key, sizeof(key), &added);
 
-	if (id == SS_ID_NONE || (added && !ss_vector_push(&output->callers)))
+	if (!ss_vector_reserve(&output->callers, 1))
 		return;
-	struct ss_trace_caller *caller = &output->callers.items[id];
+	uint32_t id = ss_idtable_add(&output->caller_ids, &key, sizeof(key), &added);
+	if (id == SS_ID_NONE)
+		return;
+	struct ss_trace_caller *caller = added ? ss_vector_push(&output->callers) :
+						 &output->callers.items[id];
 	caller->probe = key.probe;
 	caller->stack = stack;
 	caller->hits += event->kind <= SS_TRACE_ENTER;
@@ -213,11 +216,16 @@ static void write_caller(struct ss_trace_output *output,
 		ss_duration_write(caller->duration_ns, out);
 		(void)fputs("  ", out);
 	}
-	if (stack && stack->count > 1)
-		write_frame(&stack->frames[1], out);
+	size_t at =
+		0; /* of the caller; calls that were inlined into the function are before it */
+	while (stack && at < stack->count && stack->frames[at].inlined)
+		at++;
+	at++;
+	if (stack && at < stack->count)
+		write_frame(&stack->frames[at], out);
 	else
 		(void)fputs("(not known)\n", out);
-	for (size_t i = 2; stack && i < stack->count && output->whole_stacks; i++) {
+	for (size_t i = at + 1; stack && i < stack->count && output->whole_stacks; i++) {
 		(void)fputs("                      ", out);
 		write_frame(&stack->frames[i], out);
 	}
@@ -259,9 +267,9 @@ static void write_slowest(struct ss_trace_output *output, size_t probe)
 			break;
 		(void)fputs(i == 0 ? "  slowest " : "          ", out);
 		ss_duration_write(slow->duration_ns, out);
-		(void)fputs(" from ", out);
+		(void)fputs(", began ", out);
 		write_time(output, slow->time_ns);
-		(void)fprintf(out, "on, tid %d ", (int)slow->tid);
+		(void)fprintf(out, "tid %d ", (int)slow->tid);
 		ss_escape_write(slow->name, NULL, out);
 		(void)fputs(slow->kind == SS_TRACE_OPEN ? ", still open\n" :
 			    slow->kind == SS_TRACE_LEFT ? ", without a return\n" :
