@@ -272,7 +272,8 @@ enum ss_reach ss_call_reaches(struct ss_unwind_context *ctx, uint64_t return_add
 		return SS_REACH_UNKNOWN;
 	struct ss_loaded_module *inner = ss_context_find_module(ctx, pc);
 	struct ss_loaded_module *called = ss_context_find_module(ctx, callee);
-	if ((inner && !inner->image) || !called || !called->image)
+	if ((inner && (!inner->image || inner->skipped)) || !called || !called->image ||
+	    called->skipped)
 		return SS_REACH_UNKNOWN;
 	if (is_stub(ctx, callee))
 		return !inner || inner == called ? SS_REACH_UNKNOWN : SS_REACH_MODULE;
