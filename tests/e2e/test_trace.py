@@ -497,7 +497,7 @@ class TraceTest(EndToEnd):
             self.assertEqual(sum(int(caller[1]) for caller in callers), 100, part)
             self.assertRegex(part, r"\n  sum .*, p50 .*, p99 .*, max ")
             longest = re.search(r", max (.*)\n", part)[1]
-            self.assertRegex(part, r"\n  slowest %s from \d\d:\d\d:\d\d\.\d{6} on, tid \d+ traced\n"
+            self.assertRegex(part, r"\n  slowest %s, began \d\d:\d\d:\d\d\.\d{6} tid \d+ traced\n"
                              % re.escape(longest))
 
     def test_summary_with_stacks(self):
