@@ -22,8 +22,9 @@ enum { STACK_DISTANCE = 1 << 20 };
 /* Following what was mapped takes some milliseconds. */
 enum { REPLACE_MS = 50 };
 
-/* With callers, a stack is a function and its caller. Of so many calls it is kept. */
-enum { CALLER_FRAMES = 2, CALLS_MAX = 1 << 20 };
+/* With callers, a stack is a function and its caller. Of so many calls it is kept. Unwinding takes half
+   of the time, and may be so far ahead of that. */
+enum { CALLER_FRAMES = 2, CALLS_MAX = 1 << 20, AHEAD_MS = 500 };
 
 /* A key: no padding. */
 struct call {
@@ -79,7 +80,7 @@ struct ss_trace {
 	uint64_t hits;			 /* for every */
 	struct ss_idtable calls;	 /* with callers: of struct call, */
 	SS_VECTOR(uint32_t) call_stacks; /* and their stacks */
-	uint64_t next_unwind_ns;	 /* not earlier */
+	uint64_t next_unwind_ns;	 /* when half of the time was not used for it */
 	ss_trace_handler *handler;	 /* during a call */
 	void *data;
 	bool no_memory;
@@ -473,7 +474,8 @@ static uint32_t find_caller(struct ss_trace *trace, const struct ss_uprobe_hit *
 	uint32_t id = ss_idtable_find(&trace->calls, &call, sizeof(call));
 	if (id != SS_ID_NONE)
 		return trace->call_stacks.items[id];
-	if (begin_ns < trace->next_unwind_ns || trace->calls.count >= CALLS_MAX)
+	if (begin_ns + AHEAD_MS * SS_NS_PER_MS < trace->next_unwind_ns ||
+	    trace->calls.count >= CALLS_MAX)
 		return 0;
 	ss_regs_set(&regs, arch->pc, hit->pc);
 	ss_regs_set(&regs, arch->sp, hit->sp);
@@ -481,9 +483,8 @@ static uint32_t find_caller(struct ss_trace *trace, const struct ss_uprobe_hit *
 		ss_regs_set(&regs, arch->link, hit->return_address);
 	uint32_t stack = ss_trace_stacks_find(&trace->stacks, &regs, &call.return_address,
 					      sizeof(call.return_address), true);
-	/* The same time is left for reading. */
-	const uint64_t end_ns = ss_now_ns();
-	trace->next_unwind_ns = end_ns + (end_ns - begin_ns);
+	trace->next_unwind_ns =
+		SS_MAX(trace->next_unwind_ns, begin_ns) + 2 * (ss_now_ns() - begin_ns);
 	if (!stack)
 		return 0;
 	uint32_t *slot = ss_vector_push(&trace->call_stacks);

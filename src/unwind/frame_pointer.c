@@ -533,6 +533,9 @@ static bool find_candidate(struct ss_unwind_context *ctx,
 			   const struct ss_unwind_frame *frame, struct candidate *ret)
 {
 	const uint64_t inner = ss_unwind_lookup_pc(ctx, frame);
+	const struct ss_loaded_module *loaded = ss_context_find_module(ctx, inner);
+	/* A function whose module is left out had CFI, and need not have a frame record. */
+	const bool chains = !loaded || !loaded->skipped;
 	struct candidate next = { .at = scan_start(ctx, frame) };
 	uint64_t end = next.at + SCAN_WORDS * WORD;
 
@@ -544,7 +547,7 @@ static bool find_candidate(struct ss_unwind_context *ctx,
 		next.reach = ss_call_reaches(ctx, next.pc, inner);
 		if (next.reach == SS_REACH_NO)
 			continue;
-		next.chained = is_chained(ctx, &next);
+		next.chained = chains && is_chained(ctx, &next);
 		if (ret->reach == SS_REACH_NO)
 			end = SS_MIN(end, next.at + BETTER_WORDS * WORD);
 		if (is_better(&next, ret))

@@ -73,7 +73,7 @@ class Failures(EndToEnd):
         """All frames are present; those of modules that were not skipped have names."""
         self.assertEqual(len(document["threads"]), len(whole.threads))
         for thread in document["threads"]:
-            self.assertEqual(thread["end"], "root")
+            self.assertIn(thread["end"], ("root", "guessed"))  # without tables of libc
             then = [frame for frame in whole.thread(thread["tid"])["frames"]
                     if not frame["inlined"]]
             now = [frame for frame in thread["frames"] if not frame["inlined"]]
@@ -146,7 +146,8 @@ class Failures(EndToEnd):
                                          "-f", "json", target.pid)
         document = self.assert_reported(text, stderr, r"the analysis of libc.so.6 timed out "
                                     r"during symbolization, module skipped$")
-        self.assertEqual({thread["end"] for thread in document["threads"]}, {"root"})
+        self.assertLessEqual({thread["end"] for thread in document["threads"]},
+                             {"root", "guessed"})
 
     def test_slow(self):
         """The parent looks after a child that takes longer than usual."""

@@ -216,8 +216,9 @@ static void write_caller(struct ss_trace_output *output,
 		ss_duration_write(caller->duration_ns, out);
 		(void)fputs("  ", out);
 	}
-	size_t at =
-		0; /* of the caller; calls that were inlined into the function are before it */
+	/* Of the caller. Calls that were inlined into the function are before it. */
+	size_t at = 0;
+
 	while (stack && at < stack->count && stack->frames[at].inlined)
 		at++;
 	at++;
