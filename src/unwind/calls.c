@@ -156,7 +156,8 @@ struct question {
 	struct ss_loaded_module *loaded;
 	uint64_t pc;
 	unsigned left; /* functions that may still be searched */
-	bool unknown;  /* they jump somewhere, or were not searched to their ends */
+	/* They jump somewhere, or were not searched to their ends. Then the search ends. */
+	bool unknown;
 };
 
 /* Whether two addresses may be in one function. */
@@ -207,7 +208,8 @@ static bool jumps_reach(struct question *q, const uint8_t *code, size_t size,
 	size_t at = 0;
 	uint64_t target;
 
-	while (q->ctx->arch->next_jump(code, size, address, &at, &target)) {
+	while (!q->unknown &&
+	       q->ctx->arch->next_jump(code, size, address, &at, &target)) {
 		if (target == 0)
 			q->unknown = true;
 		else if (target < function || target >= end) {
@@ -228,14 +230,14 @@ static bool reaches(struct question *q, uint64_t function, unsigned depth)
 
 	if (function <= q->pc && is_one_function(q, function, q->pc))
 		return true;
-	if (depth > JUMPS_MAX || q->left == 0) {
-		q->unknown = true;
+	q->unknown |= depth > JUMPS_MAX || q->left == 0;
+	if (q->unknown)
 		return false;
-	}
 	q->left--;
 	const uint64_t end = function + size_of(q, function);
 	/* A jump may be in two parts. */
-	for (uint64_t at = function; at < end; at += sizeof(code) - JUMP_MAX + 1) {
+	for (uint64_t at = function; at < end && !q->unknown;
+	     at += sizeof(code) - JUMP_MAX + 1) {
 		const size_t wanted = (size_t)SS_MIN(end - at, (uint64_t)sizeof(code));
 		const size_t size = ss_context_read_code(q->ctx, at, code, wanted);
 		q->unknown |= size < wanted;
