@@ -191,11 +191,13 @@ static void test_plan_that_reads_again(void **state)
 	struct ss_capture_options options = { .size = sizeof(options),
 					      .mode = SS_MODE_AUTO,
 					      .plan = &plan };
+
+	(void)state;
+	orders[0] = orders[1] = -1; /* the child has the page */
 	pid_t child = start(sleepers);
 	struct ss_target *target = open_target(child);
 	struct ss_capture *before = take_with(target, &options);
 
-	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
 		const bool again = i % 2 == 1;
 		plan.steps[0].check_size = again ? sizeof(orders) : 0;
