@@ -109,14 +109,15 @@ static void find_holders(struct ss_snapshot *snapshot, const struct finding *fin
 	}
 }
 
-/* Nobody can send to a channel that is nil, or receive from it. The main goroutine may do so on purpose,
-   until the program is ended. */
-static bool waits_for_nil(const struct ss_task *goroutine)
+/* Nobody can wake it: nobody can send to a channel that is nil, or receive from it; what it waits
+   for may also be known to nobody. The main goroutine may wait so on purpose, until the program is ended. */
+static bool is_endless(const struct ss_task *goroutine)
 {
 	enum { MAIN_GOROUTINE = 1 };
+	const char *reason = goroutine->wait_reason;
 
-	return goroutine->id != MAIN_GOROUTINE && goroutine->wait_reason &&
-	       strstr(goroutine->wait_reason, "(nil chan)") != NULL;
+	return goroutine->id != MAIN_GOROUTINE &&
+	       (goroutine->endless || (reason && strstr(reason, "(nil chan)")));
 }
 
 bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
@@ -138,8 +139,8 @@ bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
 		if (!findings[id].searched)
 			findings[id] = find_function(&snapshot->stacks.items[id], table);
 		goroutine->lock_function = findings[id].function;
-		if (waits_for_nil(goroutine))
-			goroutine->endless = SS_ENDLESS_OBJECT;
+		goroutine->endless = is_endless(goroutine) ? SS_ENDLESS_OBJECT :
+							     SS_ENDLESS_NO;
 	}
 	find_holders(snapshot, findings, holders);
 	return true;
