@@ -59,7 +59,8 @@ static void find_unwakeable(struct ss_go_program *program, struct fuzz_memory *i
 				.name = "" };
 	struct ss_capture_thread thread = { .tid = 1 };
 	struct ss_capture capture = { .arch = &ss_arch_x86_64,
-				      .process.mode = SS_MODE_AUTO };
+				      .process = { .mode = SS_MODE_AUTO,
+						   .consistent = true } };
 
 	ss_regs_set(&thread.regs, ss_arch_x86_64.sp, BASE + input->size / 2);
 	capture.areas.items = &area;

@@ -164,7 +164,8 @@ static void assert_found(struct fake *fake, const char *wanted)
 				.name = "" };
 	struct ss_capture_thread thread = { .tid = 1 };
 	struct ss_capture capture = { .arch = &ss_arch_x86_64,
-				      .process.mode = SS_MODE_AUTO };
+				      .process = { .mode = SS_MODE_AUTO,
+						   .consistent = true } };
 	const struct ss_go_process process = { .capture = &capture,
 					       .program = &fake->program,
 					       .read_ranges = read_ranges,
@@ -259,6 +260,13 @@ static void test_doubts(void **state)
 	_cleanup_free_ struct fake *limit = make(19);
 	put(limit, header_of(2) + 112, CHANNELS + 96);
 	assert_found(limit, "0000");
+	/* One that runs on a thread that was not captured */
+	for (pid_t tid = 0; tid < 3; tid++) {
+		_cleanup_free_ struct fake *running = make(19);
+		running->goroutines[3].status = SS_STATUS_RUNNING;
+		running->goroutines[3].thread = tid;
+		assert_found(running, tid == 1 ? "1110" : "0000");
+	}
 	/* A waiter of another goroutine */
 	_cleanup_free_ struct fake *waiter = make(19);
 	put(waiter, SUDOGS, GS + G_STEP);

@@ -730,6 +730,30 @@ static void classify(struct reach *reach, const struct ss_go_goroutine *goroutin
 		(void)hide(reach, reach->waits.items[waiter->first + i].sudog);
 }
 
+/* Whether the thread on which a goroutine is was captured. */
+static bool is_captured(const struct reach *reach,
+			const struct ss_go_goroutine *goroutine)
+{
+	const struct ss_capture *capture = reach->process->capture;
+
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		if ((thread->inner_tid ? thread->inner_tid : thread->tid) ==
+		    goroutine->thread)
+			return true;
+	}
+	return false;
+}
+
+static bool is_known(const struct reach *reach, const struct ss_go_goroutine *goroutine)
+{
+	const bool on_thread = goroutine->status == SS_STATUS_RUNNING ||
+			       goroutine->status == SS_STATUS_SYSCALL;
+
+	return !goroutine->changed && goroutine->status != SS_STATUS_COPYSTACK &&
+	       (!on_thread || is_captured(reach, goroutine));
+}
+
 /* The stack of one that is on a thread begins where that is. */
 static uint64_t find_top(const struct reach *reach,
 			 const struct ss_go_goroutine *goroutine)
@@ -764,8 +788,7 @@ static void read_goroutines(struct reach *reach)
 		waiter->bytes = total <= reach->bytes_max ?
 					calloc(1, waiter->stack_size + 1) :
 					NULL;
-		if (!waiter->bytes || goroutine->changed ||
-		    goroutine->status == SS_STATUS_COPYSTACK)
+		if (!waiter->bytes || !is_known(reach, goroutine))
 			reach->failed = true;
 		else
 			add_read(reach, waiter->stack, waiter->bytes, waiter->stack_size);
@@ -984,7 +1007,8 @@ static bool is_still(const struct ss_go_process *process)
 
 	if (process->whole)
 		return !capture->whole_problem;
-	if (capture->process.mode != SS_MODE_AUTO || !process->check)
+	if (capture->process.mode != SS_MODE_AUTO || !capture->process.consistent ||
+	    !process->check)
 		return false;
 	for (size_t i = 0; i < capture->threads.count; i++) {
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
