@@ -18,7 +18,13 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 
-/* Where the runtime keeps what describes its heap, see mheap.go and runtime2.go. */
+/*
+ * Where the runtime keeps what describes its heap, on 64-bit processors: see mheap.go and
+ * runtime2.go in Go's src/runtime.
+ *
+ * To add a version: compare the structs with those of the version before, and run test_for_ever of
+ * tests/e2e/test_goroutines.py with it.
+ */
 struct heap_layout {
 	unsigned first; /* Go 1.first to 1.last */
 	unsigned last;
@@ -37,11 +43,13 @@ struct heap_layout {
 	uint8_t channel;
 };
 
+/* clang-format off */
 static const struct heap_layout layouts[] = {
-	/*       spans nelems specials offset waiting element next channel */
-	{ 19, 19, 2 << 20, 56, 8, 128, 2, 328, 24, 64, 80 },
-	{ 26, 26, 0, 50, 2, 128, 8, 320, 32, 72, 96 },
+	/*        spans  nelems specials offset waiting elem next c */
+	{ 19, 19, 2 << 20, 56, 8, 128,   2,     328,    24,  64, 80 },
+	{ 26, 26, 0,       50, 2, 128,   8,     320,    32,  72, 96 },
 };
+/* clang-format on */
 
 /* The same in these versions. */
 enum {
