@@ -109,15 +109,21 @@ static void find_holders(struct ss_snapshot *snapshot, const struct finding *fin
 	}
 }
 
-/* Nobody can wake it: nobody can send to a channel that is nil, or receive from it; what it waits
-   for may also be known to nobody. The main goroutine may wait so on purpose, until the program is ended. */
-static bool is_endless(const struct ss_task *goroutine)
+/* It may wait so on purpose, until the program is ended. */
+static bool may_wait_for_ever(const struct ss_task *goroutine)
 {
 	enum { MAIN_GOROUTINE = 1 };
-	const char *reason = goroutine->wait_reason;
 
-	return goroutine->id != MAIN_GOROUTINE &&
-	       (goroutine->endless || (reason && strstr(reason, "(nil chan)")));
+	return goroutine->id == MAIN_GOROUTINE || !goroutine->wait_reason ||
+	       strcmp(goroutine->wait_reason, "select (no cases)") == 0;
+}
+
+/* Nobody can wake it: nobody can send to a channel that is nil, or receive from it; what it waits
+   for may also be known to nobody. */
+static bool is_endless(const struct ss_task *goroutine)
+{
+	return !may_wait_for_ever(goroutine) &&
+	       (goroutine->endless || strstr(goroutine->wait_reason, "(nil chan)"));
 }
 
 bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
