@@ -1,3 +1,4 @@
+#include "base/text_stream.h"
 #include "report/profile_load.h"
 
 #include <stdio.h>
@@ -260,25 +261,22 @@ static uint32_t begin_with(struct ss_load_frames *frames, uint32_t parent,
 /* The labels of that key, or all, separated by blanks; NULL without memory. */
 static char *labels_of(const struct ss_recording_info *info, const char *key)
 {
-	char *text = NULL;
-	size_t size = 0;
 	size_t length = strlen(key);
-	FILE *out = open_memstream(&text, &size);
+	struct ss_text_stream text;
 	bool any = false;
 
-	for (size_t i = 0; out && i < info->label_count; i++) {
+	if (!ss_text_stream_open(&text))
+		return NULL;
+	for (size_t i = 0; i < info->label_count; i++) {
 		const char *label = info->labels[i];
 		if (length && (strncmp(label, key, length) != 0 || label[length] != '='))
 			continue;
-		(void)fprintf(out, "%s%s", any ? " " : "", label);
+		(void)fprintf(text.out, "%s%s", any ? " " : "", label);
 		any = true;
 	}
-	if (out && !any)
-		(void)fprintf(out, "[no label%s%s]", length ? " " : "", key);
-	if (!out || fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	if (!any)
+		(void)fprintf(text.out, "[no label%s%s]", length ? " " : "", key);
+	return ss_text_stream_close(&text);
 }
 
 /* Where a stack is from, if that is wanted; else the root. */
