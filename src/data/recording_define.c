@@ -487,14 +487,14 @@ static uint32_t local_thread(const struct ss_definer *definer, uint32_t thread)
 				      definer->threads.items.items[thread].local;
 }
 
-void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait)
+void ss_writer_wait(struct ss_writer *writer, const struct ss_recorded_wait *wait)
 {
 	struct ss_definer *definer = &writer->definer;
 
 	ss_encode_uleb128(&definer->payload, local_thread(definer, wait->thread));
 	ss_encode_uleb128(&definer->payload, local_thread(definer, wait->owner) + 1);
-	ss_encode_uleb128(&definer->payload, wait->flags);
-	ss_wait_record_write(&definer->payload, wait->wait);
+	ss_encode_uleb128(&definer->payload, wait->in_cycle ? SS_WAIT_IN_CYCLE : 0);
+	ss_wait_record_write(&definer->payload, &wait->wait);
 	put_record(definer, SS_DEFINE_WAIT);
 }
 
@@ -507,32 +507,16 @@ void ss_writer_coverage(struct ss_writer *writer,
 	put_fields(&writer->definer, SS_DEFINE_TASK_COVERAGE, &record);
 }
 
-void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *written)
+void ss_writer_task(struct ss_writer *writer, const struct ss_recorded_task *task)
 {
-	const struct ss_task *task = written->task;
-	const struct ss_recorded_task record = {
-		.tick = written->tick,
-		.process = local_process(&writer->definer, written->process),
-		.thread = local_thread(&writer->definer, written->thread),
-		.stack = written->stack,
-		.kind = task->kind,
-		.id = task->id,
-		.name = *task->name ? task->name : NULL,
-		.wait_reason = task->wait_reason,
-		.waiting_ns = task->waiting_ns,
-		.runtime = task->runtime,
-		.status = task->status,
-		.on_thread = task->on_thread,
-		.changed = task->changed,
-		.awaits_all = task->awaits_all,
-		.in_cycle = task->in_cycle,
-		.cycle_next = task->in_cycle ? (uint32_t)task->cycle_next : 0,
-		.awaited = task->awaited,
-		.awaited_count = task->awaited_count,
-		.object = task->object,
-		.endless = task->endless,
-	};
+	struct ss_recorded_task record = *task;
 
+	record.process = local_process(&writer->definer, task->process);
+	record.thread = local_thread(&writer->definer, task->thread);
+	if (!*record.task.name)
+		record.task.name = NULL;
+	if (!record.task.in_cycle)
+		record.task.cycle_next = 0;
 	put_fields(&writer->definer, SS_DEFINE_TASK, &record);
 }
 
