@@ -139,9 +139,9 @@ class Browser:
             time.sleep(0.02)
 
     def settle(self):
-        """Waits for two animation frames: after that, earlier changes are on the screen."""
+        """Waits for an animation frame: after that, what was to be drawn is."""
         self._do("POST", "/execute/async", {"script": "const done = arguments[0];"
-                 "requestAnimationFrame(() => requestAnimationFrame(() => done(1)))", "args": []})
+                 "requestAnimationFrame(() => setTimeout(() => done(1)))", "args": []})
 
     def element(self, selector):
         found = self._do("POST", "/element", {"using": "css selector", "value": selector})
