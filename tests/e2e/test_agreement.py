@@ -216,7 +216,8 @@ class Agreement(EndToEnd):
                                                     for tid in cycle))
         if core:
             self.compare_core(first, core)
-        self.compare_top(pid, seen["hang"])
+        if cycles(first) or first["blockers"]:
+            self.compare_top(pid, seen["hang"])
         return True
 
     def compare_thread(self, thread, seen):

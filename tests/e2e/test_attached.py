@@ -1,5 +1,4 @@
-"""Being attached for a moment must not affect a process: the signals that it sends itself, the
-children that it creates meanwhile, and the programs that it executes."""
+"""Being attached for a moment must not affect the programs that a process executes."""
 # ctest: release-only
 
 import os
@@ -8,38 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import EndToEnd, LIMIT_S, MODES, STACKSNAP, TARGETS, for_everyone, main
-
-
-class ForgedSignals(EndToEnd):
-    def test_no_signal_is_lost(self):
-        """A stop for a signal is told from our stop by the wait status. The si_code of a
-        signal may be anything."""
-        for mode in MODES + ("auto",):
-            with self.subTest(mode=mode):
-                target = self.start("forged_signals")
-                for _ in range(20):
-                    self.snap(target.pid, mode=mode, status=(0, 1))
-                status, output = target.finish()
-                counts = dict(line.split() for line in output.splitlines())
-                self.assertEqual((status, counts["sent"]), (0, counts["received"]))
-
-
-class AttachedChildren(EndToEnd):
-    def test_children_continue(self):
-        """A recording lasts longer than the target: none of its children waits for the end
-        of the recording."""
-        target = self.start("clone_ptrace")
-        with tempfile.TemporaryDirectory() as directory:
-            recorder = subprocess.Popen(
-                [STACKSNAP, "record", "-r", "199", "-o", os.path.join(directory, "recording"),
-                 str(target.pid)], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                self.assertEqual(target.finish(), (0, "children 3000\n"))
-            finally:
-                recorder.kill()
-                recorder.wait(LIMIT_S)
-
+from harness import EndToEnd, LIMIT_S, STACKSNAP, TARGETS, for_everyone, main
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
@@ -66,10 +34,10 @@ class SetUserId(EndToEnd):
     def test_of_a_child(self):
         """No child is attached between fork and execve."""
         target = self.start_command([*NOBODY, self.plain, "children", self.program])
-        result = self.record("--children", "-r", "499", "-d", "8s", str(target.pid))
+        result = self.record("--children", "-r", "499", "-d", "3s", str(target.pid))
         self.assertEqual(result.returncode, 0, result.stderr)
         lost, executions = map(int, target.finish()[1].split()[1:])
-        self.assertGreater(executions, 100)
+        self.assertGreater(executions, 30)
         self.assertEqual(lost, 0)
 
     def test_program_is_not_started(self):

@@ -365,9 +365,16 @@ class Pools(EndToEnd):
         return self.start_command(["java", "-Xmx64m", "-XX:+UseSerialGC", *options, "-cp",
                                    classes("Waits", JAVA), "Waits", mode])
 
+    libjvm_has_symbols = None
+
     def has_symbols(self, pid):
         """Whether functions have names that libjvm does not export: its own thread is in such
         ones, whatever the program does."""
+        if Pools.libjvm_has_symbols is None:
+            Pools.libjvm_has_symbols = self.names_functions_of_libjvm(pid)
+        return Pools.libjvm_has_symbols
+
+    def names_functions_of_libjvm(self, pid):
         snapshot = self.snap(pid, status=(0, 1))
         return any(frame["symbol"] and "libjvm" in snapshot.module(frame)["path"]
                    for thread in snapshot.threads if thread["name"] == "VM Thread"
@@ -443,16 +450,6 @@ class Pools(EndToEnd):
                                   for lock in report["application_locks"]],
                                  [("java.util.concurrent.FutureTask.get", 2)][:count])
                 target.kill()
-
-    def test_java_lock(self):
-        """The main thread reads input. The locks of the others have owners."""
-        target = self.start_java("input")
-        if not self.has_symbols(target.pid):
-            self.skipTest("this libjvm has no symbols")
-        report = self.hang(target.pid, (3,))
-        self.assertEqual(report["verdict"], "deadlock", report)
-        stuck = {thread["name"] for thread in report["threads"] if thread["stuck"]}
-        self.assertEqual(stuck, {"java-ab", "java-ba"}, report)
 
     def test_java_waiters(self):
         """Many threads wait for one lock, whose owner is the last thread: it is not searched for each."""

@@ -1,6 +1,6 @@
 """stacksnap record where perf events are allowed: running threads are sampled by the kernel instead
 of being stopped, and the kernel reports which modules a process loads."""
-# ctest: serial long-with-sanitizers
+# ctest: processors=2 long-with-sanitizers
 
 import os
 import shutil

@@ -84,15 +84,6 @@ class Crashes(Run):
         self.assertEqual([(wait["kind"], wait["owner_tid"]) for wait in waits],
                          [("mutex", crash["tid"])] * 2, waits)
 
-    def test_stack_overflow(self):
-        result, reports = self.run_command(CRASH, "overflow", arguments=["-n", "0"],
-                                           status=(-signal.SIGSEGV,))
-        self.assertEqual(len(reports), 1, result.stderr)
-        names = reports[0].names()
-        self.assertEqual(set(names[:-5]), {"recurse"}, names[:9])
-        self.assertEqual(names[-5:-3], ["fail", "main"], names[-9:])
-        self.assertGreater(len(names), 1000)
-
     def test_overflow_with_handler(self):
         """The handler, on an alternate stack, restores the default and raises again."""
         report = self.crash("overflow", -signal.SIGSEGV)
@@ -158,14 +149,6 @@ class Crashes(Run):
                                            status=(128 + signal.SIGTERM,))
         self.assertEqual([report.crash["name"] for report in reports], ["SIGTERM"], result.stderr)
         self.assertGreater(reports[0].crash["sender"], 0, reports[0].crash)
-
-    def test_python(self):
-        result, reports = self.run_command(sys.executable, "-c", "import ctypes; ctypes.string_at(0)",
-                                           status=(-signal.SIGSEGV,))
-        self.assertEqual(len(reports), 1, result.stderr)
-        self.assertIn(os.path.basename(os.path.realpath(sys.executable)),
-                      reports[0].data["process"]["executable"])
-        self.assertIn("_start", reports[0].names()[-1], reports[0].names())
 
     def test_python_functions(self):
         """Of the thread that crashes, of one that runs, and of one that sleeps."""
@@ -393,7 +376,7 @@ class Transparent(Run):
         between two calls of stacksnap, and the command stayed stopped."""
         process = self.begin(sys.executable, "-c", self.COUNTER)
         pid = int(process.stdout.readline().split()[1])
-        for i in range(2500):
+        for i in range(1000):
             os.kill(pid, signal.SIGSTOP)
             time.sleep(0.0005 + i % 10 * 0.0001)
             os.kill(pid, signal.SIGCONT)

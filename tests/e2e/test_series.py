@@ -17,7 +17,7 @@ import tempfile
 
 from harness import (EndToEnd, LIMIT_S, STACKSNAP, main, read_text, reads_stdin, wait_until)
 
-TRIES = int(os.environ.get("STACKSNAP_TRIES", "3"))
+TRIES = int(os.environ.get("STACKSNAP_TRIES", "1"))
 
 # Three threads wait in functions of their own, and the main thread runs. SIGUSR1 dumps them all.
 PYTHON = """

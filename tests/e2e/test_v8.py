@@ -26,7 +26,7 @@ from test_on_cpu import may_sample_cpus
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.path.join(HERE, "v8_target.js")
 SERVER = os.path.join(HERE, "v8_server.js")
-MOMENTS = int(os.environ.get("MOMENTS", "10"))
+MOMENTS = int(os.environ.get("MOMENTS", "5"))
 ENOUGH = 20  # samples, to compare those with and without functions
 
 

@@ -2,16 +2,17 @@
 Debian's chromium and chromium-driver. The browser is always ended at exit."""
 
 import base64
+import http.client
 import json
 import os
 import re
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
-import urllib.request
 
 LIMIT_S = 60
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -34,7 +35,7 @@ def missing():
 class Browser:
     def __init__(self, width=1280, height=860, arguments=()):
         self.home = tempfile.mkdtemp(prefix="stacksnap-browser-")
-        self.driver = self.session = None
+        self.driver = self.session = self.connection = None
         try:
             self._start(width, height, arguments)
         except BaseException:
@@ -49,7 +50,7 @@ class Browser:
         self.driver = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE,
                                        stderr=subprocess.STDOUT, env=environment, bufsize=0,
                                        start_new_session=True)
-        self.url = "http://127.0.0.1:%d" % self._port()
+        self.connection = http.client.HTTPConnection("127.0.0.1", self._port(), LIMIT_S)
         options = {"binary": CHROMIUM, "args": [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
             "--no-first-run", "--disable-background-networking", "--disable-component-update",
@@ -79,17 +80,15 @@ class Browser:
                 raise AssertionError("chromedriver ended: %r" % text)
 
     def _call(self, method, path, body=None):
-        request = urllib.request.Request(
-            self.url + path, method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"})
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(request, timeout=LIMIT_S) as answer:
-                return json.loads(answer.read())["value"]
-        except urllib.error.HTTPError as error:
-            value = json.loads(error.read())["value"]
-            raise AssertionError("%s %s: %s" % (method, path, value["message"])) from None
+        data = None if body is None else json.dumps(body).encode()
+        self.connection.request(method, path, data, {"Content-Type": "application/json"})
+        # chromedriver sends an answer in two pieces, and the second waits for this acknowledgement
+        self.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        answer = self.connection.getresponse()
+        value = json.loads(answer.read())["value"]
+        if answer.status >= 400:
+            raise AssertionError("%s %s: %s" % (method, path, value["message"]))
+        return value
 
     def _do(self, method, path, body=None):
         return self._call(method, "/session/%s%s" % (self.session, path), body)
@@ -98,8 +97,9 @@ class Browser:
         if self.session:
             try:
                 self._call("DELETE", "/session/" + self.session)
-            except (OSError, AssertionError):
+            except (OSError, AssertionError, http.client.HTTPException):
                 pass
+            self.connection.close()
             self.session = None
         if self.driver:
             try:
@@ -139,9 +139,9 @@ class Browser:
             time.sleep(0.02)
 
     def settle(self):
-        """Waits for two animation frames: after that, earlier changes are on the screen."""
+        """Waits for an animation frame: after that, what was to be drawn is."""
         self._do("POST", "/execute/async", {"script": "const done = arguments[0];"
-                 "requestAnimationFrame(() => requestAnimationFrame(() => done(1)))", "args": []})
+                 "requestAnimationFrame(() => setTimeout(() => done(1)))", "args": []})
 
     def element(self, selector):
         found = self._do("POST", "/element", {"using": "css selector", "value": selector})

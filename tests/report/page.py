@@ -90,7 +90,6 @@ class PageTest(BrowserTest):
 
     def show(self, path, link="#show=all&order=name"):
         self.browser.open("about:blank")
-        self.browser.requests()
         self.browser.open("file://" + path + link)
         self.browser.wait("return window.stacksnap && 1", "the page")
         self.browser.settle()

@@ -16,6 +16,8 @@ from recordings import PERIOD, Description, main  # noqa: E402
 
 class Page(PageTest):
     def test_no_network(self):
+        self.browser.requests()
+        self.show(self.page())
         addresses = [url for url in self.browser.requests() if not url.startswith("chrome:")]
         self.assertEqual([url for url in addresses if not url.startswith("about:")],
                          ["file://" + self.page()])

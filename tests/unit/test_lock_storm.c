@@ -13,7 +13,7 @@
 #include "data/pipeline.h"
 #include "stacksnap.h"
 
-enum { STORM_THREADS = 64, LOCKS = 6, SNAPSHOTS = 15 };
+enum { STORM_THREADS = 64, LOCKS = 6, SNAPSHOTS = 8 };
 
 static pthread_mutex_t mutexes[LOCKS];
 static pthread_rwlock_t rwlocks[LOCKS];

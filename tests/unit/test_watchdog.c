@@ -1,7 +1,7 @@
 /*
  * The watchdog ends a program that is blocked, and one that gets no CPU goes on for a while; how
  * long is tried only if STACKSNAP_TRIES is set.
- * ctest: serial slow tries=1
+ * ctest: slow tries=1
  */
 #include <sched.h>
 #include <setjmp.h>
