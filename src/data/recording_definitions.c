@@ -382,9 +382,9 @@ static bool task_read(struct ss_recording *recording, struct ss_scope *scope,
 	    !translate(&scope->segment->stacks, &task.stack) ||
 	    (task.thread != UINT32_MAX &&
 	     !translate(&scope->segment->threads, &task.thread)) ||
-	    task.kind == SS_TASK_THREAD)
+	    task.task.kind == SS_TASK_THREAD)
 		return false;
-	task.on_thread = task.on_thread && task.thread != UINT32_MAX;
+	task.task.on_thread &= task.thread != UINT32_MAX;
 	if (recording->tasks.count >= SS_TASKS_MAX)
 		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
 	struct ss_recorded_task *slot = ss_vector_push(&recording->tasks);
@@ -392,17 +392,6 @@ static bool task_read(struct ss_recording *recording, struct ss_scope *scope,
 		return ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
 	*slot = task;
 	return true;
-}
-
-size_t ss_recording_task_count(const struct ss_recording *recording)
-{
-	return recording->tasks.count;
-}
-
-const struct ss_recorded_task *ss_recording_task(const struct ss_recording *recording,
-						 size_t index)
-{
-	return &recording->tasks.items[index];
 }
 
 static const char *text_of(const struct ss_recording *recording, uint32_t number)

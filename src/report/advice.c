@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/text_stream.h"
 #include "report/profile.h"
 #include "data/pipeline.h"
 
@@ -466,20 +467,17 @@ char *ss_advice_new(const struct ss_snapshot *snapshot,
 {
 	_cleanup_free_ size_t *nameless =
 		calloc(ss_snapshot_module_count(snapshot) + 1, sizeof(*nameless));
-	char *text = NULL;
-	size_t size = 0;
+	struct ss_text_stream text;
+
+	if (!nameless || !ss_text_stream_open(&text))
+		return NULL;
 	struct advice advice = {
 		.snapshot = snapshot,
 		.options = options,
 		.nameless = nameless,
-		.out = nameless ? open_memstream(&text, &size) : NULL,
+		.out = text.out,
 	};
-
-	if (!advice.out)
-		return NULL;
 	write_all(&advice);
-	if (fclose(advice.out) == 0 && size)
-		return text;
-	free(text);
-	return NULL;
+	_cleanup_free_ char *line = ss_text_stream_close(&text);
+	return line && *line ? take_ptr(line) : NULL;
 }
