@@ -536,11 +536,28 @@ static bool may_freeze_again(const struct ss_attempt *a, size_t stops)
 	return stops + next <= SS_MAX(a->tasks.items.count, (size_t)FEW_STOPS);
 }
 
+/* Threads that a signal had stopped when they were read, but not any more when they were attached. Any
+   signal would stop them until they are read again, so that must be soon. */
+static size_t count_continued(const struct ss_attempt *a)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < a->tasks.items.count && !a->tasks.dumping_core; i++) {
+		const struct ss_tracee *task = &a->tasks.items.items[i];
+		count += task->phase == SS_TASK_SEEN && task->state == 'T' &&
+			 task->attached;
+	}
+	return count;
+}
+
 /* Copies all threads, and finds the watched ones that ran meanwhile. */
 static void copy_all(struct ss_attempt *a)
 {
 	freeze_and_copy(a);
 	a->moved = ss_observe_check(a->target, &a->tasks, &a->look, &a->fragile);
+	const size_t continued = count_continued(a);
+	a->moved += continued;
+	a->fragile += continued;
 	a->copied = true;
 }
 

@@ -54,8 +54,8 @@ struct ss_attempt {
 	struct ss_buffer maps_after;
 	int maps_fd;
 	bool copied;	 /* once, and then: */
-	size_t moved;	 /* how many watched threads ran meanwhile */
-	size_t fragile;	 /* and how many of these should not be stopped */
+	size_t moved;	 /* how many threads ran meanwhile that were not stopped */
+	size_t fragile;	 /* and how many of these can be stopped alone */
 	bool areas_kept; /* they are those of the previous capture */
 	bool maps_in_freeze;
 };

@@ -225,9 +225,11 @@ static size_t poll_threads(struct ss_freeze *freeze, bool all)
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
-		/* Not attached: released already, in an earlier turn, because it was late. */
-		if (task->phase != SS_TASK_INTERRUPTED || (task->runs && !all) ||
-		    !task->attached)
+		/* Not attached: released already, in an earlier turn, because it was late.
+		   Attached, and went on: a signal may stop it. */
+		if ((task->phase != SS_TASK_INTERRUPTED &&
+		     (task->phase != SS_TASK_SEIZED || task->state != 'T')) ||
+		    (task->runs && !all) || !task->attached)
 			continue;
 		ss_stop_poll(freeze, task);
 		late += task->phase == SS_TASK_INTERRUPTED && !task->slow;
@@ -320,7 +322,7 @@ static unsigned interrupt_batch(struct ss_freeze *freeze, size_t *index, size_t 
 		struct ss_tracee *task = &freeze->tasks->items.items[*index];
 		if (task->phase != SS_TASK_SEIZED)
 			continue;
-		ss_stop_interrupt(task);
+		ss_stop_interrupt(freeze, task);
 		disturbing += task->disturbs;
 		count++;
 	}
@@ -533,14 +535,17 @@ void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data
 	}
 }
 
-/* Releases what has stopped by now. How many have not; filtered: with a seccomp filter. */
+/* Releases what has stopped by now, also by a signal, without an interrupt. How many have not;
+   filtered: with a seccomp filter. */
 static size_t release_late(struct ss_freeze *freeze, bool filtered)
 {
 	size_t late = 0;
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_INTERRUPTED || !task->attached)
+		const enum ss_task_phase phase = task->phase;
+		if ((phase != SS_TASK_INTERRUPTED && phase != SS_TASK_SEEN) ||
+		    !task->attached)
 			continue;
 		ss_stop_poll(freeze, task);
 		late += task->phase == SS_TASK_INTERRUPTED && !task->slow &&
@@ -556,7 +561,7 @@ static size_t release_late(struct ss_freeze *freeze, bool filtered)
 		} else {
 			release_alone(freeze, task);
 		}
-		task->phase = SS_TASK_INTERRUPTED;
+		task->phase = phase;
 	}
 	return late;
 }

@@ -138,8 +138,9 @@ bool ss_stop_has_tracee(void);
    SEIZED, REFUSED or GONE. */
 void ss_stop_seize(const struct ss_freeze *freeze, struct ss_tracee *task);
 
-/* Asks the thread to stop. Sets phase to INTERRUPTED or GONE. */
-void ss_stop_interrupt(struct ss_tracee *task);
+/* Asks the thread to stop. Sets phase to INTERRUPTED or GONE. One in state T stands still already:
+   sets phase to STOPPED, or leaves it SEIZED if it has gone on. */
+void ss_stop_interrupt(struct ss_freeze *freeze, struct ss_tracee *task);
 
 /*
  * Checks whether the thread has stopped, by reading its registers: the kernel refuses

@@ -25,7 +25,8 @@ void ss_stop_seize(const struct ss_freeze *freeze, struct ss_tracee *task)
 		return;
 	}
 	task->running_ns = ss_now_ns();
-	if (freeze->target->held || ptrace(PTRACE_SEIZE, task->tid, 0, 0) == 0) {
+	if (freeze->target->held || task->attached ||
+	    ptrace(PTRACE_SEIZE, task->tid, 0, 0) == 0) {
 		task->phase = SS_TASK_SEIZED;
 		task->attached = true;
 		return;
@@ -34,37 +35,35 @@ void ss_stop_seize(const struct ss_freeze *freeze, struct ss_tracee *task)
 	task->phase = task->seize_errno == ESRCH ? SS_TASK_GONE : SS_TASK_REFUSED;
 }
 
-void ss_stop_interrupt(struct ss_tracee *task)
+/* False: it has not stopped. */
+static bool read_registers(struct ss_freeze *freeze, struct ss_tracee *task,
+			   struct iovec *iov)
 {
-	task->phase = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0 ?
-			      SS_TASK_INTERRUPTED :
-			      SS_TASK_GONE;
+	*iov = (struct iovec){ &task->kernel, sizeof(task->kernel) };
+	if (ptrace(PTRACE_GETREGSET, task->tid, NT_PRSTATUS, iov) != 0)
+		return false;
+	freeze->is_32bit |= iov->iov_len != sizeof(task->kernel);
+	task->phase = SS_TASK_STOPPED;
+	freeze->stopped += task->stopped_ns == 0;
+	return true;
 }
 
-/* Reads the registers, and prevents the stop from making a call return EINTR. */
-static bool collect_registers(struct ss_freeze *freeze, struct ss_tracee *task)
+/* Prevents the stop from making a call return EINTR. */
+static void stay_in_call(struct ss_tracee *task, struct iovec *iov)
 {
-	struct iovec iov = { &task->kernel, sizeof(task->kernel) };
-
-	if (ptrace(PTRACE_GETREGSET, task->tid, NT_PRSTATUS, &iov) != 0)
-		return false;
-	if (iov.iov_len != sizeof(task->kernel)) {
-		freeze->is_32bit = true;
-		return true;
-	}
 	struct ss_syscall made;
+
+	if (iov->iov_len != sizeof(task->kernel))
+		return;
 	ss_arch_host.attach->syscall(&task->kernel, &made);
 	task->runs = task->runs || made.number < 0;
 	bool changed = ss_arch_host.attach->undo_eintr(&task->kernel);
 	/* One of NONE_LATELY ran a moment ago: its wait gets hardly longer. */
 	if (task->filter == SS_FILTER_PRESENT || task->filter == SS_FILTER_NONE_LATELY)
 		changed |= ss_arch_host.attach->avoid_restart_syscall(&task->kernel);
-	if (changed) {
-		iov.iov_len = sizeof(task->kernel);
-		/* On failure the thread was killed. */
-		(void)ptrace(PTRACE_SETREGSET, task->tid, NT_PRSTATUS, &iov);
-	}
-	return true;
+	/* On failure the thread was killed. */
+	if (changed)
+		(void)ptrace(PTRACE_SETREGSET, task->tid, NT_PRSTATUS, iov);
 }
 
 /* Only its parent, which may be this program, should reap a process: do not reap
@@ -130,19 +129,42 @@ static int intercepted_signal(const struct ss_tracee *task)
 	return info.si_status >> 8 == PTRACE_EVENT_STOP ? 0 : info.si_status & 0x7f;
 }
 
+/*
+ * PTRACE_SEIZE makes a group-stop a stop for this tracer, and waits until it is one
+ * (ptrace_attach() in kernel/ptrace.c). If a thread in state T has none after that, SIGCONT has
+ * ended it, and an interrupt could end another call of the thread. The stop itself changes nothing:
+ * the signal has interrupted the call, and decides what it returns.
+ */
+void ss_stop_interrupt(struct ss_freeze *freeze, struct ss_tracee *task)
+{
+	struct iovec iov;
+
+	if (task->state != 'T') {
+		task->phase = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0 ?
+				      SS_TASK_INTERRUPTED :
+				      SS_TASK_GONE;
+		return;
+	}
+	if (!read_registers(freeze, task, &iov))
+		return;
+	task->signal = intercepted_signal(task);
+	if (task->signal) /* another stop */
+		stay_in_call(task, &iov);
+}
+
 void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 {
 	uint64_t now = ss_now_ns();
+	struct iovec iov;
 
-	if (!collect_registers(freeze, task)) {
+	if (!read_registers(freeze, task, &iov)) {
 		if (has_ended(freeze, task))
 			task->phase = SS_TASK_GONE;
 		/* One that slept waits for a CPU, as after any other wake-up. */
 		task->running_ns = now;
 		return;
 	}
-	task->phase = SS_TASK_STOPPED;
-	freeze->stopped += task->stopped_ns == 0;
+	stay_in_call(task, &iov);
 	task->signal = intercepted_signal(task);
 }
 

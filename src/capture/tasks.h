@@ -13,7 +13,7 @@
 #include "process/process_memory.h"
 
 enum ss_task_phase {
-	SS_TASK_SEEN,	     /* listed, not attached */
+	SS_TASK_SEEN,	     /* listed; not attached, or not stopped since */
 	SS_TASK_CHOSEN,	     /* to be stopped, not attached yet */
 	SS_TASK_SEIZED,	     /* attached; it stands still from its next signal on */
 	SS_TASK_INTERRUPTED, /* asked to stop, not stopped yet */

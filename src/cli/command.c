@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text_stream.h"
 #include "cli/arguments.h"
 #include "cli/failure.h"
 #include "report/format.h"
@@ -205,17 +206,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 /* What write writes. NULL without memory. */
 static char *written(void (*write)(FILE *out))
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	struct ss_text_stream text;
 
-	if (!out)
+	if (!ss_text_stream_open(&text))
 		return NULL;
-	write(out);
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	write(text.out);
+	return ss_text_stream_close(&text);
 }
 
 /* An argp help filter. */

@@ -212,8 +212,8 @@ static struct ss_error *find_waits(struct attempt *attempt, size_t side, pid_t p
 	if (!waits)
 		return ss_error_no_memory();
 	attempt->waits[side] = waits;
-	for (size_t i = 0; i < ss_recording_wait_count(recording); i++) {
-		const struct ss_recorded_wait *wait = ss_recording_wait(recording, i);
+	for (size_t i = 0; i < recording->waits.count; i++) {
+		const struct ss_recorded_wait *wait = &recording->waits.items[i];
 		const struct ss_recorded_thread *recorded =
 			ss_recording_thread(recording, wait->thread);
 		const struct ss_task *thread =

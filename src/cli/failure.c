@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/text_stream.h"
 #include "report/names.h"
 #include "report/print.h"
 #include "stacksnap/record.h"
@@ -73,17 +74,14 @@ void ss_failure_hint(const char *format, ...)
 void ss_incomplete_print(const struct ss_snapshot *snapshot, size_t max_stack,
 			 bool strict)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	struct ss_text_stream text;
 	char *rest = NULL;
 
-	if (!out)
+	if (!ss_text_stream_open(&text))
 		return;
-	ss_missing_write(snapshot, max_stack, strict, "", out);
-	if (fclose(out) != 0)
-		return;
-	for (char *line = strtok_r(text, "\n", &rest); line;
+	ss_missing_write(snapshot, max_stack, strict, "", text.out);
+	_cleanup_free_ char *lines = ss_text_stream_close(&text);
+	for (char *line = lines ? strtok_r(lines, "\n", &rest) : NULL; line;
 	     line = strtok_r(NULL, "\n", &rest))
 		ss_failure_warn("%d: %s", ss_snapshot_process(snapshot)->pid, line);
 }
@@ -174,17 +172,16 @@ static void print_modules(const struct ss_snapshot *snapshot)
 void ss_phases_print(const struct ss_phases *phases, const struct ss_snapshot *snapshot)
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
-	_cleanup_free_ char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	struct ss_text_stream text;
 
-	if (!out)
+	if (!ss_text_stream_open(&text))
 		return;
-	write_times(phases, out);
-	(void)fputs("; ", out);
-	write_copied(process, ss_snapshot_task_count(snapshot, SS_TASK_THREAD), out);
-	if (fclose(out) == 0)
-		ss_failure_warn("%d: %s", process->pid, text);
+	write_times(phases, text.out);
+	(void)fputs("; ", text.out);
+	write_copied(process, ss_snapshot_task_count(snapshot, SS_TASK_THREAD), text.out);
+	_cleanup_free_ char *line = ss_text_stream_close(&text);
+	if (line)
+		ss_failure_warn("%d: %s", process->pid, line);
 	print_modules(snapshot);
 }
 
@@ -226,22 +223,18 @@ static void warn_undropped(struct ss_record_report *report,
 
 void ss_record_report_progress(void *report, const struct ss_recorder_summary *summary)
 {
-	char *text = NULL;
-	size_t size = 0;
+	struct ss_text_stream text;
 
 	warn_undropped(report, summary);
-	if (isatty(STDERR_FILENO) != 1)
+	if (isatty(STDERR_FILENO) != 1 || !ss_text_stream_open(&text))
 		return;
-	FILE *out = open_memstream(&text, &size);
-	if (!out)
-		return;
-	(void)fputs("\rrecording: ", out);
-	write_counts(summary, out);
-	(void)fprintf(out, ", %s missed\x1b[K",
+	(void)fputs("\rrecording: ", text.out);
+	write_counts(summary, text.out);
+	(void)fprintf(text.out, ", %s missed\x1b[K",
 		      ss_quantity_things(summary->missed, "tick").text);
-	if (fclose(out) == 0)
-		(void)!write(STDERR_FILENO, text, size); /* best effort */
-	free(text);
+	_cleanup_free_ char *line = ss_text_stream_close(&text);
+	if (line)
+		(void)!write(STDERR_FILENO, line, text.size); /* best effort */
 }
 
 /* How long the target was stopped. */
@@ -370,16 +363,14 @@ static const char *end_text(enum ss_recording_end end)
 static void print(void (*write_line)(const struct ss_recorder_summary *, FILE *),
 		  const struct ss_recorder_summary *summary, const char *before)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	struct ss_text_stream text;
 
-	if (!out)
+	if (!ss_text_stream_open(&text))
 		return;
-	write_line(summary, out);
-	if (fclose(out) == 0)
-		ss_failure_warn("%s%s", before, text);
-	free(text);
+	write_line(summary, text.out);
+	_cleanup_free_ char *line = ss_text_stream_close(&text);
+	if (line)
+		ss_failure_warn("%s%s", before, line);
 }
 
 void ss_record_report_end(const struct ss_recorder_summary *summary, const char *path,

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "base/text_stream.h"
 #include "cli/command.h"
 #include "cli/arguments.h"
 #include "cli/failure.h"
@@ -42,16 +43,14 @@ enum {
 static const struct ss_format *parse_format(enum ss_format_input input, const char *name)
 {
 	const struct ss_format *format = ss_format_find(input, name);
-	_cleanup_free_ char *known = NULL;
-	size_t size = 0;
+	struct ss_text_stream names;
 
 	if (format)
 		return format;
-	FILE *out = open_memstream(&known, &size);
-	if (out) {
-		ss_format_write_names(input, ", ", out);
-		(void)fclose(out); /* if it fails, known stays NULL */
-	}
+	if (!ss_text_stream_open(&names))
+		ss_usage_fail("out of memory");
+	ss_format_write_names(input, ", ", names.out);
+	_cleanup_free_ char *known = ss_text_stream_close(&names);
 	ss_usage_fail_format(name, known ? known : "others");
 }
 

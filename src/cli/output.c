@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/io.h"
+#include "base/text_stream.h"
 #include "report/print.h"
 
 enum { BUFFER_SIZE = 256 << 10 };
@@ -85,17 +86,12 @@ static void write_path(const char *pattern, pid_t pid, FILE *out)
 
 char *ss_output_expand(const char *pattern, pid_t pid)
 {
-	char *path = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&path, &size);
+	struct ss_text_stream path;
 
-	if (!out)
+	if (!ss_text_stream_open(&path))
 		return NULL;
-	write_path(pattern, pid, out);
-	if (fclose(out) == 0)
-		return path;
-	free(path);
-	return NULL;
+	write_path(pattern, pid, path.out);
+	return ss_text_stream_close(&path);
 }
 
 static struct ss_error *creation_error(int errnum, const char *path)

@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/text_stream.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/failure.h"
@@ -526,18 +527,16 @@ static struct ss_error *make_screen(void *data, const struct ss_sandbox_attempt 
 static struct ss_error *copy_text(const struct ss_sandbox_result *result, bool color,
 				  char **ret)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	struct ss_text_stream stream;
 
-	if (!out)
+	if (!ss_text_stream_open(&stream))
 		return ss_error_no_memory();
-	struct ss_error *error = ss_escaped_copy(result->output, color, out);
-	if (fclose(out) != 0 && !error)
-		error = ss_error_no_memory();
-	if (!error)
-		*ret = size ? take_ptr(text) : NULL;
-	return error;
+	struct ss_error *error = ss_escaped_copy(result->output, color, stream.out);
+	_cleanup_free_ char *text = ss_text_stream_close(&stream);
+	if (error || !text)
+		return error ? error : ss_error_no_memory();
+	*ret = *text ? take_ptr(text) : NULL;
+	return NULL;
 }
 
 void ss_top_analysis_init(struct ss_top_analysis *analysis,

@@ -14,39 +14,15 @@
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
 
-/* What a thread of a snapshot waits for: of the last one, if the recording has several.
-   Without owner_frames and chain. */
-struct ss_recorded_wait {
-	uint32_t thread;
-	uint32_t owner; /* the thread that it waits for; UINT32_MAX: none */
-	bool in_cycle;	/* it is part of a deadlock */
-	struct ss_wait wait;
-};
-
-/* A task of a runtime in a snapshot: members from kind on as in struct ss_task. */
+/* A task of a runtime in a snapshot. */
 struct ss_recorded_task {
 	uint64_t tick; /* of the snapshot, as in its samples */
 	uint32_t process;
-	uint32_t
-		thread; /* the one of tid in struct ss_task; UINT32_MAX: none, or not known */
+	uint32_t thread; /* the one of task.tid; UINT32_MAX: none, or not known */
 	uint32_t stack;
-	enum ss_task_kind kind; /* not THREAD */
-	uint64_t id;
-	const char *name;
-	const char *wait_reason;
-	uint64_t waiting_ns;
-	const char *runtime;
-	enum ss_task_status status;
-	bool on_thread;
-	bool changed;
-	bool awaits_all;
-	bool in_cycle;
-	/* Tasks of its kind in the snapshot, which need not exist. */
-	uint32_t cycle_next;
-	const size_t *awaited;
-	size_t awaited_count;
-	const char *object;
-	enum ss_endless endless;
+	/* Not a THREAD; with the members that are recorded. The tasks of its kind that awaited and
+	   cycle_next refer to need not exist. */
+	struct ss_task task;
 };
 
 /* A hit, or a scope from its entry to its end. There are many: compact. */
@@ -84,20 +60,7 @@ struct ss_error *ss_recording_open_part(int fd, const struct ss_recording_part *
 					struct ss_recording **ret);
 /* The same for an open file. The library owns fd, even after a failure. */
 struct ss_error *ss_recording_open_fd(int fd, struct ss_recording **ret);
-size_t ss_recording_wait_count(const struct ss_recording *recording);
-const struct ss_recorded_wait *ss_recording_wait(const struct ss_recording *recording,
-						 size_t index);
-/* In order of their snapshots and kinds; within these, as in the snapshot. */
-size_t ss_recording_task_count(const struct ss_recording *recording);
-const struct ss_recorded_task *ss_recording_task(const struct ss_recording *recording,
-						 size_t index);
 
-/* Of a trace: its probes, and its totals; NULL: it was cut, or is no trace. */
-size_t ss_recording_probe_count(const struct ss_recording *recording);
-const struct ss_recorded_probe *ss_recording_probe(const struct ss_recording *recording,
-						   size_t index);
-const struct ss_trace_summary *
-ss_recording_trace_summary(const struct ss_recording *recording);
 /* The event that a sample stands for. NULL: none is known. */
 const struct ss_recorded_event *ss_recording_event(const struct ss_recording *recording,
 						   const struct ss_sample *sample);
@@ -220,6 +183,7 @@ struct ss_recording {
 	size_t wait_bytes;	  /* of memory that waits take */
 	bool waits_full;	  /* wait_bytes has reached its limit */
 	SS_VECTOR(struct ss_recorded_coverage) coverage;
+	/* In order of their snapshots and kinds; within these, as in the snapshot */
 	SS_VECTOR(struct ss_recorded_task) tasks;
 	size_t awaited;				      /* by all tasks */
 	struct ss_idtable call_wait_ids;	      /* bytes of waits in calls */
@@ -228,8 +192,8 @@ struct ss_recording {
 	SS_VECTOR(struct ss_recorded_probe) probes;
 	SS_VECTOR(struct ss_recorded_event) events;
 	SS_VECTOR(uint64_t) event_args;
-	struct ss_trace_summary trace;
-	bool has_trace;
+	struct ss_trace_summary trace; /* its totals */
+	bool has_trace;		       /* false: it was cut, or is no trace */
 	SS_VECTOR(struct ss_segment) segments;
 	size_t locals;		      /* of all segments */
 	uint64_t words_read;	      /* of all stacks, including duplicates */

@@ -70,14 +70,12 @@ static void put_record(struct ss_definer *definer, enum ss_definition kind)
 		definer->full(definer->full_data);
 }
 
-/* The number of a string; 0: none. */
-static uint32_t define_string(struct ss_definer *definer, const char *text)
+/* The number of a string. */
+static uint32_t define_bytes(struct ss_definer *definer, const char *text, size_t size)
 {
 	bool added = false;
+	uint32_t id = ss_idtable_add(&definer->strings, text, size, &added);
 
-	if (!text)
-		return 0;
-	uint32_t id = ss_idtable_add(&definer->strings, text, strlen(text), &added);
 	if (id == SS_ID_NONE) {
 		definer->out.failed = true;
 		return 0;
@@ -85,9 +83,16 @@ static uint32_t define_string(struct ss_definer *definer, const char *text)
 	if (added) {
 		/* payload may contain the record that refers to the string. */
 		ss_encode_uleb128(&definer->out, SS_DEFINE_STRING);
-		ss_encode_text(&definer->out, text);
+		ss_encode_uleb128(&definer->out, size);
+		ss_buffer_add(&definer->out, text, size);
 	}
 	return id + 1;
+}
+
+/* The same; NULL: 0. */
+static uint32_t define_string(struct ss_definer *definer, const char *text)
+{
+	return text ? define_bytes(definer, text, strlen(text)) : 0;
 }
 
 static struct ss_defined_list *list_of(struct ss_definer *definer,
@@ -482,14 +487,14 @@ static uint32_t local_thread(const struct ss_definer *definer, uint32_t thread)
 				      definer->threads.items.items[thread].local;
 }
 
-void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait)
+void ss_writer_wait(struct ss_writer *writer, const struct ss_recorded_wait *wait)
 {
 	struct ss_definer *definer = &writer->definer;
 
 	ss_encode_uleb128(&definer->payload, local_thread(definer, wait->thread));
 	ss_encode_uleb128(&definer->payload, local_thread(definer, wait->owner) + 1);
-	ss_encode_uleb128(&definer->payload, wait->flags);
-	ss_wait_record_write(&definer->payload, wait->wait);
+	ss_encode_uleb128(&definer->payload, wait->in_cycle ? SS_WAIT_IN_CYCLE : 0);
+	ss_wait_record_write(&definer->payload, &wait->wait);
 	put_record(definer, SS_DEFINE_WAIT);
 }
 
@@ -502,32 +507,16 @@ void ss_writer_coverage(struct ss_writer *writer,
 	put_fields(&writer->definer, SS_DEFINE_TASK_COVERAGE, &record);
 }
 
-void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *written)
+void ss_writer_task(struct ss_writer *writer, const struct ss_recorded_task *task)
 {
-	const struct ss_task *task = written->task;
-	const struct ss_recorded_task record = {
-		.tick = written->tick,
-		.process = local_process(&writer->definer, written->process),
-		.thread = local_thread(&writer->definer, written->thread),
-		.stack = written->stack,
-		.kind = task->kind,
-		.id = task->id,
-		.name = *task->name ? task->name : NULL,
-		.wait_reason = task->wait_reason,
-		.waiting_ns = task->waiting_ns,
-		.runtime = task->runtime,
-		.status = task->status,
-		.on_thread = task->on_thread,
-		.changed = task->changed,
-		.awaits_all = task->awaits_all,
-		.in_cycle = task->in_cycle,
-		.cycle_next = task->in_cycle ? (uint32_t)task->cycle_next : 0,
-		.awaited = task->awaited,
-		.awaited_count = task->awaited_count,
-		.object = task->object,
-		.endless = task->endless,
-	};
+	struct ss_recorded_task record = *task;
 
+	record.process = local_process(&writer->definer, task->process);
+	record.thread = local_thread(&writer->definer, task->thread);
+	if (!*record.task.name)
+		record.task.name = NULL;
+	if (!record.task.in_cycle)
+		record.task.cycle_next = 0;
 	put_fields(&writer->definer, SS_DEFINE_TASK, &record);
 }
 
@@ -594,102 +583,33 @@ static struct old take_tables(struct ss_definer *definer)
 	return old;
 }
 
-/* Copies a string, which has no NUL in the table; or returns NULL. */
-static char *old_string(const struct old *old, uint32_t id)
+static struct ss_frame_key old_frame(const struct old *old, uint32_t id)
 {
-	size_t size;
-
-	if (id == 0)
-		return NULL;
-	const char *text = ss_idtable_key(&old->strings, id - 1, &size);
-	return strndup(text, size);
-}
-
-/* A stack of the old tables. */
-struct carried {
-	uint32_t end;
-	char *reason;
-	SS_VECTOR(struct ss_frame_record) frames;
-	SS_VECTOR(char *) texts; /* to which frames point */
-};
-
-static void carried_clear(struct carried *carried)
-{
-	for (size_t i = 0; i < carried->texts.count; i++)
-		free(carried->texts.items[i]);
-	carried->texts.count = 0;
-	carried->frames.count = 0;
-	free(carried->reason);
-	carried->reason = NULL;
-}
-
-/* Copies a string of the old tables. False without memory. */
-static bool carried_text(struct carried *carried, const struct old *old, uint32_t id,
-			 const char **ret)
-{
-	char **slot = id ? ss_vector_push(&carried->texts) : NULL;
-
-	if (slot)
-		*slot = old_string(old, id);
-	*ret = slot ? *slot : NULL;
-	return *ret || !id;
-}
-
-static bool carried_add(struct carried *carried, const struct old *old, uint32_t id)
-{
-	struct ss_frame_record *frame = ss_vector_push(&carried->frames);
 	struct ss_frame_key key;
-	size_t size;
 
-	if (!frame)
-		return false;
-	memcpy(&key, ss_idtable_key(&old->frames, id, &size), sizeof(key));
-	*frame = (struct ss_frame_record){ .module = key.module,
-					   .flags = key.flags,
-					   .value = key.value,
-					   .process = key.process,
-					   .kind = (enum ss_frame_kind)key.kind,
-					   .line = key.line };
-	return carried_text(carried, old, key.area, &frame->area) &&
-	       carried_text(carried, old, key.function, &frame->function) &&
-	       carried_text(carried, old, key.file, &frame->file);
-}
-
-static bool carried_read(struct carried *carried, const struct old *old, uint32_t id)
-{
-	size_t size;
-	const uint32_t *key = ss_idtable_key(&old->stacks, id, &size);
-
-	carried_clear(carried);
-	carried->end = key[SS_KEY_END];
-	carried->reason = old_string(old, key[SS_KEY_REASON]);
-	for (size_t i = SS_KEY_FRAMES; i < size / sizeof(*key); i++) {
-		if (!carried_add(carried, old, key[i]))
-			return false;
-	}
-	return true;
+	memcpy(&key, ss_idtable_key(&old->frames, id, NULL), sizeof(key));
+	return key;
 }
 
 /* Marks what has ended but is still on a stack. */
-static bool mark_needed(struct ss_definer *definer, const struct old *old,
-			struct carried *carried, const struct ss_sample_record *samples,
-			size_t count)
+static void mark_needed(struct ss_definer *definer, const struct old *old,
+			const struct ss_sample_record *samples, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (!carried_read(carried, old, samples[i].stack))
-			return false;
-		for (size_t f = 0; f < carried->frames.count; f++) {
-			const struct ss_frame_record *frame = &carried->frames.items[f];
-			if (frame->kind != SS_FRAME_NATIVE)
+		size_t size = 0;
+		const uint32_t *words =
+			ss_idtable_key(&old->stacks, samples[i].stack, &size);
+		for (size_t w = SS_KEY_FRAMES; w < size / sizeof(*words); w++) {
+			const struct ss_frame_key frame = old_frame(old, words[w]);
+			if (frame.kind != SS_FRAME_NATIVE)
 				continue;
-			if (frame->module != SS_ID_NONE)
-				definer->modules.items.items[frame->module].needed = true;
+			if (frame.module != SS_ID_NONE)
+				definer->modules.items.items[frame.module].needed = true;
 			else
-				definer->processes.items.items[frame->process].needed =
+				definer->processes.items.items[frame.process].needed =
 					true;
 		}
 	}
-	return true;
 }
 
 static bool renew_list(struct ss_definer *definer, struct ss_defined_list *list,
@@ -714,16 +634,47 @@ static bool renew_list(struct ss_definer *definer, struct ss_defined_list *list,
 	return true;
 }
 
+/* Defines a string of the old tables again. */
+static uint32_t carry_string(struct ss_definer *definer, const struct old *old,
+			     uint32_t number)
+{
+	size_t size = 0;
+	const char *text = number ? ss_idtable_key(&old->strings, number - 1, &size) :
+				    NULL;
+
+	return text ? define_bytes(definer, text, size) : 0;
+}
+
+static uint32_t carry_frame(struct ss_definer *definer, const struct old *old,
+			    uint32_t id)
+{
+	struct ss_frame_key key = old_frame(old, id);
+
+	key.area = carry_string(definer, old, key.area);
+	key.function = carry_string(definer, old, key.function);
+	key.file = carry_string(definer, old, key.file);
+	return define_frame(definer, &key);
+}
+
+static uint32_t carry_stack(struct ss_definer *definer, const struct old *old,
+			    uint32_t id)
+{
+	size_t size = 0;
+	const uint32_t *words = ss_idtable_key(&old->stacks, id, &size);
+
+	begin_key(definer, words[SS_KEY_END],
+		  carry_string(definer, old, words[SS_KEY_REASON]));
+	for (size_t i = SS_KEY_FRAMES; i < size / sizeof(*words); i++)
+		add_to_key(definer, carry_frame(definer, old, words[i]));
+	return define_key(definer);
+}
+
 static bool carry(struct ss_definer *definer, const struct old *old,
-		  struct carried *carried, struct ss_sample_record *samples, size_t count)
+		  struct ss_sample_record *samples, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct ss_sample_record *s = &samples[i];
-		if (!carried_read(carried, old, s->stack))
-			return false;
-		s->stack = define_stack(definer, carried->frames.items,
-					carried->frames.count, (enum ss_end)carried->end,
-					carried->reason);
+		s->stack = carry_stack(definer, old, s->stack);
 		if (s->call == SS_ID_NONE)
 			continue;
 		size_t size = 0;
@@ -751,20 +702,14 @@ bool ss_definer_renew(struct ss_definer *definer, struct ss_sample_record *sampl
 		      size_t count)
 {
 	_cleanup_(old_deinit) struct old old = take_tables(definer);
-	struct carried carried = {};
-	bool ok = mark_needed(definer, &old, &carried, samples, count);
 
+	mark_needed(definer, &old, samples, count);
 	mark_processes(definer);
-	ok = ok &&
-	     renew_list(definer, &definer->processes, SS_DEFINE_PROCESS,
-			SS_DEFINE_PROCESS_END) &&
-	     renew_list(definer, &definer->threads, SS_DEFINE_THREAD,
-			SS_DEFINE_THREAD_END) &&
-	     renew_list(definer, &definer->modules, SS_DEFINE_MODULE,
-			SS_DEFINE_MODULE_END) &&
-	     carry(definer, &old, &carried, samples, count);
-	carried_clear(&carried);
-	ss_vector_free(&carried.frames);
-	ss_vector_free(&carried.texts);
-	return ok && !definer->out.failed;
+	return renew_list(definer, &definer->processes, SS_DEFINE_PROCESS,
+			  SS_DEFINE_PROCESS_END) &&
+	       renew_list(definer, &definer->threads, SS_DEFINE_THREAD,
+			  SS_DEFINE_THREAD_END) &&
+	       renew_list(definer, &definer->modules, SS_DEFINE_MODULE,
+			  SS_DEFINE_MODULE_END) &&
+	       carry(definer, &old, samples, count);
 }

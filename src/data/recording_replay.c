@@ -94,23 +94,6 @@ bool ss_events_read(struct ss_recording *recording, const struct ss_scope *scope
 	return !c->failed;
 }
 
-size_t ss_recording_probe_count(const struct ss_recording *recording)
-{
-	return recording->probes.count;
-}
-
-const struct ss_recorded_probe *ss_recording_probe(const struct ss_recording *recording,
-						   size_t index)
-{
-	return &recording->probes.items[index];
-}
-
-const struct ss_trace_summary *
-ss_recording_trace_summary(const struct ss_recording *recording)
-{
-	return recording->has_trace ? &recording->trace : NULL;
-}
-
 const struct ss_recorded_event *ss_recording_event(const struct ss_recording *recording,
 						   const struct ss_sample *sample)
 {
@@ -452,18 +435,20 @@ struct tasks {
 static bool set_awaited(struct replay *replay, const struct tasks *tasks,
 			const struct ss_recorded_task *from, struct ss_task *ret)
 {
-	if (from->awaited_count == 0)
-		return true;
-	size_t *awaited = ss_snapshot_alloc(replay->snapshot, from->awaited_count,
-					    sizeof(*awaited));
+	const size_t count = from->task.awaited_count;
 
+	ret->awaited_count = 0;
+	if (count == 0)
+		return true;
+	size_t *awaited = ss_snapshot_alloc(replay->snapshot, count, sizeof(*awaited));
+
+	ret->awaited = awaited;
 	if (!awaited)
 		return false;
-	for (size_t i = 0; i < from->awaited_count; i++) {
-		if (from->awaited[i] < tasks->items.count)
-			awaited[ret->awaited_count++] = from->awaited[i];
+	for (size_t i = 0; i < count; i++) {
+		if (from->task.awaited[i] < tasks->items.count)
+			awaited[ret->awaited_count++] = from->task.awaited[i];
 	}
-	ret->awaited = awaited;
 	return true;
 }
 
@@ -473,23 +458,17 @@ static bool add_task(struct replay *replay, const struct tasks *tasks, size_t in
 	const struct ss_recorded_task *from = tasks->items.items[index];
 	const struct ss_recording *recording = replay->recording;
 	const struct ss_recorded_stack *stack = &recording->stacks.items[from->stack];
-	struct ss_task *slot = ss_snapshot_add_task(replay->snapshot, from->kind);
+	struct ss_task *slot = ss_snapshot_add_task(replay->snapshot, from->task.kind);
 
 	if (!slot)
 		return false;
-	slot->id = from->id;
-	slot->name = copy_text(replay, from->name);
-	slot->status = from->status;
-	slot->wait_reason = copy_text(replay, from->wait_reason);
-	slot->waiting_ns = from->waiting_ns;
+	*slot = from->task;
+	slot->name = copy_text(replay, from->task.name);
+	slot->wait_reason = copy_text(replay, from->task.wait_reason);
+	slot->runtime = copy_text(replay, from->task.runtime);
+	slot->object = copy_text(replay, from->task.object);
 	if (from->thread != UINT32_MAX)
 		slot->tid = recording->threads.items[from->thread].tid;
-	slot->on_thread = from->on_thread;
-	slot->changed = from->changed;
-	slot->runtime = copy_text(replay, from->runtime);
-	slot->awaits_all = from->awaits_all;
-	slot->object = copy_text(replay, from->object);
-	slot->endless = from->endless;
 	slot->end = stack->end;
 	slot->reason = copy_text(replay, stack->reason);
 	if (!slot->name || !set_awaited(replay, tasks, from, slot))
@@ -513,8 +492,8 @@ static bool set_cycles(struct replay *replay, const struct tasks *tasks,
 	if (!next)
 		return false;
 	for (size_t i = 0; i < count; i++)
-		next[i] = tasks->items.items[i]->in_cycle ?
-				  tasks->items.items[i]->cycle_next :
+		next[i] = tasks->items.items[i]->task.in_cycle ?
+				  tasks->items.items[i]->task.cycle_next :
 				  SS_GRAPH_NONE;
 	if (!ss_graph_init(&graph, next, count))
 		return false;
@@ -550,7 +529,8 @@ static bool add_tasks(struct replay *replay, uint64_t tick, size_t process,
 
 	for (size_t i = 0; i < recording->tasks.count && ok; i++) {
 		const struct ss_recorded_task *task = &recording->tasks.items[i];
-		if (task->tick != tick || task->process != process || task->kind != kind)
+		if (task->tick != tick || task->process != process ||
+		    task->task.kind != kind)
 			continue;
 		const struct ss_recorded_task **slot = ss_vector_push(&tasks.items);
 		ok = slot != NULL;

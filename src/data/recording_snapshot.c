@@ -271,12 +271,12 @@ static void add_waits(struct series *series)
 		size_t owner = owner_of(snapshot, i);
 		if (!wait)
 			continue;
-		const struct ss_written_wait written = {
+		const struct ss_recorded_wait written = {
 			.thread = series->samples.items[i].thread,
 			.owner = owner == SIZE_MAX ? SS_ID_NONE :
 						     series->samples.items[owner].thread,
-			.flags = is_in_cycle(snapshot, i) ? SS_WAIT_IN_CYCLE : 0,
-			.wait = wait,
+			.in_cycle = is_in_cycle(snapshot, i),
+			.wait = *wait,
 		};
 		ss_writer_wait(series->writer, &written);
 	}
@@ -310,12 +310,12 @@ static void add_tasks(struct series *series, enum ss_task_kind kind)
 	ss_writer_coverage(series->writer, &coverage);
 	for (size_t i = 0; i < snapshot->tasks[kind].count; i++) {
 		const struct ss_task *task = &snapshot->tasks[kind].items[i];
-		const struct ss_written_task written = {
+		const struct ss_recorded_task written = {
 			.tick = series->tick,
 			.process = series->process,
 			.thread = sampled_thread(series, task->tid),
 			.stack = series->stacks.items[task->stack_id],
-			.task = task,
+			.task = *task,
 		};
 		ss_writer_task(series->writer, &written);
 	}

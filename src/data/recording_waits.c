@@ -141,14 +141,3 @@ bool ss_call_wait_read(struct ss_recording *recording, struct ss_cursor *cursor,
 	recording->info.waits_left_out++;
 	return true;
 }
-
-size_t ss_recording_wait_count(const struct ss_recording *recording)
-{
-	return recording->waits.count;
-}
-
-const struct ss_recorded_wait *ss_recording_wait(const struct ss_recording *recording,
-						 size_t index)
-{
-	return &recording->waits.items[index];
-}

@@ -128,15 +128,17 @@ uint32_t ss_writer_stack(struct ss_writer *writer, const struct ss_frame_record 
 uint32_t ss_writer_call(struct ss_writer *writer, long number, uint64_t argument,
 			const struct ss_wait *wait);
 
-/* What a thread waits for, in a snapshot. owner: the thread that it waits for, a handle,
-   or SS_ID_NONE. flags: SS_WAIT_... */
-struct ss_written_wait {
+/* What a thread of a snapshot waits for: of the last one, if the recording has several.
+   Without owner_frames and chain. */
+struct ss_recorded_wait {
 	uint32_t thread;
-	uint32_t owner;
-	unsigned flags;
-	const struct ss_wait *wait;
+	uint32_t owner; /* the thread that it waits for; UINT32_MAX: none */
+	bool in_cycle;	/* it is part of a deadlock */
+	struct ss_wait wait;
 };
-void ss_writer_wait(struct ss_writer *writer, const struct ss_written_wait *wait);
+
+/* Its threads are handles, or SS_ID_NONE. */
+void ss_writer_wait(struct ss_writer *writer, const struct ss_recorded_wait *wait);
 
 /* How far the tasks of a kind are known in a snapshot. */
 struct ss_recorded_coverage {
@@ -151,16 +153,10 @@ struct ss_recorded_coverage {
 void ss_writer_coverage(struct ss_writer *writer,
 			const struct ss_recorded_coverage *coverage);
 
-/* A task of a runtime in that tick. process, thread: handles; SS_ID_NONE: it is on no thread, or that
-   is not known. stack: its number. */
-struct ss_written_task {
-	uint64_t tick;
-	uint32_t process;
-	uint32_t thread;
-	uint32_t stack;
-	const struct ss_task *task;
-};
-void ss_writer_task(struct ss_writer *writer, const struct ss_written_task *written);
+/* A task of a runtime in that tick. Its process and thread are handles; SS_ID_NONE: it is on no thread,
+   or that is not known. */
+struct ss_recorded_task; /* data/recording.h */
+void ss_writer_task(struct ss_writer *writer, const struct ss_recorded_task *task);
 
 /* A function, line or USDT probe of a recorded trace. */
 struct ss_recorded_probe {
@@ -213,11 +209,6 @@ struct ss_error *ss_writer_finish(struct ss_writer *writer, struct ss_summary *s
 
 /* Counts so far. */
 uint64_t ss_writer_samples(const struct ss_writer *writer);
-uint64_t ss_writer_size(const struct ss_writer *writer);
-/* The errno of the last failure to drop old segments, or 0. */
-int ss_writer_undropped(const struct ss_writer *writer);
-void ss_writer_counts(const struct ss_writer *writer, uint64_t *threads,
-		      uint64_t *stacks);
 size_t ss_writer_memory(const struct ss_writer *writer);
 
 SS_DEFINE_CLEANUP(struct ss_writer, ss_writer, ss_writer_free)

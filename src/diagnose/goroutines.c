@@ -109,14 +109,21 @@ static void find_holders(struct ss_snapshot *snapshot, const struct finding *fin
 	}
 }
 
-/* Nobody can send to a channel that is nil, or receive from it. The main goroutine may do so on purpose,
-   until the program is ended. */
-static bool waits_for_nil(const struct ss_task *goroutine)
+/* It may wait so on purpose, until the program is ended. */
+static bool may_wait_for_ever(const struct ss_task *goroutine)
 {
 	enum { MAIN_GOROUTINE = 1 };
 
-	return goroutine->id != MAIN_GOROUTINE && goroutine->wait_reason &&
-	       strstr(goroutine->wait_reason, "(nil chan)") != NULL;
+	return goroutine->id == MAIN_GOROUTINE || !goroutine->wait_reason ||
+	       strcmp(goroutine->wait_reason, "select (no cases)") == 0;
+}
+
+/* Nobody can wake it: nobody can send to a channel that is nil, or receive from it; what it waits
+   for may also be known to nobody. */
+static bool is_endless(const struct ss_task *goroutine)
+{
+	return !may_wait_for_ever(goroutine) &&
+	       (goroutine->endless || strstr(goroutine->wait_reason, "(nil chan)"));
 }
 
 bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
@@ -138,8 +145,8 @@ bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
 		if (!findings[id].searched)
 			findings[id] = find_function(&snapshot->stacks.items[id], table);
 		goroutine->lock_function = findings[id].function;
-		if (waits_for_nil(goroutine))
-			goroutine->endless = SS_ENDLESS_OBJECT;
+		goroutine->endless = is_endless(goroutine) ? SS_ENDLESS_OBJECT :
+							     SS_ENDLESS_NO;
 	}
 	find_holders(snapshot, findings, holders);
 	return true;

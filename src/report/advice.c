@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/text_stream.h"
 #include "report/profile.h"
 #include "data/pipeline.h"
 
@@ -258,8 +259,7 @@ static uint64_t packages_version(void)
 
 	if (stat(SS_PACKAGE_DATABASE, &st) != 0)
 		return 0;
-	return (uint64_t)st.st_mtim.tv_sec * SS_NS_PER_SECOND +
-	       (uint64_t)st.st_mtim.tv_nsec;
+	return ss_timespec_ns(&st.st_mtim);
 }
 
 void ss_packages_find_debug(const char *path, struct ss_package_query *queries,
@@ -466,20 +466,17 @@ char *ss_advice_new(const struct ss_snapshot *snapshot,
 {
 	_cleanup_free_ size_t *nameless =
 		calloc(ss_snapshot_module_count(snapshot) + 1, sizeof(*nameless));
-	char *text = NULL;
-	size_t size = 0;
+	struct ss_text_stream text;
+
+	if (!nameless || !ss_text_stream_open(&text))
+		return NULL;
 	struct advice advice = {
 		.snapshot = snapshot,
 		.options = options,
 		.nameless = nameless,
-		.out = nameless ? open_memstream(&text, &size) : NULL,
+		.out = text.out,
 	};
-
-	if (!advice.out)
-		return NULL;
 	write_all(&advice);
-	if (fclose(advice.out) == 0 && size)
-		return text;
-	free(text);
-	return NULL;
+	_cleanup_free_ char *line = ss_text_stream_close(&text);
+	return line && *line ? take_ptr(line) : NULL;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_stream.h"
 #include "diagnose/progress.h"
 #include "report/names.h"
 #include "report/print.h"
@@ -67,7 +68,7 @@ static void write_first_line(const struct ss_snapshot *snapshot,
 	const struct counts counts = count_classes(grouping);
 	const bool cycle = ss_snapshot_deadlock_count(snapshot) ||
 			   ss_snapshot_cycle_count(snapshot);
-	const char *verdict = progress ? ss_verdict_name(ss_progress_verdict(progress)) :
+	const char *verdict = progress ? ss_verdict_name(progress->verdict) :
 			      cycle    ? ss_verdict_name(SS_VERDICT_DEADLOCK) :
 					 NULL;
 
@@ -111,8 +112,7 @@ static struct ss_error *write_all(const struct ss_snapshot *snapshot,
 {
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		ss_grouping_new(snapshot, SS_TASK_THREAD, true);
-	const bool lasting = !progress ||
-			     ss_progress_verdict(progress) == SS_VERDICT_DEADLOCK;
+	const bool lasting = !progress || progress->verdict == SS_VERDICT_DEADLOCK;
 
 	if (!grouping)
 		return ss_error_no_memory();
@@ -158,19 +158,17 @@ static struct ss_error *write_hang(const struct ss_snapshot *snapshot,
 				   const struct ss_format_options *options, FILE *out)
 {
 	struct ss_format_options plain = *options;
-	_cleanup_free_ char *text = NULL;
-	size_t size = 0;
-	FILE *all = open_memstream(&text, &size);
+	struct ss_text_stream all;
 
-	if (!all)
+	if (!ss_text_stream_open(&all))
 		return ss_error_no_memory();
 	plain.color = plain.verbose = plain.all = false;
-	struct ss_error *error = write_all(snapshot, progress, &plain, all);
-	if (fclose(all) != 0 && !error)
-		error = ss_error_no_memory();
-	if (!error)
-		write_lines(text, out);
-	return error;
+	struct ss_error *error = write_all(snapshot, progress, &plain, all.out);
+	_cleanup_free_ char *text = ss_text_stream_close(&all);
+	if (error || !text)
+		return error ? error : ss_error_no_memory();
+	write_lines(text, out);
+	return NULL;
 }
 
 static struct ss_error *write_snapshot(const struct ss_snapshot *snapshot,

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/text_stream.h"
 #include "report/json.h"
 #include "report/print.h"
 
@@ -282,7 +283,7 @@ static bool write_recursion(const struct ss_snapshot *snapshot,
 	return parts > 0;
 }
 
-void ss_signature_write(const struct ss_snapshot *snapshot, const struct ss_task *thread,
+static void write_names(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 			FILE *out)
 {
 	const char *last = NULL;
@@ -306,6 +307,16 @@ void ss_signature_write(const struct ss_snapshot *snapshot, const struct ss_task
 		if (!matches(name, blameless, SS_ARRAY_SIZE(blameless)))
 			return;
 	}
+}
+
+char *ss_signature_new(const struct ss_snapshot *snapshot, const struct ss_task *thread)
+{
+	struct ss_text_stream names;
+
+	if (!ss_text_stream_open(&names))
+		return NULL;
+	write_names(snapshot, thread, names.out);
+	return ss_text_stream_close(&names);
 }
 
 /* Codes of the kernel, see sigaction(2). The address follows the text. */
@@ -366,17 +377,12 @@ static void write_cause(const struct ss_process *process, FILE *out)
 static void write_signature(const struct ss_snapshot *snapshot,
 			    const struct ss_task *thread, FILE *out)
 {
-	_cleanup_free_ char *text = NULL;
 	char exact[SS_SIGNATURE_SIZE];
-	size_t size = 0;
-	FILE *names = open_memstream(&text, &size);
+	_cleanup_free_ char *text = ss_signature_new(snapshot, thread);
 	_cleanup_error_ struct ss_error *error =
 		ss_snapshot_signature(snapshot, thread, exact);
 
-	if (!names)
-		return;
-	ss_signature_write(snapshot, thread, names);
-	if (fclose(names) != 0 || error)
+	if (!text || error)
 		return;
 	(void)fputs_unlocked("signature: ", out);
 	ss_escape_write(text, NULL, out);

@@ -18,9 +18,8 @@
  * reports.
  */
 
-/* Names are written unescaped. Nothing is written if every frame is left out. */
-void ss_signature_write(const struct ss_snapshot *snapshot, const struct ss_task *thread,
-			FILE *out);
+/* For free(). Names are not escaped. "": every frame is left out. NULL without memory. */
+char *ss_signature_new(const struct ss_snapshot *snapshot, const struct ss_task *thread);
 
 /* The thread that a signal ended, or NULL. */
 const struct ss_task *ss_signature_thread(const struct ss_snapshot *snapshot);

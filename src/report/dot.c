@@ -5,6 +5,7 @@
  */
 #include <stdint.h>
 
+#include "base/text_stream.h"
 #include "data/snapshot.h"
 #include "report/format.h"
 #include "report/print.h"
@@ -20,21 +21,17 @@ enum { STYLE_NONE = 0, STYLE_DEADLOCK = 1, STYLE_BLOCKER = 2, STYLE_SHOWN = 4 };
 static void write_text(const char *text, FILE *out)
 {
 	static const struct ss_substitution substitution = { .from = "\"", .to = "'" };
-	char *escaped = NULL;
-	size_t size = 0;
-	FILE *memory = text ? open_memstream(&escaped, &size) : NULL;
+	struct ss_text_stream memory;
 
-	if (!memory)
+	if (!text || !ss_text_stream_open(&memory))
 		return;
-	ss_escape_write(text, &substitution, memory);
-	if (fclose(memory) == 0) {
-		for (const char *c = escaped; *c; c++) {
-			if (*c == '\\')
-				(void)fputc_unlocked('\\', out);
-			(void)fputc_unlocked(*c, out);
-		}
+	ss_escape_write(text, &substitution, memory.out);
+	_cleanup_free_ char *escaped = ss_text_stream_close(&memory);
+	for (const char *c = escaped; c && *c; c++) {
+		if (*c == '\\')
+			(void)fputc_unlocked('\\', out);
+		(void)fputc_unlocked(*c, out);
 	}
-	free(escaped);
 }
 
 static void write_wait(const struct ss_wait *wait, FILE *out)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_stream.h"
 #include "data/snapshot.h"
 #include "report/format.h"
 #include "report/group.h"
@@ -94,17 +95,12 @@ static void write_task_line(const struct ss_snapshot *snapshot,
 static char *stack_text(const struct ss_snapshot *snapshot, const struct ss_task *thread,
 			const struct ss_format_options *options)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *memory = open_memstream(&text, &size);
+	struct ss_text_stream text;
 
-	if (!memory)
+	if (!ss_text_stream_open(&text))
 		return NULL;
-	write_task_line(snapshot, thread, options, memory);
-	if (fclose(memory) == 0)
-		return text;
-	free(text);
-	return NULL;
+	write_task_line(snapshot, thread, options, text.out);
+	return ss_text_stream_close(&text);
 }
 
 static struct ss_error *write_task_lines(struct task_line *lines, size_t *count,

@@ -88,7 +88,7 @@ static enum ss_group_class class_of_task(const struct ss_task *task)
 {
 	static const char *const idle[] = { "IO wait", "sleep" };
 
-	if (task->blocked || task->lock_function)
+	if (task->blocked || task->lock_function || task->endless)
 		return SS_GROUP_BLOCKED;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(idle) && task->wait_reason; i++) {
 		if (strcmp(task->wait_reason, idle[i]) == 0)

@@ -196,14 +196,9 @@ static void write_signature(struct ss_json *json, const struct ss_snapshot *snap
 {
 	const struct ss_task *thread = ss_signature_thread(snapshot);
 	char exact[SS_SIGNATURE_SIZE] = "";
-	_cleanup_free_ char *readable = NULL;
-	size_t size = 0;
-	FILE *out = thread ? open_memstream(&readable, &size) : NULL;
+	_cleanup_free_ char *readable = thread ? ss_signature_new(snapshot, thread) :
+						 NULL;
 
-	if (out) {
-		ss_signature_write(snapshot, thread, out);
-		(void)fclose(out); /* if it fails, readable stays NULL */
-	}
 	ss_json_text(json, "signature", readable && *readable ? readable : NULL);
 	_cleanup_error_ struct ss_error *error =
 		thread ? ss_snapshot_signature(snapshot, thread, exact) : NULL;

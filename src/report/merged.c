@@ -97,6 +97,9 @@ static void write_key(struct work *work, const struct ss_snapshot *snapshot,
 {
 	const struct ss_task *task = *group->members;
 	const bool waits = task->status == SS_STATUS_WAITING;
+	/* Of goroutines that is found out only in moments in which no thread runs. */
+	const bool with_endless = task->kind != SS_TASK_GOROUTINE ||
+				  work->snapshots->kind == SS_SNAPSHOTS_ONE;
 	const uint32_t numbers[] = {
 		group->interprets || task->kind == SS_TASK_ASYNCIO ? (uint32_t)task->tid :
 								     0,
@@ -104,7 +107,7 @@ static void write_key(struct work *work, const struct ss_snapshot *snapshot,
 		task->status,
 		task->on_thread,
 		task->awaited_count > 0,
-		task->endless,
+		with_endless ? task->endless : 0,
 	};
 
 	work->key.size = 0;

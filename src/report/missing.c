@@ -1,3 +1,4 @@
+#include "base/text_stream.h"
 #include "report/names.h"
 
 #include <stdlib.h>
@@ -104,17 +105,11 @@ char *ss_missing_new(const struct ss_snapshot *snapshot, const struct ss_task *t
 		.text = thread->reason,
 		.stopped = thread->stopped_ns > 0,
 	};
-	char *text = NULL;
-	size_t size = 0;
+	struct ss_text_stream text;
 
-	if (!is_missing(snapshot, thread, thread->end, true))
+	if (!is_missing(snapshot, thread, thread->end, true) ||
+	    !ss_text_stream_open(&text))
 		return NULL;
-	FILE *out = open_memstream(&text, &size);
-	if (!out)
-		return NULL;
-	write_reason(snapshot, &reason, 0, out);
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	write_reason(snapshot, &reason, 0, text.out);
+	return ss_text_stream_close(&text);
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/text_stream.h"
 #include "base/utf8.h"
 
 /* Control characters, and invisible ones that hide or reorder other characters. */
@@ -108,25 +109,20 @@ bool ss_escape_is_valid(const char *text)
 char *ss_escape_invalid(const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
-	char *copy = NULL;
-	size_t capacity = 0;
-	FILE *out = open_memstream(&copy, &capacity);
+	struct ss_text_stream copy;
 	uint32_t c = 0;
 
-	if (!out)
+	if (!ss_text_stream_open(&copy))
 		return NULL;
 	while (*at) {
 		size_t size = ss_utf8_decode((const char *)at, &c);
 		if (size == 0)
-			write_hex(at, 1, out);
+			write_hex(at, 1, copy.out);
 		else
-			(void)fwrite_unlocked(at, 1, size, out);
+			(void)fwrite_unlocked(at, 1, size, copy.out);
 		at += size ? size : 1;
 	}
-	if (fclose(out) == 0)
-		return copy;
-	free(copy);
-	return NULL;
+	return ss_text_stream_close(&copy);
 }
 
 size_t ss_escape_cut(const char *text, size_t max)

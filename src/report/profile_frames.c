@@ -1,3 +1,4 @@
+#include "base/text_stream.h"
 #include "report/profile_load.h"
 
 #include <stdio.h>
@@ -8,90 +9,6 @@
 #include "report/profile.h"
 #include "data/recording.h"
 #include "stacksnap/record.h"
-
-/* Each is a thread of the profile, and takes memory as one. */
-enum { TASKS_MAX = 200000 };
-
-struct key {
-	uint64_t id;
-	uint64_t name; /* the address of its interned text, as the next */
-	uint64_t runtime;
-	uint64_t task;
-	uint64_t process;
-};
-
-/* "goroutine (chan receive)", "task (waiting for Future)" */
-static const char *new_name(struct ss_profile *profile,
-			    const struct ss_recorded_task *from)
-{
-	const char *status = ss_task_status_name(from->status);
-	char name[192];
-
-	if (from->kind == SS_TASK_GOROUTINE)
-		(void)snprintf(name, sizeof(name), "goroutine (%s)",
-			       from->status == SS_STATUS_WAITING && from->wait_reason ?
-				       from->wait_reason :
-				       status);
-	else if (from->wait_reason)
-		(void)snprintf(name, sizeof(name), "task (%s for %s)", status,
-			       from->wait_reason);
-	else
-		(void)snprintf(name, sizeof(name), "task (%s)", status);
-	return ss_profile_text(profile, name);
-}
-
-bool ss_profile_task_init(struct ss_profile_task *task, struct ss_profile *profile,
-			  const struct ss_recorded_task *from)
-{
-	const bool numbered = from->kind == SS_TASK_GOROUTINE;
-
-	task->kind = from->kind;
-	task->id = from->id;
-	task->tid = numbered && from->id <= INT32_MAX ? (pid_t)from->id : 0;
-	task->state = from->status == SS_STATUS_RUNNABLE ||
-				      from->status == SS_STATUS_RUNNING ?
-			      'R' :
-			      'S';
-	task->name = new_name(profile, from);
-	task->task = numbered ? NULL : ss_profile_text(profile, from->name);
-	task->runtime = from->runtime ? ss_profile_text(profile, from->runtime) : NULL;
-	return task->name && (task->task || numbered) &&
-	       (task->runtime || !from->runtime);
-}
-
-bool ss_profile_tasks_thread(struct ss_profile *profile,
-			     const struct ss_profile_task *task, uint32_t *ret)
-{
-	const struct key key = { .id = task->id,
-				 .name = (uint64_t)(uintptr_t)task->name,
-				 .runtime = (uint64_t)(uintptr_t)task->runtime,
-				 .task = (uint64_t)(uintptr_t)task->task,
-				 .process = task->process };
-	uint32_t id = ss_idtable_find(&profile->tasks, &key, sizeof(key));
-
-	*ret = SS_ID_NONE;
-	if (id != SS_ID_NONE) {
-		*ret = profile->task_threads.items[id];
-		return true;
-	}
-	if (profile->tasks.count >= TASKS_MAX)
-		return true;
-	uint32_t *slot = ss_vector_push(&profile->task_threads);
-	struct ss_profile_thread *thread = slot ? ss_vector_push(&profile->threads) :
-						  NULL;
-	if (!thread ||
-	    ss_idtable_add(&profile->tasks, &key, sizeof(key), NULL) == SS_ID_NONE)
-		return false;
-	thread->process = task->process;
-	thread->tid = task->tid;
-	thread->name = task->name;
-	thread->kind = task->kind;
-	thread->id = task->id;
-	thread->task = task->task;
-	profile->task_counts[task->kind]++;
-	*ret = *slot = (uint32_t)profile->threads.count - 1;
-	return true;
-}
 
 void ss_load_frames_deinit(struct ss_load_frames *frames)
 {
@@ -260,25 +177,22 @@ static uint32_t begin_with(struct ss_load_frames *frames, uint32_t parent,
 /* The labels of that key, or all, separated by blanks; NULL without memory. */
 static char *labels_of(const struct ss_recording_info *info, const char *key)
 {
-	char *text = NULL;
-	size_t size = 0;
 	size_t length = strlen(key);
-	FILE *out = open_memstream(&text, &size);
+	struct ss_text_stream text;
 	bool any = false;
 
-	for (size_t i = 0; out && i < info->label_count; i++) {
+	if (!ss_text_stream_open(&text))
+		return NULL;
+	for (size_t i = 0; i < info->label_count; i++) {
 		const char *label = info->labels[i];
 		if (length && (strncmp(label, key, length) != 0 || label[length] != '='))
 			continue;
-		(void)fprintf(out, "%s%s", any ? " " : "", label);
+		(void)fprintf(text.out, "%s%s", any ? " " : "", label);
 		any = true;
 	}
-	if (out && !any)
-		(void)fprintf(out, "[no label%s%s]", length ? " " : "", key);
-	if (!out || fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	if (!any)
+		(void)fprintf(text.out, "[no label%s%s]", length ? " " : "", key);
+	return ss_text_stream_close(&text);
 }
 
 /* Where a stack is from, if that is wanted; else the root. */

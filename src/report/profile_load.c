@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/names.h"
 #include "report/profile.h"
 #include "report/profile_waits.h"
 #include "data/recording.h"
@@ -90,7 +91,7 @@ static bool add_probe(struct ss_load_events *events, size_t index,
 {
 	struct ss_profile *profile = events->profile;
 	const struct ss_recorded_probe *recorded =
-		ss_recording_probe(events->recording, index);
+		&events->recording->probes.items[index];
 	const struct ss_profile_probe probe = {
 		.name = ss_profile_text(profile, recorded->name),
 		.module = recorded->module == UINT32_MAX ? SS_ID_NONE :
@@ -113,7 +114,7 @@ static bool load_events_init(struct ss_load_events *events, struct ss_profile *p
 			     const struct ss_recording *recording,
 			     const uint32_t *modules)
 {
-	size_t count = ss_recording_probe_count(recording);
+	size_t count = recording->probes.count;
 	bool added = true;
 
 	*events = (struct ss_load_events){ .profile = profile, .recording = recording };
@@ -609,8 +610,8 @@ static bool *find_owners(const struct ss_recording *recording)
 {
 	bool *owns = calloc(ss_recording_thread_count(recording) + 1, sizeof(*owns));
 
-	for (size_t i = 0; owns && i < ss_recording_wait_count(recording); i++) {
-		const struct ss_recorded_wait *wait = ss_recording_wait(recording, i);
+	for (size_t i = 0; owns && i < recording->waits.count; i++) {
+		const struct ss_recorded_wait *wait = &recording->waits.items[i];
 		if (wait->owner != UINT32_MAX)
 			owns[wait->owner] = true;
 	}
@@ -625,9 +626,8 @@ static bool add_waits(struct load *load)
 
 	if (load->series)
 		ss_series_drop_waits(load->series);
-	for (size_t i = 0; owns && i < ss_recording_wait_count(load->recording); i++) {
-		const struct ss_recorded_wait *wait =
-			ss_recording_wait(load->recording, i);
+	for (size_t i = 0; owns && i < load->recording->waits.count; i++) {
+		const struct ss_recorded_wait *wait = &load->recording->waits.items[i];
 		bool owned = wait->owner != UINT32_MAX;
 		struct ss_profile_thread *thread =
 			load->threads[wait->thread] ?
@@ -664,19 +664,18 @@ static void set_missed(struct load *load)
 /* Adds the totals of a trace, and a note about what it lost. */
 static bool add_trace(const struct load *load)
 {
-	const struct ss_trace_summary *totals =
-		ss_recording_trace_summary(load->recording);
-	struct ss_profile_trace *trace = totals ? ss_vector_push(&load->profile->traces) :
-						  NULL;
+	const struct ss_trace_summary *totals = &load->recording->trace;
 
-	if (trace)
-		*trace = (struct ss_profile_trace){ load->number, *totals };
-	if (trace && totals->lost)
-		return ss_profile_note(load->profile, "%s: %llu of %llu hits were lost",
-				       current(load)->file,
-				       (unsigned long long)totals->lost,
-				       (unsigned long long)totals->hits);
-	return trace || !totals;
+	if (!load->recording->has_trace)
+		return true;
+	struct ss_profile_trace *trace = ss_vector_push(&load->profile->traces);
+	if (!trace)
+		return false;
+	*trace = (struct ss_profile_trace){ load->number, *totals };
+	return !totals->lost ||
+	       ss_profile_note(load->profile, "%s: %llu of %llu hits were lost",
+			       current(load)->file, (unsigned long long)totals->lost,
+			       (unsigned long long)totals->hits);
 }
 
 /* The index of a tick of the recording among those of the profile, or SIZE_MAX: it is not in the
@@ -691,26 +690,6 @@ static size_t tick_of(const struct load *load, uint64_t tick)
 	return (size_t)(load->base_tick + at);
 }
 
-/* Whether its frames, or all but one, are those of a thread. */
-static bool is_on_thread(const struct ss_recorded_task *task)
-{
-	return task->on_thread ||
-	       (task->kind == SS_TASK_ASYNCIO && task->status == SS_STATUS_RUNNING);
-}
-
-static bool is_task_selected(struct load *load, const struct ss_recorded_task *from,
-			     const struct ss_profile_task *task)
-{
-	const struct ss_load_options *options = load->options;
-
-	if (tick_of(load, from->tick) == SIZE_MAX ||
-	    (options->states && !strchr(options->states, task->state)) ||
-	    (options->selects_thread &&
-	     !options->selects_thread(options->data, task->tid, task->name)))
-		return false;
-	return ss_load_frames_wants(&load->frames, from->stack);
-}
-
 /* Whether a run begins after the last one of its thread: a recording may claim anything. */
 static bool is_later(const struct load *load, uint32_t thread,
 		     const struct ss_profile_run *run)
@@ -722,25 +701,127 @@ static bool is_later(const struct load *load, uint32_t thread,
 	return !last || run->tick >= (uint64_t)last->tick + last->count;
 }
 
+/* Each is a thread of the profile, and takes memory as one. */
+enum { TASKS_MAX = 200000 };
+
+/* What tells a task from others: texts by their addresses. One that does something else in a later
+   snapshot is another one. */
+struct task_key {
+	uint64_t id;
+	uint64_t name;
+	uint64_t runtime;
+	uint64_t task;
+	uint64_t process;
+};
+
+/* "goroutine (chan receive)", "task (waiting for Future)" */
+static const char *name_of_task(struct ss_profile *profile, const struct ss_task *from)
+{
+	const char *status = ss_task_status_name(from->status);
+	char name[192];
+
+	if (from->kind == SS_TASK_GOROUTINE)
+		(void)snprintf(name, sizeof(name), "goroutine (%s)", ss_task_words(from));
+	else if (from->wait_reason)
+		(void)snprintf(name, sizeof(name), "task (%s for %s)", status,
+			       from->wait_reason);
+	else
+		(void)snprintf(name, sizeof(name), "task (%s)", status);
+	return ss_profile_text(profile, name);
+}
+
+static char state_of_task(const struct ss_task *from)
+{
+	return from->status == SS_STATUS_RUNNABLE || from->status == SS_STATUS_RUNNING ?
+		       'R' :
+		       'S';
+}
+
+/* The task as a thread without runs. False without memory. */
+static bool make_thread(struct load *load, const struct ss_recorded_task *recorded,
+			struct ss_profile_thread *ret)
+{
+	const struct ss_task *from = &recorded->task;
+	const bool numbered = from->kind == SS_TASK_GOROUTINE;
+
+	*ret = (struct ss_profile_thread){
+		.process = process_of(load, recorded->process),
+		.tid = numbered && from->id <= INT32_MAX ? (pid_t)from->id : 0,
+		.name = name_of_task(load->profile, from),
+		.kind = from->kind,
+		.id = from->id,
+		.task = numbered ? NULL : ss_profile_text(load->profile, from->name),
+	};
+	return ret->process != SS_ID_NONE && ret->name && (ret->task || numbered);
+}
+
+/* Whether it is on no thread and selected. Otherwise its frames, or all but one, are those of a
+   thread. */
+static bool is_task_selected(struct load *load, const struct ss_recorded_task *from,
+			     const struct ss_profile_thread *thread)
+{
+	const struct ss_load_options *options = load->options;
+	const struct ss_task *task = &from->task;
+
+	if (task->on_thread ||
+	    (task->kind == SS_TASK_ASYNCIO && task->status == SS_STATUS_RUNNING) ||
+	    tick_of(load, from->tick) == SIZE_MAX ||
+	    (options->states && !strchr(options->states, state_of_task(task))) ||
+	    (options->selects_thread &&
+	     !options->selects_thread(options->data, thread->tid, thread->name)))
+		return false;
+	return ss_load_frames_wants(&load->frames, from->stack);
+}
+
+/* The number of the thread, which is added if it is new; SS_ID_NONE: there are too many. False without
+   memory. */
+static bool find_task(struct ss_profile *profile, const struct ss_profile_thread *thread,
+		      const char *runtime, uint32_t *ret)
+{
+	const struct task_key key = { .id = thread->id,
+				      .name = (uint64_t)(uintptr_t)thread->name,
+				      .runtime = (uint64_t)(uintptr_t)runtime,
+				      .task = (uint64_t)(uintptr_t)thread->task,
+				      .process = thread->process };
+	uint32_t id = ss_idtable_find(&profile->tasks, &key, sizeof(key));
+
+	*ret = SS_ID_NONE;
+	if (id != SS_ID_NONE) {
+		*ret = profile->task_threads.items[id];
+		return true;
+	}
+	if (profile->tasks.count >= TASKS_MAX)
+		return true;
+	uint32_t *slot = ss_vector_push(&profile->task_threads);
+	struct ss_profile_thread *added = slot ? ss_vector_push(&profile->threads) : NULL;
+	if (!added ||
+	    ss_idtable_add(&profile->tasks, &key, sizeof(key), NULL) == SS_ID_NONE)
+		return false;
+	*added = *thread;
+	profile->task_counts[thread->kind]++;
+	*ret = *slot = (uint32_t)profile->threads.count - 1;
+	return true;
+}
+
 /* A task on no thread is a thread of its own in the profile. *left counts those that are too many. */
 static bool add_task(struct load *load, const struct ss_recorded_task *from, size_t *left)
 {
-	struct ss_profile_task task = { .process = process_of(load, from->process) };
+	const char *runtime = ss_profile_text(load->profile, from->task.runtime);
+	struct ss_profile_thread task;
 	uint32_t thread = SS_ID_NONE;
 
-	if (task.process == SS_ID_NONE ||
-	    !ss_profile_task_init(&task, load->profile, from))
+	if (!make_thread(load, from, &task) || (from->task.runtime && !runtime))
 		return false;
-	if (is_on_thread(from) || !is_task_selected(load, from, &task))
+	if (!is_task_selected(load, from, &task))
 		return true;
 	struct ss_profile_run run = {
 		.tick = (uint32_t)tick_of(load, from->tick),
 		.count = 1,
-		.state = task.state,
+		.state = state_of_task(&from->task),
 		.wait = SS_ID_NONE,
 		.call = ss_load_frames_call(&load->frames, from->stack),
 	};
-	if (!ss_profile_tasks_thread(load->profile, &task, &thread))
+	if (!find_task(load->profile, &task, runtime, &thread))
 		return false;
 	bool counts = thread != SS_ID_NONE && is_later(load, thread, &run);
 	*left += !counts;
@@ -756,10 +837,9 @@ static bool add_tasks(struct load *load)
 	size_t left[SS_TASK_KINDS] = {};
 	bool ok = true;
 
-	for (size_t i = 0; i < ss_recording_task_count(load->recording) && ok; i++) {
-		const struct ss_recorded_task *from =
-			ss_recording_task(load->recording, i);
-		ok = add_task(load, from, &left[from->kind]);
+	for (size_t i = 0; i < load->recording->tasks.count && ok; i++) {
+		const struct ss_recorded_task *from = &load->recording->tasks.items[i];
+		ok = add_task(load, from, &left[from->task.kind]);
 	}
 	for (size_t i = 0; i < SS_TASK_KINDS && ok; i++) {
 		if (left[i])

@@ -42,31 +42,6 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 				   const struct ss_load_options *options);
 
 /*
- * The tasks of recorded snapshots that are on no thread, as threads of a profile.
- */
-
-/* What tells a task from others. One that does something else in a later snapshot is another one. */
-struct ss_profile_task {
-	enum ss_task_kind kind;
-	uint64_t id;	     /* as in struct ss_task */
-	const char *name;    /* "goroutine (chan receive)", of the profile */
-	const char *task;    /* what a task of asyncio is called, likewise; or NULL */
-	const char *runtime; /* as in struct ss_task, likewise; or NULL */
-	pid_t tid;	     /* the id of a goroutine; 0: that is too large */
-	uint32_t process;
-	char state;
-};
-
-/* Sets all but the process. False without memory. */
-bool ss_profile_task_init(struct ss_profile_task *task, struct ss_profile *profile,
-			  const struct ss_recorded_task *from);
-
-/* The thread of a task, which is added if it is new; SS_ID_NONE: there are too many. False without
-   memory. */
-bool ss_profile_tasks_thread(struct ss_profile *profile,
-			     const struct ss_profile_task *task, uint32_t *ret);
-
-/*
  * Translates modules, frames and stacks of one recording to indexes in a profile, each
  * when it is first used.
  */

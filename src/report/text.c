@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_stream.h"
 #include "report/crash.h"
 #include "report/group.h"
 #include "report/names.h"
@@ -286,19 +287,15 @@ static void findings_deinit(struct findings *findings)
 static char *new_finding(const struct ss_snapshots *snapshots, size_t index,
 			 const struct ss_format_options *options)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	const struct ss_snapshot *snapshot = snapshots->items[index];
+	struct ss_text_stream text;
 
-	if (!out)
+	if (!ss_text_stream_open(&text))
 		return NULL;
 	if (!is_repeated(snapshots, index))
-		ss_text_write_deadlocks(snapshots->items[index], true, options, out);
-	ss_text_write_task_cycles(snapshots->items[index], options, out);
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+		ss_text_write_deadlocks(snapshot, true, options, text.out);
+	ss_text_write_task_cycles(snapshot, options, text.out);
+	return ss_text_stream_close(&text);
 }
 
 /* "in postgres, pids 4711, 4712:" and what they have in common. */

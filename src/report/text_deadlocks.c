@@ -2,6 +2,7 @@
  * Deadlocks, threads that other threads wait for, locks of applications and who probably holds them,
  * and tasks that wait for each other.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "report/print.h"
@@ -587,31 +588,41 @@ static void write_task_cycle(const struct ss_snapshot *snapshot, size_t index, F
 	} while (task != first);
 }
 
-/* "2 tasks wait for what nobody can give them: consumer, producer: only such tasks refer to it" */
-static void write_endless(const struct ss_snapshot *snapshot, enum ss_endless reason,
-			  const char *words, const struct ss_format_options *options,
+/* "2 tasks wait for ever, as only tasks that wait refer to what would wake them: consumer, producer" */
+static void write_endless(const struct ss_snapshot *snapshot, enum ss_task_kind kind,
+			  enum ss_endless reason, const struct ss_format_options *options,
 			  FILE *out)
 {
-	const size_t tasks = ss_snapshot_task_count(snapshot, SS_TASK_ASYNCIO);
+	const size_t tasks = ss_snapshot_task_count(snapshot, kind);
+	const char *noun = ss_task_noun(kind);
 	size_t count = 0;
 	size_t shown = 0;
 
 	for (size_t i = 0; i < tasks; i++)
-		count += ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i)->endless ==
-			 reason;
+		count += ss_snapshot_task(snapshot, kind, i)->endless == reason;
 	if (count == 0)
 		return;
 	(void)fputc_unlocked('\n', out);
 	ss_style_print(SS_STYLE_WARN, options->color, out, "%s",
-		       ss_quantity_things(count, "task").text);
-	(void)fprintf(out, count == 1 ? " waits %s: " : " wait %s: ", words);
+		       ss_quantity_things(count, noun).text);
+	(void)fputs_unlocked(count == 1 ? " waits for ever, as " : " wait for ever, as ",
+			     out);
+	if (reason == SS_ENDLESS_LOOP)
+		(void)fputs_unlocked("nothing can wake the event loop: it has no timer "
+				     "and no descriptor, and no other thread runs: ",
+				     out);
+	else
+		(void)fprintf(out,
+			      "only %ss that wait refer to what would wake them: ", noun);
 	for (size_t i = 0; i < tasks && shown < ss_text_most(options, MEMBERS_MAX); i++) {
-		const struct ss_task *task =
-			ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, i);
+		const struct ss_task *task = ss_snapshot_task(snapshot, kind, i);
 		if (task->endless != reason)
 			continue;
 		(void)fputs_unlocked(shown++ ? ", " : "", out);
-		ss_escape_write(task->name, NULL, out);
+		if (kind == SS_TASK_GOROUTINE)
+			(void)fprintf(out, "%" PRIu64, task->id);
+		else
+			ss_escape_write(task->name, NULL, out);
 	}
 	(void)fputs_unlocked(shown < count ? " ...\n" : "\n", out);
 }
@@ -627,11 +638,7 @@ void ss_text_write_task_cycles(const struct ss_snapshot *snapshot,
 		(void)fputs_unlocked(": ", out);
 		write_task_cycle(snapshot, i, out);
 	}
-	write_endless(snapshot, SS_ENDLESS_OBJECT,
-		      "for ever, as only tasks that wait refer to what would wake them",
-		      options, out);
-	write_endless(snapshot, SS_ENDLESS_LOOP,
-		      "for ever, as nothing can wake the event loop: it has no timer and "
-		      "no descriptor, and no other thread runs",
-		      options, out);
+	write_endless(snapshot, SS_TASK_ASYNCIO, SS_ENDLESS_OBJECT, options, out);
+	write_endless(snapshot, SS_TASK_ASYNCIO, SS_ENDLESS_LOOP, options, out);
+	write_endless(snapshot, SS_TASK_GOROUTINE, SS_ENDLESS_OBJECT, options, out);
 }

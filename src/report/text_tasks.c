@@ -416,6 +416,9 @@ static void write_header(const struct text *text, const struct ss_merged_group *
 	} else {
 		write_activity(text, snapshot, group, NULL);
 	}
+	if (text->kind == SS_TASK_GOROUTINE && kind == SS_SNAPSHOTS_ONE &&
+	    (*group->members)->endless)
+		(void)fputs_unlocked(", for ever", text->out);
 	write_members(text, group);
 }
 
@@ -756,15 +759,23 @@ struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
 }
 
 /* "3 goroutines made no progress, waiting for a lock of the application" */
-static void write_stuck(size_t count, const char *words,
-			const struct ss_format_options *options, FILE *out)
+static void write_blocked(const struct ss_merged *merged,
+			  const struct ss_format_options *options, FILE *out)
 {
+	size_t count = 0;
+
+	for (size_t i = 0; i < merged->own_count; i++) {
+		const struct ss_merged_group *item = &merged->items[i];
+		if ((*item->tasks.items)->blocked)
+			count += item->tasks.count;
+	}
 	if (count == 0)
 		return;
 	(void)fputc_unlocked('\n', out);
 	ss_style_print(SS_STYLE_WARN, options->color, out, "%s",
 		       ss_quantity_things(count, ss_task_noun(SS_TASK_GOROUTINE)).text);
-	(void)fprintf(out, " %s\n", words);
+	(void)fputs_unlocked(" made no progress, waiting for a lock of the application\n",
+			     out);
 }
 
 struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
@@ -776,21 +787,10 @@ struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
 					  .kind = SS_SNAPSHOTS_ONE };
 	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
 		ss_merged_new(&one, SS_TASK_GOROUTINE, true);
-	size_t blocked = 0;
-	size_t endless = 0;
 
 	if (!merged)
 		return ss_error_no_memory();
-	for (size_t i = 0; i < merged->own_count; i++) {
-		const struct ss_merged_group *item = &merged->items[i];
-		if ((*item->tasks.items)->blocked)
-			blocked += item->tasks.count;
-		if ((*item->tasks.items)->endless)
-			endless += item->tasks.count;
-	}
-	write_stuck(blocked, "made no progress, waiting for a lock of the application",
-		    options, out);
-	write_stuck(endless, "cannot continue: the channel is nil", options, out);
+	write_blocked(merged, options, out);
 	return ss_text_write_groups(&one, merged, NULL, false, options, out);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/search.h"
+#include "base/text_stream.h"
 #include "report/print.h"
 #include "report/group.h"
 #include "report/wait_text.h"
@@ -340,6 +341,21 @@ static void write_cut(const struct top *top, char *text, enum ss_style style)
 	(void)fputc('\n', top->out);
 }
 
+/* Writes the line that a function writes; without memory "?". */
+static void print_line(const struct top *top,
+		       void (*write)(const struct top *top, size_t index, FILE *out),
+		       size_t index, enum ss_style style)
+{
+	struct ss_text_stream line;
+
+	if (!ss_text_stream_open(&line)) {
+		write_cut(top, NULL, style);
+		return;
+	}
+	write(top, index, line.out);
+	write_cut(top, ss_text_stream_close(&line), style);
+}
+
 static double cpu_percent(const struct top *top, uint64_t cpu_ns)
 {
 	uint64_t window_ns = top->end_ns - top->begin_ns;
@@ -347,7 +363,7 @@ static double cpu_percent(const struct top *top, uint64_t cpu_ns)
 	return window_ns ? percent * (double)cpu_ns / (double)window_ns : 0;
 }
 
-static struct ss_error *write_heading(const struct top *top)
+static void write_heading(const struct top *top, size_t index, FILE *out)
 {
 	const struct ss_profile_process *process =
 		top->profile->processes.count ?
@@ -356,12 +372,8 @@ static struct ss_error *write_heading(const struct top *top)
 			NULL;
 	size_t running = 0;
 	uint64_t cpu_ns = 0;
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
 
-	if (!out)
-		return ss_error_no_memory();
+	(void)index; /* there is one */
 	for (size_t i = 0; i < top->threads.count; i++) {
 		running += top->threads.items[i].state == 'R';
 		cpu_ns += top->threads.items[i].cpu_ns;
@@ -381,10 +393,6 @@ static struct ss_error *write_heading(const struct top *top)
 		(void)fprintf(out, ", %.0f %% missed",
 			      percent * (double)top->missed /
 				      (double)(top->missed + top->ticks));
-	if (fclose(out) != 0)
-		return ss_error_no_memory();
-	write_cut(top, text, SS_STYLE_STRONG);
-	return NULL;
 }
 
 /* "module: " is left out where the name contains it. */
@@ -398,43 +406,26 @@ static void write_name(const struct top *top, uint32_t function, FILE *out)
 					 out);
 }
 
-static struct ss_error *write_function(const struct top *top,
-				       const struct function *function)
+static void write_function(const struct top *top, size_t index, FILE *out)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	const struct function *function = &top->functions.items[index];
 	double ticks = top->ticks ? (double)top->ticks : 1;
 
-	if (!out)
-		return ss_error_no_memory();
 	(void)fprintf(out, "%7.1f %7.1f  ", percent * (double)function->self / ticks,
 		      percent * (double)function->total / ticks);
 	write_name(top, function->index, out);
-	if (fclose(out) != 0)
-		return ss_error_no_memory();
-	write_cut(top, text, SS_STYLE_NONE);
-	return NULL;
 }
 
-static struct ss_error *write_thread(const struct top *top, const struct thread *thread)
+static void write_thread(const struct top *top, size_t index, FILE *out)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	const struct thread *thread = &top->threads.items[index];
 
-	if (!out)
-		return ss_error_no_memory();
 	(void)fprintf(out, "%7.1f  %c %8d  ", cpu_percent(top, thread->cpu_ns),
 		      thread->state, thread->tid);
 	long begin = ftell(out);
 	ss_escape_write(thread->name, NULL, out);
 	(void)fprintf(out, "%*s", (int)SS_MAX(18 - (ftell(out) - begin), 2L), "");
 	write_name(top, thread->function, out);
-	if (fclose(out) != 0)
-		return ss_error_no_memory();
-	write_cut(top, text, SS_STYLE_NONE);
-	return NULL;
 }
 
 /* The next line of the waits that is to be shown; NULL: none. */
@@ -501,26 +492,22 @@ static void write_title(const struct top *top, enum ss_top_part part)
 	write_cut(top, strdup(text), SS_STYLE_STRONG);
 }
 
-static struct ss_error *write_part(const struct top *top, enum ss_top_part part,
-				   size_t lines)
+static void write_part(const struct top *top, enum ss_top_part part, size_t lines)
 {
 	size_t count = part == SS_TOP_FUNCTIONS ? top->functions.count :
 		       part == SS_TOP_THREADS	? top->threads.count :
 						  SIZE_MAX;
 	size_t first = SS_MIN(top->view->skip, count);
-	struct ss_error *error = NULL;
 
 	if (lines == 0)
-		return NULL;
+		return;
 	write_title(top, part);
 	size_t end = first + SS_MIN(lines - 1, count - first);
 	if (part == SS_TOP_WAITS)
 		write_waits(top, first, end);
-	for (size_t i = first; part != SS_TOP_WAITS && i < end && !error; i++)
-		error = part == SS_TOP_FUNCTIONS ?
-				write_function(top, &top->functions.items[i]) :
-				write_thread(top, &top->threads.items[i]);
-	return error;
+	for (size_t i = first; part != SS_TOP_WAITS && i < end; i++)
+		print_line(top, part == SS_TOP_FUNCTIONS ? write_function : write_thread,
+			   i, SS_STYLE_NONE);
 }
 
 /* Divides lines among the parts: what one does not need is for the others. */
@@ -558,11 +545,11 @@ static void divide(const struct top *top, size_t *ret)
 	}
 }
 
-static struct ss_error *write_screen(struct top *top)
+static void write_screen(struct top *top)
 {
 	size_t lines[PARTS] = {};
-	struct ss_error *error = write_heading(top);
 
+	print_line(top, write_heading, 0, SS_STYLE_STRONG);
 	select_rows(top);
 	if (top->functions.count > 1)
 		qsort_r(top->functions.items, top->functions.count,
@@ -575,9 +562,8 @@ static struct ss_error *write_screen(struct top *top)
 	    top->threads.count == 0 && count_waits(top) == 0)
 		write_cut(top, strdup("no function, thread or wait contains the filter"),
 			  SS_STYLE_WARN);
-	for (int part = SS_TOP_FUNCTIONS; part < PARTS && !error; part++)
-		error = write_part(top, (enum ss_top_part)part, lines[part]);
-	return error;
+	for (int part = SS_TOP_FUNCTIONS; part < PARTS; part++)
+		write_part(top, (enum ss_top_part)part, lines[part]);
 }
 
 struct ss_error *ss_top_write(struct ss_profile *profile, const struct ss_top_view *view,
@@ -592,7 +578,8 @@ struct ss_error *ss_top_write(struct ss_profile *profile, const struct ss_top_vi
 	if (!top.condensed || !collect_threads(&top) || !find_functions(&top) ||
 	    !collect_functions(&top))
 		return ss_error_no_memory();
-	return write_screen(&top);
+	write_screen(&top);
+	return NULL;
 }
 
 /*

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text_stream.h"
 #include "report/names.h"
 #include "report/print.h"
 
@@ -727,17 +728,12 @@ typedef void write_text(const struct ss_text_writer *w, const void *data);
 /* Does not escape strings of the target: the user of the text does. */
 static char *make_text(write_text *write, const void *data)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	struct ss_text_stream text;
 
-	if (!out)
+	if (!ss_text_stream_open(&text))
 		return NULL;
-	write(&(struct ss_text_writer){ .out = out, .raw = true }, data);
-	if (fclose(out) == 0)
-		return text;
-	free(text);
-	return NULL;
+	write(&(struct ss_text_writer){ .out = text.out, .raw = true }, data);
+	return ss_text_stream_close(&text);
 }
 
 static void write_any_wait(const struct ss_text_writer *w, const void *wait)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "unwind/unwinder.h"
 
 enum {
@@ -20,6 +21,11 @@ enum {
 	JUMPS_MAX = 4,
 	/* Functions of one question: there may be that many jumps in each */
 	FUNCTIONS_MAX = 32,
+	/* Steps, of SS_CALL_STEPS: one is a byte that is searched. So many more takes a jump to another
+	   function, for which unwind tables are looked up. */
+	JUMP_STEPS = 512,
+	/* And so many a byte, to find where functions begin: what is found is sorted. */
+	START_STEPS = 4,
 	/* Of modules with more code than that, no starts are known. */
 	TEXT_MAX = 8 << 20,
 	CALLED_MAX = 1 << 18,
@@ -100,8 +106,18 @@ static void choose_starts(addresses *called)
 	called->count = kept;
 }
 
+/* False: too much has been searched in this process. */
+static bool take_steps(struct ss_unwind_context *ctx, uint64_t steps)
+{
+	if (steps > ctx->calls.steps_left)
+		return false;
+	ctx->calls.steps_left -= steps;
+	return true;
+}
+
 /* Where the functions of a module begin, ascending: ELF virtual addresses. */
-static const struct ss_called *find_called(struct ss_image *image)
+static const struct ss_called *find_called(struct ss_unwind_context *ctx,
+					   struct ss_image *image)
 {
 	static const struct ss_called none;
 	addresses called = {};
@@ -112,6 +128,8 @@ static const struct ss_called *find_called(struct ss_image *image)
 		return image->called;
 	for (size_t i = 0; i < image->segment_count; i++)
 		text += image->segments[i].flags & PF_X ? image->segments[i].size : 0;
+	if (text <= TEXT_MAX && !take_steps(ctx, text * START_STEPS))
+		return &none;
 	for (size_t i = 0; i < image->segment_count && text <= TEXT_MAX && whole; i++) {
 		if (image->segments[i].flags & PF_X)
 			whole = add_called(image, &image->segments[i], &called);
@@ -132,10 +150,21 @@ static const struct ss_called *find_called(struct ss_image *image)
 	return image->called ? image->called : &none;
 }
 
+/* A question: whether a call leads to pc, in code of one module. To code of no module, as of a JIT
+   compiler, only jumps lead. */
+struct question {
+	struct ss_unwind_context *ctx;
+	struct ss_loaded_module *loaded;
+	uint64_t pc;
+	unsigned left; /* functions that may still be searched */
+	/* They jump somewhere, or were not searched to their ends. Then the search ends. */
+	bool unknown;
+};
+
 /* The first start above an address, or UINT64_MAX. */
-static uint64_t next_called(struct ss_image *image, uint64_t address)
+static uint64_t next_called(const struct question *q, uint64_t address)
 {
-	const struct ss_called *called = find_called(image);
+	const struct ss_called *called = find_called(q->ctx, q->loaded->image);
 	size_t low = 0;
 	size_t high = called->count;
 
@@ -149,17 +178,6 @@ static uint64_t next_called(struct ss_image *image, uint64_t address)
 	return low < called->count ? called->starts[low] : UINT64_MAX;
 }
 
-/* A question: whether a call leads to pc, in code of one module. To code of no module, as of a JIT
-   compiler, only jumps lead. */
-struct question {
-	struct ss_unwind_context *ctx;
-	struct ss_loaded_module *loaded;
-	uint64_t pc;
-	unsigned left; /* functions that may still be searched */
-	/* They jump somewhere, or were not searched to their ends. Then the search ends. */
-	bool unknown;
-};
-
 /* Whether two addresses may be in one function. */
 static bool is_one_function(struct question *q, uint64_t a, uint64_t b)
 {
@@ -170,14 +188,13 @@ static bool is_one_function(struct question *q, uint64_t a, uint64_t b)
 
 	if (ss_context_find_extent(q->ctx, low, &start, &end))
 		return high < end;
-	if (find_called(q->loaded->image)->count == 0) {
+	if (find_called(q->ctx, q->loaded->image)->count == 0) {
 		q->unknown |= high - low < FUNCTION_MAX;
 		return false;
 	}
 	return high - low < FUNCTION_MAX &&
 	       ss_context_find_function(q->ctx, high) <= low &&
-	       next_called(q->loaded->image, low - q->loaded->bias) >
-		       high - q->loaded->bias;
+	       next_called(q, low - q->loaded->bias) > high - q->loaded->bias;
 }
 
 /* How much code of a function is searched, from its start on. */
@@ -191,7 +208,7 @@ static size_t size_of(struct question *q, uint64_t function)
 		q->unknown |= end - function > FUNCTION_MAX;
 		return (size_t)SS_MIN(end - function, (uint64_t)FUNCTION_MAX);
 	}
-	end = next_called(q->loaded->image, at);
+	end = next_called(q, at);
 	if (end == UINT64_MAX)
 		return (size_t)SS_MIN(text_from(q->loaded->image, at),
 				      (uint64_t)UNKNOWN_MAX);
@@ -208,17 +225,19 @@ static bool jumps_reach(struct question *q, const uint8_t *code, size_t size,
 	size_t at = 0;
 	uint64_t target;
 
+	q->unknown |= !take_steps(q->ctx, size);
 	while (!q->unknown &&
 	       q->ctx->arch->next_jump(code, size, address, &at, &target)) {
-		if (target == 0)
-			q->unknown = true;
-		else if (target < function || target >= end) {
-			if (is_one_function(q, target, q->pc))
-				return true;
-			if (is_text(q->loaded->image, target - q->loaded->bias) &&
-			    reaches(q, target, depth + 1))
-				return true;
-		}
+		if (target >= function && target < end)
+			continue;
+		q->unknown |= target == 0 || !take_steps(q->ctx, JUMP_STEPS);
+		if (q->unknown)
+			return false;
+		if (is_one_function(q, target, q->pc))
+			return true;
+		if (is_text(q->loaded->image, target - q->loaded->bias) &&
+		    reaches(q, target, depth + 1))
+			return true;
 	}
 	return false;
 }
@@ -261,6 +280,25 @@ static bool is_stub(struct ss_unwind_context *ctx, uint64_t address)
 		       address, &slot);
 }
 
+/* The same as ss_call_reaches(), of a call of a constant address. */
+static enum ss_reach search(struct ss_unwind_context *ctx, uint64_t callee, uint64_t pc)
+{
+	struct ss_loaded_module *inner = ss_context_find_module(ctx, pc);
+	struct ss_loaded_module *called = ss_context_find_module(ctx, callee);
+
+	if ((inner && (!inner->image || inner->skipped)) || !called || !called->image ||
+	    called->skipped || !take_steps(ctx, JUMP_STEPS))
+		return SS_REACH_UNKNOWN;
+	if (is_stub(ctx, callee))
+		return !inner || inner == called ? SS_REACH_UNKNOWN : SS_REACH_MODULE;
+	struct question q = {
+		.ctx = ctx, .loaded = called, .pc = pc, .left = FUNCTIONS_MAX
+	};
+	if (reaches(&q, callee, 0))
+		return SS_REACH_YES;
+	return q.unknown ? SS_REACH_UNKNOWN : SS_REACH_NO;
+}
+
 enum ss_reach ss_call_reaches(struct ss_unwind_context *ctx, uint64_t return_address,
 			      uint64_t pc)
 {
@@ -272,17 +310,12 @@ enum ss_reach ss_call_reaches(struct ss_unwind_context *ctx, uint64_t return_add
 	if (!ctx->arch->next_jump ||
 	    !ctx->arch->call_target(before, n, return_address, &callee))
 		return SS_REACH_UNKNOWN;
-	struct ss_loaded_module *inner = ss_context_find_module(ctx, pc);
-	struct ss_loaded_module *called = ss_context_find_module(ctx, callee);
-	if ((inner && (!inner->image || inner->skipped)) || !called || !called->image ||
-	    called->skipped)
-		return SS_REACH_UNKNOWN;
-	if (is_stub(ctx, callee))
-		return !inner || inner == called ? SS_REACH_UNKNOWN : SS_REACH_MODULE;
-	struct question q = {
-		.ctx = ctx, .loaded = called, .pc = pc, .left = FUNCTIONS_MAX
-	};
-	if (reaches(&q, callee, 0))
-		return SS_REACH_YES;
-	return q.unknown ? SS_REACH_UNKNOWN : SS_REACH_NO;
+	struct ss_call_answer *answer =
+		&ctx->calls.answers[ss_hash_tag(31 * callee + pc) % SS_CALL_ANSWERS];
+	if (!answer->known || answer->callee != callee || answer->pc != pc)
+		*answer = (struct ss_call_answer){ .callee = callee,
+						   .pc = pc,
+						   .reach = search(ctx, callee, pc),
+						   .known = true };
+	return answer->reach;
 }

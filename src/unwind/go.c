@@ -79,7 +79,8 @@ const struct ss_unwinder ss_unwinder_go = {
 /* A runtime of Go in the process. */
 struct go_runtime {
 	const struct ss_go_program *program;
-	uint64_t list;	  /* its address in the process */
+	uint64_t list; /* its address in the process */
+	uint64_t bias;
 	const char *path; /* of the module */
 };
 
@@ -102,6 +103,7 @@ static bool try_module(struct ss_unwind_context *ctx, const struct ss_module *mo
 	if (program)
 		*ret = (struct go_runtime){ .program = program,
 					    .list = program->list + loaded->bias,
+					    .bias = loaded->bias,
 					    .path = module->path };
 	return program != NULL;
 }
@@ -172,6 +174,7 @@ struct on_cpu {
 
 struct goroutines {
 	struct ss_walk *walk;
+	const struct ss_unwind_options *options;
 	struct go_runtimes runtimes;
 	struct ss_buffer problem;	  /* why some are not shown */
 	SS_VECTOR(struct on_cpu) threads; /* ascending by sp */
@@ -314,6 +317,7 @@ static bool add(struct goroutines *g, const char *path,
 	slot->wait_reason = from->wait_reason;
 	slot->changed = from->changed;
 	slot->run_mark = from->run_mark;
+	slot->endless = from->unwakeable ? SS_ENDLESS_OBJECT : SS_ENDLESS_NO;
 	slot->runtime = path;
 	if (from->since && from->since < g->now_ns)
 		slot->waiting_ns = g->now_ns - from->since;
@@ -341,6 +345,23 @@ static void add_problem(struct goroutines *g, const struct go_runtime *runtime,
 			 *version ? version : "unknown version of Go");
 }
 
+static void find_unwakeable(const struct goroutines *g, const struct go_runtime *runtime,
+			    struct ss_go_goroutines *found)
+{
+	const struct ss_unwind_options *options = g->options;
+	const struct ss_go_process process = {
+		.capture = g->walk->ctx.capture,
+		.program = runtime->program,
+		.bias = runtime->bias,
+		.read_ranges = options->read_ranges,
+		.check = options->check,
+		.read_data = options->read_data,
+		.whole = g->walk->ctx.capture->whole,
+	};
+
+	ss_go_find_unwakeable(&process, found);
+}
+
 /* False without memory. */
 static bool walk_runtime(struct goroutines *g, const struct go_runtime *runtime)
 {
@@ -361,6 +382,8 @@ static bool walk_runtime(struct goroutines *g, const struct go_runtime *runtime)
 					&capture->gathered, &found);
 	if (ok && found.problem)
 		add_problem(g, runtime, found.problem);
+	else if (ok && g->runtimes.count == 1 && !g->options->read_early)
+		find_unwakeable(g, runtime, &found);
 	snapshot->coverage[SS_TASK_GOROUTINE].unread +=
 		ok && !found.problem ? found.unread : 0;
 	for (size_t i = 0; ok && i < found.items.count; i++)
@@ -402,10 +425,11 @@ static bool finish(struct goroutines *g)
 	       (g->problem.size == 0 || snapshot->coverage[SS_TASK_GOROUTINE].problem);
 }
 
-bool ss_goroutines_walk(struct ss_walk *walk)
+bool ss_goroutines_walk(struct ss_walk *walk, const struct ss_unwind_options *options)
 {
 	struct goroutines g = {
 		.walk = walk,
+		.options = options,
 		.now_ns = walk->ctx.capture->gathered.monotonic_ns,
 	};
 

@@ -393,7 +393,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 	if (ok && runtimes)
 		ss_runtimes_add_signals(runtimes);
 	walk.max_frames = walk.limit;
-	ok = ok && ss_goroutines_walk(&walk);
+	ok = ok && ss_goroutines_walk(&walk, &given);
 	ss_lock_references_deinit(&walk.lock_references);
 	ss_vector_free(&walk.frames);
 	ss_vector_free(&walk.natives);

@@ -306,7 +306,8 @@ bool ss_context_init(struct ss_unwind_context *ctx, const struct ss_capture *cap
 {
 	*ctx = (struct ss_unwind_context){ .arch = capture->arch,
 					   .capture = capture,
-					   .images = images };
+					   .images = images,
+					   .calls.steps_left = SS_CALL_STEPS };
 	ctx->modules = calloc(capture->modules.count + 1, sizeof(*ctx->modules));
 	if (!ctx->modules || !registered_init(&ctx->registered, capture))
 		return false;

@@ -81,7 +81,30 @@ struct ss_code_fact {
 	bool return_address;
 };
 
-enum { SS_STACK_MOVES = 64, SS_CODE_FACTS = 256 };
+/* Whether the call before a return address leads to the code of an inner frame. */
+enum ss_reach {
+	SS_REACH_NO,
+	/* A call through a register or a slot, a jump to anywhere, or code that was not searched */
+	SS_REACH_UNKNOWN,
+	SS_REACH_MODULE, /* to a stub for a function of another module, as the inner one is */
+	SS_REACH_YES, /* to that function, by calls and jumps that say where they lead */
+};
+
+/* Whether a call of callee leads to pc. */
+struct ss_call_answer {
+	uint64_t callee;
+	uint64_t pc;
+	enum ss_reach reach;
+	bool known;
+};
+
+enum {
+	SS_STACK_MOVES = 64,
+	SS_CODE_FACTS = 256,
+	SS_CALL_ANSWERS = 1024,
+	/* That code is searched for calls and jumps in a process: half a second. */
+	SS_CALL_STEPS = 256 << 20,
+};
 
 struct ss_unwind_context {
 	const struct ss_arch *arch;
@@ -97,6 +120,10 @@ struct ss_unwind_context {
 	struct ss_words_read *words;	 /* or NULL */
 	struct ss_stack_move moves[SS_STACK_MOVES]; /* by a hash of start */
 	struct ss_code_fact facts[SS_CODE_FACTS];   /* by a hash of address */
+	struct {
+		uint64_t steps_left;				/* of SS_CALL_STEPS */
+		struct ss_call_answer answers[SS_CALL_ANSWERS]; /* by a hash of both */
+	} calls;
 };
 
 /* False without memory. The capture must outlive the context. */
@@ -196,15 +223,7 @@ extern const struct ss_unwinder ss_unwinder_link_register; /* a leaf without CFI
 extern const struct ss_unwinder ss_unwinder_frame_pointer; /* frame records */
 extern const struct ss_unwinder ss_unwinder_scan; /* return addresses on the stack */
 
-/* Whether the call before a return address leads to the code of an inner frame. */
-enum ss_reach {
-	SS_REACH_NO,
-	/* A call through a register or a slot, a jump to anywhere, or code that was not searched */
-	SS_REACH_UNKNOWN,
-	SS_REACH_MODULE, /* to a stub for a function of another module, as the inner one is */
-	SS_REACH_YES, /* to that function, by calls and jumps that say where they lead */
-};
-
+/* Whether the call before a return address leads to the code at pc. */
 enum ss_reach ss_call_reaches(struct ss_unwind_context *ctx, uint64_t return_address,
 			      uint64_t pc);
 

@@ -88,7 +88,7 @@ bool ss_go_row_make(struct ss_image *image, uint64_t address, struct ss_cfi_row 
 
 /* Adds the goroutines of the capture to the walk's snapshot, after its threads. False
    without memory. */
-bool ss_goroutines_walk(struct ss_walk *walk);
+bool ss_goroutines_walk(struct ss_walk *walk, const struct ss_unwind_options *options);
 
 /* See ss_capture_plan_goroutines(). */
 bool ss_goroutines_plan(struct ss_unwind_context *ctx, struct ss_gather_plan *ret);

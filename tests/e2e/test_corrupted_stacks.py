@@ -8,8 +8,8 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import (AnyOf, EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, THREAD_END, main,
-                     task_states, wait_until)
+from harness import (AnyOf, EndToEnd, LIMIT_S, MAIN_STACK, MODES, Named, TARGETS, THREAD_END,
+                     main, task_states, wait_until)
 
 BLOCK = [Named("poll"), "target_block", "block"]
 HANDLER = BLOCK + ["on_signal", AnyOf("__restore_rt", None)]
@@ -134,6 +134,23 @@ class SplitStacks(EndToEnd):
         self.assertEqual(names[:2], ["innermost", "descend"])
         self.assertLessEqual(set(names), {"innermost", "descend", "run", "__morestack"})
         self.assertEqual(target.finish()[0], 7)
+
+
+class Hostile(EndToEnd):
+    def test_calls(self):
+        """See targets/hostile_calls.c: no search takes more than its share, and what was not searched is
+        guessed or missing, never certain."""
+        if not os.path.exists(os.path.join(TARGETS, "hostile_calls")):
+            self.skipTest("it is made for another processor")
+        target = self.start("hostile_calls")
+        snapshot = self.snap(target.pid, status=(1, ))
+        self.assertIsNone(snapshot.data["problem"])  # it was in time
+        hostile = [thread for thread in snapshot.threads if thread["name"] == "hostile"]
+        self.assertEqual(len(hostile), 256)
+        self.assertLessEqual({thread["end"] for thread in hostile}, {"guessed", "no-unwind-info"})
+        for thread in hostile:
+            self.assertLessEqual({frame["source"] for frame in snapshot.frames(thread)[1:]},
+                                 {"return-address"})
 
 
 PROGRAM_32 = """

@@ -256,6 +256,167 @@ def build(compiler, flags, text):
     return program
 
 
+# Goroutines of functions "lost..." cannot be woken, those of functions "kept..." can: by what is in the comments.
+LEAKS = """
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+type holder struct {
+	before [3]int
+	c      chan int
+	wait   sync.WaitGroup
+	lock   sync.RWMutex
+	after  int
+}
+
+var channels = map[int]chan int{}
+var queue = make(chan chan int, 10)
+var holders []*holder
+var inner []*int
+var condition *sync.Cond
+
+//go:noinline
+func deeper(depth int, then func()) int {
+	var room [40]int
+	room[depth%40] = depth
+	if depth == 0 {
+		then()
+		return room[3]
+	}
+	return deeper(depth-1, then) + room[7]
+}
+
+func lostSend(c chan int)               { c <- 1 }
+func lostRange(c chan *int)             { for range c { } }
+func lostSelect(a chan int, b chan int) { select { case <-a: case b <- 1: } }
+func lostWait(h *holder)                { h.wait.Wait() }
+func lostLock(h *holder)                { h.lock.Lock() }
+func lostRead(h *holder)                { h.lock.RLock() }
+func lostCond(c *sync.Cond)             { c.L.Lock(); c.Wait() }
+func lostContext(ctx context.Context)   { <-ctx.Done() }
+func lostCircle(a, b chan int)          { <-a; b <- 1 }
+func lostPipe(r io.Reader)              { r.Read(make([]byte, 1)) }
+func lostDeep(c chan int)               { deeper(200, func() { <-c }) }
+
+func keptMap(c chan int)              { <-c }
+func keptQueue(c chan int)            { c <- 1 }
+func keptHolder(h *holder)            { h.wait.Wait() }
+func keptInner(h *holder)             { h.lock.Lock() }
+func keptTimer()                      { <-time.After(time.Hour) }
+func keptFunction(c chan int)         { <-c } // of a timer
+func keptContext(ctx context.Context) { <-ctx.Done() }
+func keptSleep(c chan int)            { <-c } // a goroutine that sleeps
+func sleeps(c chan int)               { deeper(300, func() { time.Sleep(time.Hour) }); close(c) }
+func keptCall(c chan int)             { <-c } // one in a system call
+func calls(fd int, c chan int)        { syscall.Read(fd, make([]byte, 1)); close(c) }
+func keptChain(a, b chan int)         { <-a; close(b) } // one that waits, and can be woken
+func keptOne(a, b chan int)           { select { case <-a: case <-b: } } // one of two channels
+func keptFinalizer(c chan int)        { <-c } // an object that nothing else refers to
+func keptSignal(c chan os.Signal)     { <-c }
+func keptMapped(c chan int)           { <-c } // memory that is not Go's
+func keptCond(c *sync.Cond)           { c.L.Lock(); c.Wait() } // a variable
+func keptPurpose()                    { select {} } // on purpose
+
+func lost() {
+	go lostSend(make(chan int))
+	go lostRange(make(chan *int, 3))
+	go lostSelect(make(chan int), make(chan int))
+	h := &holder{}
+	h.wait.Add(1)
+	go lostWait(h)
+	h = &holder{}
+	h.lock.Lock()
+	go lostLock(h)
+	h = &holder{}
+	h.lock.Lock()
+	go lostRead(h)
+	go lostCond(sync.NewCond(&sync.Mutex{}))
+	ctx, _ := context.WithCancel(context.Background())
+	go lostContext(ctx)
+	a, b := make(chan int), make(chan int)
+	go lostCircle(a, b)
+	go lostCircle(b, a)
+	r, _ := io.Pipe()
+	go lostPipe(r)
+	go lostDeep(make(chan int))
+}
+
+func kept() {
+	channels[1] = make(chan int)
+	go keptMap(channels[1])
+	c := make(chan int)
+	queue <- c
+	go keptQueue(c)
+	h := &holder{}
+	h.wait.Add(1)
+	holders = append(holders, h)
+	go keptHolder(h)
+	h = &holder{}
+	h.lock.Lock()
+	inner = append(inner, &h.after)
+	go keptInner(h)
+	go keptTimer()
+	c2 := make(chan int)
+	time.AfterFunc(time.Hour, func() { close(c2) })
+	go keptFunction(c2)
+	ctx, _ := context.WithTimeout(context.Background(), time.Hour)
+	go keptContext(ctx)
+	c = make(chan int)
+	go sleeps(c)
+	go keptSleep(c)
+	c = make(chan int)
+	var fds [2]int
+	syscall.Pipe(fds[:])
+	go calls(fds[0], c)
+	go keptCall(c)
+	channels[2] = make(chan int)
+	last := channels[2]
+	for i := 0; i < 5; i++ {
+		next := make(chan int)
+		go keptChain(last, next)
+		last = next
+	}
+	channels[3] = make(chan int)
+	go keptOne(make(chan int), channels[3])
+	h = &holder{c: make(chan int)}
+	runtime.SetFinalizer(h, func(h *holder) { close(h.c) })
+	go keptFinalizer(h.c)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1)
+	go keptSignal(signals)
+	c = make(chan int)
+	page, _ := syscall.Mmap(-1, 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	*(*uintptr)(unsafe.Pointer(&page[64])) = *(*uintptr)(unsafe.Pointer(&c))
+	go keptMapped(c)
+	condition = sync.NewCond(&sync.Mutex{})
+	go keptCond(condition)
+	go keptPurpose()
+}
+
+func main() {
+	lost()
+	kept()
+	time.Sleep(100 * time.Millisecond)
+	deeper(200, func() {})
+	fmt.Println("ready")
+	os.Stdin.Read(make([]byte, 1))
+}
+"""
+
+
 class Goroutines(EndToEnd):
     def setUp(self):
         self.directory = tempfile.mkdtemp()
@@ -586,8 +747,9 @@ class Goroutines(EndToEnd):
             text = result.stdout.decode()
             self.assertRegex(text, r"pid \d+: blocked\n")
             self.assertRegex(text, r"\n9 goroutines made no progress, waiting for a lock")
-            self.assertRegex(text, r"\n1 goroutine cannot continue: the channel is nil\n")
-            holder = re.search(r"\n1 goroutine, chan receive \(nil chan\)[^:\n]*: (\d+)\n", text)[1]
+            holder = re.search(r"\n1 goroutine, chan receive \(nil chan\)[^:\n]*, for ever: (\d+)\n", text)[1]
+            self.assertRegex(text, r"\n1 goroutine waits for ever, as only goroutines that wait refer to "
+                                   r"what would wake them: %s\n" % holder)
             self.assertRegex(text, r"\n2 goroutines, [^\n]*sync\.\(\*Mutex\)\.[^\n]*, probably held by "
                                    r"goroutine %s[:,]" % holder)
             self.assertEqual(text.count("probably held"), 1, text)
@@ -607,6 +769,60 @@ class Goroutines(EndToEnd):
         target = self.start_command([self.build("go", text=LOCKS), "turns"])
         result = self.run_tool("hang", target.pid, status=(0, 1, 2, 3))
         self.assertNotIn(b"made no progress, waiting", result.stdout, result.stdout.decode())
+
+    def for_ever(self, data):
+        """The functions of the program whose goroutines wait for ever, and those whose do not."""
+        functions = {True: [], False: []}
+        for group in data["goroutines"]:
+            names = [name for name in (frame["symbol"] for frame in group["frames"])
+                     if re.match(r"main\.(lost|kept)[A-Z]\w+$", name or "")]
+            if names:
+                functions[group["endless"] == "object"] += names[-1:] * group["count"]
+        return sorted(functions[True]), sorted(functions[False])
+
+    def check_for_ever(self, data):
+        found, others = self.for_ever(data)
+        self.assertFalse([name for name in found if "lost" not in name], found)
+        self.assertEqual(len(others) - len([name for name in others if "lost" in name]), 20, others)
+        # A stack may still have a word of a function that has returned.
+        self.assertGreaterEqual(len(found), 9, (found, others))
+        return found
+
+    def test_for_ever(self):
+        """Those that nobody can wake, in all commands; never one that something can wake."""
+        for flags in [], ["-ldflags=-s -w", "-buildmode=pie"]:
+            target = self.start_command([self.build("go", *flags, text=LEAKS)])
+            # The runtime's own threads run from time to time.
+            wait_until(lambda: self.for_ever(self.snap(target.pid, status=(0, 1)).data)[0],
+                       "a moment in which no thread runs")
+            for _ in range(5):
+                snapshot = self.snap(target.pid, status=(0, 1)).data
+                if self.for_ever(snapshot)[0]:
+                    self.check_for_ever(snapshot)
+        for _ in range(10):
+            result = self.run_tool("hang", "--for=500ms", target.pid, status=(0, 1, 2, 3, 4))
+            text = result.stdout.decode()
+            if ", for ever: " in text:
+                break
+        self.assertEqual(result.returncode, 4, text)
+        self.assertRegex(text, r"pid \d+: blocked\n")
+        self.assertRegex(text, r"\n\d+ goroutines wait for ever, as only goroutines that wait refer to "
+                               r"what would wake them: \d+, ")
+        self.assertRegex(text, r"\n1 goroutine, select, for ever: \d+\n(  .*\n)*.*main\.lostSelect")
+        self.assertNotRegex(text, r", for ever: [\d,]+\n(  .*\n)*  .*main\.kept")
+
+    def test_for_ever_in_core(self):
+        """In a core file all memory is of one moment, but a part of it may be missing."""
+        if not shutil.which("gcore"):
+            self.skipTest("needs gdb")
+        target = self.start_command([self.build("go", text=LEAKS)])
+        core = os.path.join(self.directory, "core")
+        subprocess.run(["gcore", "-o", core, str(target.pid)], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=LIMIT_S)
+        core += ".%d" % target.pid
+        found = self.check_for_ever(json.loads(self.run_tool("core", "-f", "json", core,
+                                                             status=(0, 1)).stdout))
+        self.assertIn("main.lostSend", found)
 
     def groups_of(self, data):
         """By the function of the program: the groups of a document with several snapshots."""

@@ -471,6 +471,34 @@ write("1_19", 19, [4, 4, 1, 6])
 write("1_24", 24, [4, 0x1004, 3, 2, 9])
 write("torn", 24, [4, 4, 99, 4])
 write("long", 19, [4], (0x1020, 1 << 62, 1 << 63))
+# A heap as Go 1.26 lays it out, in spans of a page: goroutines, sudogs, channels, stacks. The first
+# goroutine waits for a channel that nothing else refers to, the second one for one on the stack of the
+# third, the fourth for a semaphore.
+memory = bytearray(0x9000)
+def put(at, *words):
+    struct.pack_into("<%dQ" % len(words), memory, at - 0x1000, *(word % 2**64 for word in words))
+put(0x1000, 0x1020, 4, 4, 0x1400 - 0x1000000)
+put(0x1400, 0x1500)
+for page, (size, kind, state) in enumerate(((512, 10, 1), (112, 12, 1), (96, 11, 1), (2048, 0, 2))):
+    span, start = 0x1600 + page * 0xa0, 0x2000 * (page + 1)
+    put(0x1508 + page * 8, span)
+    put(span + 24, start, 1, 0, 8192 // size << 16)
+    put(span + 96, kind << 16 | state << 24, size, start + 8192 // size * size)
+put(0x1600 + 128, 0x1f00)
+put(0x1f00, 0, 1536, 2)
+for i, (reason, waiting, sudog) in enumerate(((19, 0x4000, (0, 0x6000)), (19, 0x4070, (0, 0x6060)),
+                                              (14, 0, (0, 0)), (13, 0, (0x60c8, 0)))):
+    g, low = 0x2000 + i * 512, 0x8000 + i * 0x800
+    put(0x1020 + i * 8, g)
+    put(g, low, low + 0x800)
+    put(g + 56, low + 0x700, 0x401000, g)
+    put(g + 144, 4, i + 1, 0, 1000, reason)
+    put(g + 320, waiting)
+    put(0x4000 + i * 112, g, 0, 0, sudog[0], sudog[0])
+    put(0x4000 + i * 112 + 88, sudog[1], sudog[1])
+    put(low + 0x710, 0x4000 + i * 112, 0x6060 if i == 2 else 0)
+with open(sys.argv[1] + "/heap", "wb") as file:
+    file.write(bytes([26 - 19]) + bytes(7) + memory)
 END
 python3 - <<'END'
 # Objects of V8, as node 18, 20, 22 and 24 lay them out: a function with a name, a script of

@@ -44,7 +44,7 @@ static void walk(struct ss_recording *recording)
 		const struct ss_recorded_event *event =
 			ss_recording_event(recording, &sample);
 		if (event) {
-			FUZZ_REQUIRE(event->probe < ss_recording_probe_count(recording));
+			FUZZ_REQUIRE(event->probe < recording->probes.count);
 			FUZZ_REQUIRE(event->arg_count <= SS_TRACE_ARGS);
 			FUZZ_REQUIRE(event->kind <= SS_TRACE_OPEN);
 		}
@@ -55,8 +55,8 @@ static void walk(struct ss_recording *recording)
 			FUZZ_REQUIRE(stack->places[f] <
 				     ss_recording_place_count(recording));
 	}
-	for (size_t i = 0; i < ss_recording_probe_count(recording); i++) {
-		const struct ss_recorded_probe *probe = ss_recording_probe(recording, i);
+	for (size_t i = 0; i < recording->probes.count; i++) {
+		const struct ss_recorded_probe *probe = &recording->probes.items[i];
 		(void)fuzz_touch(probe->name, strlen(probe->name));
 		FUZZ_REQUIRE(probe->module == UINT32_MAX ||
 			     probe->module < ss_recording_module_count(recording));

@@ -227,15 +227,14 @@ static const struct ss_wait mutex = { .kind = SS_WAIT_MUTEX,
 
 static void add_wait(struct maker *maker, char *line)
 {
-	struct ss_wait data = mutex;
-	struct ss_written_wait wait = { .owner = SS_ID_NONE, .wait = &data };
+	struct ss_recorded_wait wait = { .owner = SS_ID_NONE, .wait = mutex };
 
 	wait.thread = HANDLE(maker->threads, number(&line));
 	long owner = strtol(word(&line), NULL, 0);
 	if (owner >= 0)
 		wait.owner = HANDLE(maker->threads, (uint64_t)owner);
-	wait.flags = number(&line) ? SS_WAIT_IN_CYCLE : 0;
-	data.symbol = text(&line);
+	wait.in_cycle = number(&line);
+	wait.wait.symbol = text(&line);
 	ss_writer_wait(maker->writer, &wait);
 }
 

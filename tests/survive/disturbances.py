@@ -17,6 +17,7 @@ import time
 
 import fates
 import killing
+import stop_and_go
 from dumps import Dumps
 from harness import (LIMIT_S, STACKSNAP, TARGETS, for_everyone, read_text, status_field,
                      task_states, wait_until)
@@ -178,6 +179,15 @@ def count_eintr(kind):
 
 row("a call without a time limit returns", name="calls")(count_eintr("infinite"))
 row("a call with a time limit returns before it", name="timed_calls")(count_eintr("finite"))
+
+
+@row("`SIGSTOP` and `SIGCONT` all the time: a call returns oftener than by these alone")
+def stop_and_go_calls(mode, tries):
+    result = {}
+    for part in sessions(tries):
+        for name, number in stop_and_go.extra_returns(lambda pid, part=part: mode.look(pid, part)).items():
+            result[name] = result.get(name, 0) + number
+    return result
 
 
 @row("Python, with threads that compute: a call of the C library that sleeps returns")

@@ -109,19 +109,27 @@ static void make_capture(uint64_t pc)
 	ss_arch_regs_blocked(&ss_arch_host, pc, STACK, NULL, &thread->regs);
 }
 
-/* Whether the call before a return address leads to pc. */
-static enum ss_reach leads(uint64_t return_address, uint64_t pc)
+/* Whether the call before a return address leads to pc, as far as so many steps tell. */
+static enum ss_reach leads_within(uint64_t return_address, uint64_t pc, uint64_t steps)
 {
 	struct ss_unwind_context ctx;
 	struct ss_images *images = ss_images_new(session);
 
 	make_capture(pc);
 	assert_true(ss_context_init(&ctx, capture, images));
+	ctx.calls.steps_left = steps;
 	const enum ss_reach result = ss_call_reaches(&ctx, return_address, pc);
+	ctx.calls.steps_left = 0; /* the answer is remembered */
+	assert_int_equal(ss_call_reaches(&ctx, return_address, pc), result);
 	ss_context_deinit(&ctx);
 	ss_images_free(images);
 	ss_capture_free(capture);
 	return result;
+}
+
+static enum ss_reach leads(uint64_t return_address, uint64_t pc)
+{
+	return leads_within(return_address, pc, SS_CALL_STEPS);
 }
 
 /* Unwinds, and compares the frames. */
@@ -177,6 +185,20 @@ TEST_WITH(test_direct_calls, clear, NULL)
 	/* Code of no file, as of a JIT compiler */
 	assert_int_equal(leads(leaf, STACK + (2 << 20)), SS_REACH_NO);
 	assert_int_equal(leads(any, STACK + (2 << 20)), SS_REACH_UNKNOWN);
+}
+
+/* What was not searched is not refuted. */
+TEST_WITH(test_limit, clear, NULL)
+{
+	const uint64_t stray = lead(0xe8, STRAY, OUTER);
+
+	(void)lead(0xe8, STRAY + 0x10, LEAF);
+	(void)lead(0xe9, OUTER + 0x20, MIDDLE);
+	(void)lead(0xe8, STRAY + 0x20, MIDDLE);
+	assert_int_equal(leads(stray, text(LEAF + 4)), SS_REACH_NO);
+	for (uint64_t steps = 0; steps < sizeof(file); steps += 64)
+		assert_int_equal(leads_within(stray, text(LEAF + 4), steps),
+				 SS_REACH_UNKNOWN);
 }
 
 /* A call that is found once may be bytes of other instructions. */

@@ -15,15 +15,16 @@ enum { TICKS = 4 };
 
 static void add_goroutine(struct sample_recording *s, uint64_t tick, uint32_t stack)
 {
-	const struct ss_task goroutine = { .kind = SS_TASK_GOROUTINE,
-					   .id = 7,
-					   .name = "",
-					   .status = SS_STATUS_WAITING };
-	const struct ss_written_task written = { .tick = tick,
-						 .process = s->process,
-						 .thread = SS_ID_NONE,
-						 .stack = stack,
-						 .task = &goroutine };
+	const struct ss_recorded_task written = {
+		.tick = tick,
+		.process = s->process,
+		.thread = SS_ID_NONE,
+		.stack = stack,
+		.task = { .kind = SS_TASK_GOROUTINE,
+			  .id = 7,
+			  .name = "",
+			  .status = SS_STATUS_WAITING },
+	};
 
 	ss_writer_task(s->writer, &written);
 }
@@ -60,7 +61,7 @@ TEST(test_goroutine_order)
 	}
 	assert_null(ss_writer_finish(s.writer, &summary));
 	assert_null(ss_recording_open_fd(copy_of(s.fd, size_of(s.fd)), &recording));
-	assert_int_equal(ss_recording_task_count(recording), SS_ARRAY_SIZE(claimed));
+	assert_int_equal(recording->tasks.count, SS_ARRAY_SIZE(claimed));
 	assert_null(ss_load_recording(profile, recording, "file", &load));
 	assert_int_equal(profile->threads.count, 2);
 	const struct ss_profile_thread *goroutine = &profile->threads.items[1];

@@ -116,6 +116,7 @@ enum {
 };
 
 static const char list_user[] = "runtime.allgadd";
+static const char heap_user[] = "runtime.findObject";
 
 /* The version, see Go's src/debug/buildinfo: a magic number, flags, and strings, each
    preceded by its length. False: there is none. */
@@ -199,25 +200,34 @@ static uint64_t find_slice(const uint64_t *operands, size_t count)
 	return slice;
 }
 
-/* 0: not found. */
-static uint64_t find_list(struct ss_image *image)
+/* The variables that a function accesses, of which there are max at most. Returns how many. */
+static size_t find_operands(struct ss_image *image, const char *function, uint64_t *ret,
+			    size_t max)
 {
 	enum { LENGTH = 7 };
-	uint64_t operands[OPERANDS_MAX];
 	uint8_t code[CODE_MAX];
 	uint64_t start;
 	uint64_t size;
 	size_t count = 0;
 
-	if (!ss_go_find_function(image, list_user, &start, &size))
+	if (!ss_go_find_function(image, function, &start, &size))
 		return 0;
 	size = ss_image_read(image, start, code, SS_MIN(size, (uint64_t)sizeof(code)));
-	for (size_t i = 0; i + LENGTH <= size && count < OPERANDS_MAX; i++) {
+	for (size_t i = 0; i + LENGTH <= size && count < max; i++) {
 		uint64_t operand = find_operand(code + i, start + i);
 		if (operand)
-			operands[count++] = operand;
+			ret[count++] = operand;
 	}
-	return find_slice(operands, count);
+	return count;
+}
+
+/* 0: not found. */
+static uint64_t find_list(struct ss_image *image)
+{
+	uint64_t operands[OPERANDS_MAX];
+
+	return find_slice(operands,
+			  find_operands(image, list_user, operands, OPERANDS_MAX));
 }
 
 /* Everything --------------------------------------------------------------- */
@@ -234,6 +244,7 @@ static void find(struct ss_image *image, unsigned minor, struct ss_go_program *r
 {
 	const struct ss_go_layout *layout = ss_go_layout_find(minor);
 
+	ret->minor = minor;
 	if (image->arch != &ss_arch_x86_64)
 		ret->problem = "they are known on x86-64 only";
 	else if (!layout)
@@ -244,6 +255,9 @@ static void find(struct ss_image *image, unsigned minor, struct ss_go_program *r
 		ret->problem = "their list was not found in the runtime's code";
 	else
 		ret->layout = layout;
+	if (ret->layout)
+		ret->heap_count =
+			find_operands(image, heap_user, ret->heap, SS_GO_HEAP_MAX);
 }
 
 const struct ss_go_program *ss_go_program_find(struct ss_image *image)
@@ -444,6 +458,7 @@ static bool add(struct reader *reader, uint64_t address, const uint8_t *bytes)
 {
 	const struct ss_go_layout *layout = reader->layout;
 	struct ss_go_goroutine goroutine = {
+		.address = address,
 		.id = ss_load_u64(bytes, layout->id),
 		.stack_low = ss_load_u64(bytes, SS_GO_STACK_LO),
 		.stack_high = ss_load_u64(bytes, SS_GO_STACK_HI),

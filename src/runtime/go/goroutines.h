@@ -14,6 +14,7 @@
 #include "data/capture.h"
 #include "data/memory.h"
 #include "data/gather.h"
+#include "data/pipeline.h"
 
 /*
  * Where the runtime of Go keeps what describes a goroutine, by version. The offsets are
@@ -60,11 +61,17 @@ const struct ss_go_layout *ss_go_layout_find(unsigned minor);
  * of the program, stripped or not. The file is untrusted input.
  */
 
+enum { SS_GO_HEAP_MAX = 8 };
+
 struct ss_go_program {
 	bool is_go;
 	char version[32];		   /* "go1.24.4"; "": not known */
+	unsigned minor;			   /* 24 */
 	const struct ss_go_layout *layout; /* NULL: see problem */
-	uint64_t list;	     /* ELF virtual address of the slice runtime.allgs */
+	uint64_t list; /* ELF virtual address of the slice runtime.allgs */
+	/* ELF virtual addresses of variables of which one may be mheap_.arenas */
+	uint64_t heap[SS_GO_HEAP_MAX];
+	size_t heap_count;
 	const char *problem; /* why goroutines cannot be found, or NULL */
 };
 
@@ -73,6 +80,7 @@ const struct ss_go_program *ss_go_program_find(struct ss_image *image);
 
 /* A goroutine that has not ended, as its struct g says. */
 struct ss_go_goroutine {
+	uint64_t address; /* of its struct g */
 	uint64_t id;
 	enum ss_task_status status;
 	const char *wait_reason; /* WAITING: in Go's words; NULL: not known */
@@ -85,6 +93,7 @@ struct ss_go_goroutine {
 	pid_t thread;	   /* in its pid namespace; 0: none, or not known */
 	uint64_t run_mark; /* differs after it has run; 0: not known */
 	bool changed;	   /* while it was read */
+	bool unwakeable;   /* see ss_go_find_unwakeable() */
 };
 
 struct ss_go_goroutines {
@@ -108,5 +117,22 @@ bool ss_go_goroutines_read(const struct ss_go_program *program, uint64_t list,
 			   const struct ss_gathered *gathered,
 			   struct ss_go_goroutines *ret);
 void ss_go_goroutines_deinit(struct ss_go_goroutines *goroutines);
+
+/* All memory of a process with a runtime of Go. */
+struct ss_go_process {
+	const struct ss_capture *capture;
+	const struct ss_go_program *program;
+	uint64_t bias; /* from its ELF addresses to those in the process */
+	/* Memory as it is now, and whether a thread has run since the capture; or NULL: */
+	ss_memory_read_ranges_function *read_ranges;
+	ss_thread_check_function *check;
+	void *read_data;
+	const struct ss_memory *whole; /* all of it is of one moment; or NULL */
+};
+
+/* Sets unwakeable of the goroutines that can never continue, since only such goroutines refer to
+   what they wait for. Sets none if that is not certain. */
+void ss_go_find_unwakeable(const struct ss_go_process *process,
+			   struct ss_go_goroutines *goroutines);
 
 #endif

@@ -465,20 +465,12 @@ static void warn_lost(const struct trace *trace)
 static void report_recording(const struct trace *trace)
 {
 	const struct ss_trace_summary *summary = ss_trace_summary(trace->trace);
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
 
-	if (!out)
-		return;
-	(void)fprintf(out, "%s recorded, %s lost, %s",
+	(void)fprintf(stderr, "stacksnap: %s: %s recorded, %s lost, %s\n",
+		      ss_output_path(trace->file),
 		      ss_quantity_things(trace->seen, "hit").text,
 		      ss_quantity_count(summary->lost).text,
 		      ss_quantity_size(ss_trace_recorder_size(trace->recorder)).text);
-	if (fclose(out) == 0)
-		(void)fprintf(stderr, "stacksnap: %s: %s\n", ss_output_path(trace->file),
-			      text);
-	free(text);
 }
 
 /* Whether nobody reads what was not written yet. */
