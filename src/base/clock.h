@@ -10,13 +10,18 @@
 #define SS_NS_PER_SECOND UINT64_C(1000000000)
 #define SS_NS_PER_MS UINT64_C(1000000)
 
+static inline uint64_t ss_timespec_ns(const struct timespec *time)
+{
+	return (uint64_t)time->tv_sec * SS_NS_PER_SECOND + (uint64_t)time->tv_nsec;
+}
+
 /* The time of a clock of clock_gettime(2) that every kernel has. */
 static inline uint64_t ss_clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
 	(void)clock_gettime(clock, &ts); /* cannot fail: the clock exists */
-	return (uint64_t)ts.tv_sec * SS_NS_PER_SECOND + (uint64_t)ts.tv_nsec;
+	return ss_timespec_ns(&ts);
 }
 
 /* CLOCK_MONOTONIC: intervals and deadlines. */

@@ -42,6 +42,25 @@ static inline bool ss_scan_number(struct ss_scan *s, unsigned base, uint64_t *re
 	return s->at > first;
 }
 
+/* The bytes of an even number of hexadecimal digits, at most capacity bytes. */
+static inline bool ss_scan_bytes(const char *text, uint8_t *ret, size_t capacity,
+				 size_t *ret_size)
+{
+	size_t size = strlen(text);
+
+	if (size % 2 || size / 2 > capacity)
+		return false;
+	for (size_t i = 0; i < size / 2; i++) {
+		int high = ss_scan_digit(text[2 * i]);
+		int low = ss_scan_digit(text[2 * i + 1]);
+		if (high < 0 || low < 0)
+			return false;
+		ret[i] = (uint8_t)(high << 4 | low);
+	}
+	*ret_size = size / 2;
+	return true;
+}
+
 static inline bool ss_scan_char(struct ss_scan *s, char c)
 {
 	if (s->at >= s->end || *s->at != c)

@@ -109,7 +109,7 @@ static struct ss_error *interpret(struct ss_reading *reading, struct hang *hang,
 		error = ss_observation_compare(observation, result, &progress);
 	if (error)
 		return error;
-	*ret = ss_progress_verdict(progress);
+	*ret = progress->verdict;
 	if (hang->options.strict)
 		check_stacks(hang, result->snapshots[result->count - 1]);
 	return *ret < quiet_below ? NULL : write_report(reading, result, progress);

@@ -328,8 +328,7 @@ static bool is_dear(struct top *top)
 	    clock_getcpuclockid(top->recorder.child.pid, &clock) != 0 ||
 	    clock_gettime(clock, &time) != 0) /* it has just ended */
 		return false;
-	uint64_t cpu_ns =
-		(uint64_t)time.tv_sec * SS_NS_PER_SECOND + (uint64_t)time.tv_nsec;
+	uint64_t cpu_ns = ss_timespec_ns(&time);
 	uint64_t used_ns = cpu_ns - SS_MIN(top->cost_cpu_ns, cpu_ns);
 	bool warm = top->warm;
 

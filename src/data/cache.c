@@ -139,11 +139,6 @@ struct ss_error *ss_cache_open(const struct ss_cache_options *options,
 
 /* Finding ---------------------------------------------------------------- */
 
-static uint64_t to_ns(const struct timespec *time)
-{
-	return (uint64_t)time->tv_sec * SS_NS_PER_SECOND + (uint64_t)time->tv_nsec;
-}
-
 /* Every part is there as it is: a hash could be the same for another file. False: it
    is not a file that stays. */
 static bool name_of(const struct ss_module_impl *module, uid_t uid,
@@ -158,8 +153,8 @@ static bool name_of(const struct ss_module_impl *module, uid_t uid,
 	    fstat(module->fd, &st) != 0)
 		return false;
 	size = snprintf(ret, NAME_MAX + 1, "%x-%lx-%lx-%lx-%lx-%lx-", uid, st.st_dev,
-			st.st_ino, (uint64_t)st.st_size, to_ns(&st.st_mtim),
-			to_ns(&st.st_ctim));
+			st.st_ino, (uint64_t)st.st_size, ss_timespec_ns(&st.st_mtim),
+			ss_timespec_ns(&st.st_ctim));
 	if (size < 0 || (size_t)size + 2 * module->build_id_size > NAME_MAX)
 		return false;
 	for (size_t i = 0; i < module->build_id_size; i++)

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/scan.h"
 #include "data/recording.h"
 #include "stacksnap/record.h"
 
@@ -458,31 +459,6 @@ static bool read_thread(struct ss_recording *recording, struct ss_scope *scope,
 	return ss_locals_add(recording, &scope->segment->threads, &recording->locals, id);
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The bytes of an even number of hexadecimal digits, at most capacity bytes. */
-static bool read_hex(const char *text, uint8_t *ret, size_t capacity, size_t *ret_size)
-{
-	size_t size = strlen(text);
-
-	if (size % 2 || size / 2 > capacity)
-		return false;
-	for (size_t i = 0; i < size / 2; i++) {
-		int high = hex_digit(text[2 * i]);
-		int low = hex_digit(text[2 * i + 1]);
-		if (high < 0 || low < 0)
-			return false;
-		ret[i] = (uint8_t)(high << 4 | low);
-	}
-	*ret_size = size / 2;
-	return true;
-}
-
 /* False: it is corrupted, or there is no memory. */
 static bool set_build_id(struct ss_module_impl *module, const char *text)
 {
@@ -491,7 +467,7 @@ static bool set_build_id(struct ss_module_impl *module, const char *text)
 
 	if (!text || !*text)
 		return true;
-	return read_hex(text, id, sizeof(id), &size) &&
+	return ss_scan_bytes(text, id, sizeof(id), &size) &&
 	       ss_module_set_build_id(module, id, size);
 }
 
@@ -503,7 +479,7 @@ static bool set_file(struct ss_module_impl *module, const struct ss_file_identit
 
 	if (!file->hash || module->build_id_size)
 		return true;
-	if (!read_hex(file->hash, hash, sizeof(hash), &size) || size != sizeof(hash))
+	if (!ss_scan_bytes(file->hash, hash, sizeof(hash), &size) || size != sizeof(hash))
 		return false;
 	ss_module_set_file(module, file, hash);
 	return true;

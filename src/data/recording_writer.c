@@ -558,22 +558,6 @@ uint64_t ss_writer_samples(const struct ss_writer *writer)
 	return writer->ticks.first + writer->ticks.count;
 }
 
-uint64_t ss_writer_size(const struct ss_writer *writer)
-{
-	return writer->ring.size;
-}
-
-int ss_writer_undropped(const struct ss_writer *writer)
-{
-	return writer->ring.undropped;
-}
-
-void ss_writer_counts(const struct ss_writer *writer, uint64_t *threads, uint64_t *stacks)
-{
-	*threads = writer->definer.defined_threads;
-	*stacks = writer->definer.defined_stacks;
-}
-
 size_t ss_writer_memory(const struct ss_writer *writer)
 {
 	return ss_definer_memory(&writer->definer) + writer->packed.capacity +

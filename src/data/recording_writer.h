@@ -209,11 +209,6 @@ struct ss_error *ss_writer_finish(struct ss_writer *writer, struct ss_summary *s
 
 /* Counts so far. */
 uint64_t ss_writer_samples(const struct ss_writer *writer);
-uint64_t ss_writer_size(const struct ss_writer *writer);
-/* The errno of the last failure to drop old segments, or 0. */
-int ss_writer_undropped(const struct ss_writer *writer);
-void ss_writer_counts(const struct ss_writer *writer, uint64_t *threads,
-		      uint64_t *stacks);
 size_t ss_writer_memory(const struct ss_writer *writer);
 
 SS_DEFINE_CLEANUP(struct ss_writer, ss_writer, ss_writer_free)

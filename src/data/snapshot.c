@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/scan.h"
 #include "base/search.h"
 #include "base/vector.h"
 #include "data/capture.h"
@@ -32,30 +33,6 @@ const char *ss_version(void)
 
 enum { PLACES_MAX = 4 << 20, MODULES_MAX = 64 << 10 };
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Returns the size in bytes; 0: text is no build-id. */
-static size_t parse_build_id(const char *text, uint8_t ret[static SS_BUILD_ID_MAX])
-{
-	size_t size = strlen(text) / 2;
-
-	if (strlen(text) % 2 || size == 0 || size > SS_BUILD_ID_MAX)
-		return 0;
-	for (size_t i = 0; i < size; i++) {
-		int high = digit(text[2 * i]);
-		int low = digit(text[2 * i + 1]);
-		if (high < 0 || low < 0)
-			return 0;
-		ret[i] = (uint8_t)(high << 4 | low);
-	}
-	return size;
-}
-
 static bool is_module(const struct ss_module *module, const struct ss_place *place)
 {
 	return strcmp(module->build_id, place->build_id) == 0 &&
@@ -68,7 +45,7 @@ static struct ss_error *find_module(struct ss_snapshot *snapshot,
 				    size_t *ret)
 {
 	uint8_t id[SS_BUILD_ID_MAX];
-	size_t size = parse_build_id(place->build_id, id);
+	size_t size = 0;
 
 	if (last < snapshot->modules.count &&
 	    is_module(&snapshot->modules.items[last]->pub, place)) {
@@ -81,7 +58,7 @@ static struct ss_error *find_module(struct ss_snapshot *snapshot,
 			return NULL;
 		}
 	}
-	if (size == 0)
+	if (!ss_scan_bytes(place->build_id, id, sizeof(id), &size) || size == 0)
 		return ss_error_new(SS_ERROR_INVALID, "'%s' is not a build-id",
 				    place->build_id);
 	if (snapshot->modules.count >= MODULES_MAX)

@@ -286,7 +286,8 @@ static void compare_samples(struct ss_progress *progress, const struct ss_task *
 			continue;
 		}
 		ret->samples++;
-		if (!ss_end_is_outermost(then->end) && then->frame_count < thread->frame_count) {
+		if (!ss_end_is_outermost(then->end) &&
+		    then->frame_count < thread->frame_count) {
 			*same &= is_part(snapshot, then, progress->last, thread) &&
 				 then->state != 'R';
 			continue;
@@ -775,21 +776,6 @@ void ss_progress_free(struct ss_progress *progress)
 	free(progress->leaders);
 	ss_intern_free(progress->strings);
 	free(progress);
-}
-
-enum ss_verdict ss_progress_verdict(const struct ss_progress *progress)
-{
-	return progress->verdict;
-}
-
-bool ss_progress_is_closed(const struct ss_progress *progress)
-{
-	return progress->closed;
-}
-
-uint64_t ss_progress_elapsed_ns(const struct ss_progress *progress)
-{
-	return progress->elapsed_ns;
 }
 
 const struct ss_thread_progress *ss_progress_thread(const struct ss_progress *progress,

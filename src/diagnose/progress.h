@@ -65,15 +65,6 @@ struct ss_error *ss_progress_new(const struct ss_activity *before,
 
 void ss_progress_free(struct ss_progress *progress);
 
-enum ss_verdict ss_progress_verdict(const struct ss_progress *progress);
-
-/* Whether no thread has run and each of them waits, without a time limit, for another
-   thread of the process, or for processes that wait for these: only a signal handler could end that. */
-bool ss_progress_is_closed(const struct ss_progress *progress);
-
-/* The time between the two readings. */
-uint64_t ss_progress_elapsed_ns(const struct ss_progress *progress);
-
 /* The progress of the thread with that index in the last snapshot. */
 const struct ss_thread_progress *ss_progress_thread(const struct ss_progress *progress,
 						    size_t index);
@@ -83,13 +74,16 @@ struct ss_progress {
 	const struct ss_activity *after;
 	const struct ss_snapshot *const *snapshots;
 	size_t snapshot_count;
-	const struct ss_snapshot *last; /* the last of them */
-	uint64_t elapsed_ns;
+	const struct ss_snapshot *last;	    /* the last of them */
+	uint64_t elapsed_ns;		    /* between the two readings */
 	struct ss_thread_progress *threads; /* owned; one for each thread of last */
 	struct ss_intern *strings;
 	struct ss_languages languages; /* of the last snapshot */
 	enum ss_verdict verdict;
-	bool closed;  /* see ss_progress_is_closed() */
+	/* Whether no thread has run and each of them waits, without a time limit, for another
+	   thread of the process, or for processes that wait for these: only a signal handler
+	   could end that. */
+	bool closed;
 	bool at_rest; /* no thread runs, except for those that wake up and wait again */
 	uint8_t *leaders; /* owned; by stack: see has_leader() */
 };

@@ -15,6 +15,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "data/pipeline.h"
 
@@ -129,12 +130,6 @@ static bool hash_file(const struct ss_elf *elf, uint8_t ret[SS_FILE_HASH_SIZE])
 	return true;
 }
 
-static uint64_t modified_ns(const struct stat *status)
-{
-	return (uint64_t)status->st_mtim.tv_sec * 1000000000 +
-	       (uint64_t)status->st_mtim.tv_nsec;
-}
-
 void ss_module_identify_file(struct ss_module_impl *module)
 {
 	uint8_t hash[SS_FILE_HASH_SIZE];
@@ -149,7 +144,7 @@ void ss_module_identify_file(struct ss_module_impl *module)
 	const struct ss_file_identity identity = {
 		.size = (uint64_t)status.st_size,
 		.modified_ns = module->copied ? module->modified_ns :
-						modified_ns(&status),
+						ss_timespec_ns(&status.st_mtim),
 		.inode = module->copied ? module->file_inode : status.st_ino,
 	};
 	ss_module_set_file(module, &identity, hash);
@@ -178,7 +173,7 @@ static const char *file_identity_check(const struct ss_file_identity *identity,
 		return "it has no build-id, and the file at its path was replaced (its "
 		       "inode "
 		       "differs)";
-	if (!copy && modified_ns(&status) != identity->modified_ns)
+	if (!copy && ss_timespec_ns(&status.st_mtim) != identity->modified_ns)
 		return "it has no build-id, and the file at its path was modified since";
 	uint64_t most = SS_MIN(elf->size, HASHED_MAX);
 	if (*budget < most)

@@ -407,8 +407,7 @@ static void take(const struct ss_opener *opener, size_t item, struct ss_opened *
 		batch->copies -= SS_MIN(batch->copies, (uint64_t)opened->status.st_size);
 	module->copied = opened->copied;
 	module->file_inode = opened->status.st_ino;
-	module->modified_ns = (uint64_t)opened->status.st_mtim.tv_sec * SS_NS_PER_SECOND +
-			      (uint64_t)opened->status.st_mtim.tv_nsec;
+	module->modified_ns = ss_timespec_ns(&opened->status.st_mtim);
 	module->unverified = opened->unverified && !batch->by_path;
 	module->fd = take_fd(opened->file);
 	take_header(module, opened);

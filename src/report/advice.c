@@ -259,8 +259,7 @@ static uint64_t packages_version(void)
 
 	if (stat(SS_PACKAGE_DATABASE, &st) != 0)
 		return 0;
-	return (uint64_t)st.st_mtim.tv_sec * SS_NS_PER_SECOND +
-	       (uint64_t)st.st_mtim.tv_nsec;
+	return ss_timespec_ns(&st.st_mtim);
 }
 
 void ss_packages_find_debug(const char *path, struct ss_package_query *queries,

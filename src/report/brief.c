@@ -68,7 +68,7 @@ static void write_first_line(const struct ss_snapshot *snapshot,
 	const struct counts counts = count_classes(grouping);
 	const bool cycle = ss_snapshot_deadlock_count(snapshot) ||
 			   ss_snapshot_cycle_count(snapshot);
-	const char *verdict = progress ? ss_verdict_name(ss_progress_verdict(progress)) :
+	const char *verdict = progress ? ss_verdict_name(progress->verdict) :
 			      cycle    ? ss_verdict_name(SS_VERDICT_DEADLOCK) :
 					 NULL;
 
@@ -112,8 +112,7 @@ static struct ss_error *write_all(const struct ss_snapshot *snapshot,
 {
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		ss_grouping_new(snapshot, SS_TASK_THREAD, true);
-	const bool lasting = !progress ||
-			     ss_progress_verdict(progress) == SS_VERDICT_DEADLOCK;
+	const bool lasting = !progress || progress->verdict == SS_VERDICT_DEADLOCK;
 
 	if (!grouping)
 		return ss_error_no_memory();

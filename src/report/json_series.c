@@ -357,9 +357,9 @@ static struct ss_error *write_hang(const struct ss_snapshot *snapshot,
 	ss_json_open(&json, NULL, '{');
 	ss_json_text(&json, "schema", "stacksnap-hang/1");
 	ss_json_process(&json, ss_snapshot_process(snapshot));
-	ss_json_text(&json, "verdict", ss_verdict_name(ss_progress_verdict(progress)));
-	ss_json_unsigned(&json, "elapsed_ns", ss_progress_elapsed_ns(progress));
-	ss_json_bool(&json, "closed", ss_progress_is_closed(progress));
+	ss_json_text(&json, "verdict", ss_verdict_name(progress->verdict));
+	ss_json_unsigned(&json, "elapsed_ns", progress->elapsed_ns);
+	ss_json_bool(&json, "closed", progress->closed);
 	ss_json_open(&json, "threads", '[');
 	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++)
 		write_thread(&json, snapshot,

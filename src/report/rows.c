@@ -389,8 +389,8 @@ static struct ss_error *write_hang(const struct ss_snapshot *snapshot,
 				   const struct ss_progress *progress,
 				   const struct ss_format_options *options, FILE *out)
 {
-	return write_all(snapshot, progress,
-			 ss_verdict_name(ss_progress_verdict(progress)), options, out);
+	return write_all(snapshot, progress, ss_verdict_name(progress->verdict), options,
+			 out);
 }
 
 /* Recordings -------------------------------------------------------------- */

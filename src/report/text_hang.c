@@ -62,7 +62,7 @@ static enum class class_of(const struct hang_report *report, size_t index)
 
 static void write_share(const struct hang_report *report, uint64_t run_ns)
 {
-	uint64_t elapsed_ns = ss_progress_elapsed_ns(report->progress);
+	uint64_t elapsed_ns = report->progress->elapsed_ns;
 
 	if (elapsed_ns)
 		(void)fprintf(report->out, " (%" PRIu64 " %%)",
@@ -282,8 +282,8 @@ static void write_sums(const struct hang_report *report)
 		switches += thread->voluntary + thread->forced;
 	}
 	(void)fprintf(report->out, "observed for %s, %zu thread%s, CPU time %s",
-		      ss_quantity_time(ss_progress_elapsed_ns(report->progress)).text,
-		      count, count == 1 ? "" : "s", ss_quantity_time(run_ns).text);
+		      ss_quantity_time(report->progress->elapsed_ns).text, count,
+		      count == 1 ? "" : "s", ss_quantity_time(run_ns).text);
 	write_share(report, run_ns);
 	(void)fprintf(report->out, ", %s\n",
 		      ss_quantity_things(switches, "context switch").text);
@@ -304,14 +304,14 @@ static bool waits_for_others(const struct ss_snapshot *snapshot)
 static void write_verdict(const struct hang_report *report)
 {
 	const struct ss_process *process = ss_snapshot_process(report->snapshot);
-	enum ss_verdict verdict = ss_progress_verdict(report->progress);
+	enum ss_verdict verdict = report->progress->verdict;
 
 	ss_escape_write(process->name, NULL, report->out);
 	(void)fprintf(report->out, ", pid %d: ", process->pid);
 	ss_style_print(verdict >= SS_VERDICT_BLOCKED ? SS_STYLE_WARN : SS_STYLE_STRONG,
 		       report->options->color, report->out, "%s",
 		       ss_verdict_name(verdict));
-	if (ss_progress_is_closed(report->progress))
+	if (report->progress->closed)
 		(void)fprintf(report->out, ": every thread waits for another one%s",
 			      waits_for_others(report->snapshot) ?
 				      ", or for a process that waits for it" :
@@ -366,12 +366,11 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 	write_sums(&report);
 	ss_text_write_frozen(ss_snapshot_process(snapshot), options->color, out);
 	/* If its threads have run, or a time limit ends it, no cycle is a deadlock. */
-	ss_text_write_deadlocks(snapshot,
-				ss_progress_verdict(progress) == SS_VERDICT_DEADLOCK,
+	ss_text_write_deadlocks(snapshot, progress->verdict == SS_VERDICT_DEADLOCK,
 				options, out);
 	ss_text_write_task_cycles(snapshot, options, out);
 	/* What an idle process waits for is all that can be told of it. */
-	const enum ss_verdict verdict = ss_progress_verdict(progress);
+	const enum ss_verdict verdict = progress->verdict;
 	const bool idle = verdict == SS_VERDICT_IDLE;
 	struct ss_error *error = idle ? write_idle(snapshot, options, out) :
 					ss_text_write_goroutines(snapshot, options, out);

@@ -80,7 +80,7 @@ static bool read_cpu_time(void *data, uint64_t *ret)
 
 	if (!threads->has_clock || clock_gettime(threads->clock, &ts) != 0)
 		return false;
-	*ret = (uint64_t)ts.tv_sec * SS_NS_PER_SECOND + (uint64_t)ts.tv_nsec;
+	*ret = ss_timespec_ns(&ts);
 	return true;
 }
 

@@ -419,10 +419,11 @@ static void sum_up(struct ss_recorder *recorder, const struct ss_tick_record *ti
 	s->stopped_max_ns = SS_MAX(s->stopped_max_ns, tick->stopped_max_ns);
 	s->duration_ns =
 		tick->monotonic_ns - SS_MIN(tick->monotonic_ns, recorder->begin_ns);
-	s->size = ss_writer_size(recorder->writer);
-	s->undropped = ss_writer_undropped(recorder->writer);
+	s->size = recorder->writer->ring.size;
+	s->undropped = recorder->writer->ring.undropped;
 	s->memory = SS_MAX(s->memory, (uint64_t)ss_writer_memory(recorder->writer));
-	ss_writer_counts(recorder->writer, &s->threads, &s->stacks);
+	s->threads = recorder->writer->definer.defined_threads;
+	s->stacks = recorder->writer->definer.defined_stacks;
 }
 
 static void report_progress(struct ss_recorder *recorder, uint64_t now)
@@ -739,7 +740,7 @@ static struct ss_error *write_end(struct ss_recorder *recorder)
 		error = ss_writer_finish(recorder->writer, &summary);
 
 	recorder->summary.duration_ns = summary.duration_ns;
-	recorder->summary.size = ss_writer_size(recorder->writer);
+	recorder->summary.size = recorder->writer->ring.size;
 	return error;
 }
 

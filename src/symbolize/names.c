@@ -401,11 +401,6 @@ static const struct ss_symtab *index_of(struct ss_names *names, uint64_t address
 
 /* The cache ------------------------------------------------------------ */
 
-static uint64_t to_ns(const struct timespec *time)
-{
-	return (uint64_t)time->tv_sec * SS_NS_PER_SECOND + (uint64_t)time->tv_nsec;
-}
-
 static void identify(const struct ss_elf *elf, struct ss_lookup_file *ret)
 {
 	struct stat st;
@@ -415,8 +410,8 @@ static void identify(const struct ss_elf *elf, struct ss_lookup_file *ret)
 	*ret = (struct ss_lookup_file){ .device = st.st_dev,
 					.inode = st.st_ino,
 					.size = (uint64_t)st.st_size,
-					.modified_ns = to_ns(&st.st_mtim),
-					.changed_ns = to_ns(&st.st_ctim) };
+					.modified_ns = ss_timespec_ns(&st.st_mtim),
+					.changed_ns = ss_timespec_ns(&st.st_ctim) };
 }
 
 /* Opens all files that names may come from: with other files the lookups are not valid,
@@ -681,8 +676,7 @@ static void fill_key(struct key *key, const struct ss_module_impl *module)
 		key->device = module->copied ? module->device : status.st_dev;
 		key->inode = module->copied ? module->inode : status.st_ino;
 		key->size = (uint64_t)status.st_size;
-		key->changed_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000 +
-				  (uint64_t)status.st_mtim.tv_nsec;
+		key->changed_ns = ss_timespec_ns(&status.st_mtim);
 	} else if (module->bytes) {
 		key->size = module->size;
 		key->content = XXH3_64bits(module->bytes, module->size);

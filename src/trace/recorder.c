@@ -373,7 +373,7 @@ struct ss_error *ss_trace_recorder_finish(struct ss_trace_recorder *recorder,
 
 uint64_t ss_trace_recorder_size(const struct ss_trace_recorder *recorder)
 {
-	return ss_writer_size(recorder->writer);
+	return recorder->writer->ring.size;
 }
 
 struct ss_error *ss_trace_recorder_new(const struct ss_trace *trace,

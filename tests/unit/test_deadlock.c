@@ -153,7 +153,7 @@ static enum ss_verdict judge(const int *owners, uint64_t runs, uint64_t run_ns)
 						  &thread->stack_id));
 	}
 	assert_null(ss_progress_new(before, after, snapshots, 1, &progress));
-	enum ss_verdict verdict = ss_progress_verdict(progress);
+	enum ss_verdict verdict = progress->verdict;
 	ss_progress_free(progress);
 	ss_activity_free(before);
 	ss_activity_free(after);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "cli/interpret.h"
 #include "cli/command.h"
@@ -18,7 +19,6 @@ enum {
 	REPORTS_MAX = 10000000,
 	REPORT_MAX = 64 << 20, /* 5,000 threads */
 	TIMEOUT_MS = 3600 * 1000,
-	NS_PER_S = 1000000000,
 };
 
 #define MORE_MEMORY ((uint64_t)1 << 30)
@@ -147,8 +147,7 @@ static bool add_file(struct ss_crash_reader *reader, int directory, const char *
 		return !bytes.failed;
 	}
 	return ss_crash_reader_add(reader, bytes.bytes, bytes.size,
-				   (uint64_t)status.st_mtim.tv_sec * NS_PER_S +
-					   (uint64_t)status.st_mtim.tv_nsec);
+				   ss_timespec_ns(&status.st_mtim));
 }
 
 static struct ss_error *read_directory(struct ss_crash_reader *reader, const char *path)
