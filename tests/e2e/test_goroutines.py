@@ -285,6 +285,7 @@ var channels = map[int]chan int{}
 var queue = make(chan chan int, 10)
 var holders []*holder
 var inner []*int
+var condition *sync.Cond
 
 //go:noinline
 func deeper(depth int, then func()) int {
@@ -303,6 +304,7 @@ func lostSelect(a chan int, b chan int) { select { case <-a: case b <- 1: } }
 func lostWait(h *holder)                { h.wait.Wait() }
 func lostLock(h *holder)                { h.lock.Lock() }
 func lostRead(h *holder)                { h.lock.RLock() }
+func lostCond(c *sync.Cond)             { c.L.Lock(); c.Wait() }
 func lostContext(ctx context.Context)   { <-ctx.Done() }
 func lostCircle(a, b chan int)          { <-a; b <- 1 }
 func lostPipe(r io.Reader)              { r.Read(make([]byte, 1)) }
@@ -324,7 +326,7 @@ func keptOne(a, b chan int)           { select { case <-a: case <-b: } } // one 
 func keptFinalizer(c chan int)        { <-c } // an object that nothing else refers to
 func keptSignal(c chan os.Signal)     { <-c }
 func keptMapped(c chan int)           { <-c } // memory that is not Go's
-func keptCond(c *sync.Cond)           { c.L.Lock(); c.Wait() } // not known
+func keptCond(c *sync.Cond)           { c.L.Lock(); c.Wait() } // a variable
 func keptPurpose()                    { select {} } // on purpose
 
 func lost() {
@@ -340,6 +342,7 @@ func lost() {
 	h = &holder{}
 	h.lock.Lock()
 	go lostRead(h)
+	go lostCond(sync.NewCond(&sync.Mutex{}))
 	ctx, _ := context.WithCancel(context.Background())
 	go lostContext(ctx)
 	a, b := make(chan int), make(chan int)
@@ -398,7 +401,8 @@ func kept() {
 		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	*(*uintptr)(unsafe.Pointer(&page[64])) = *(*uintptr)(unsafe.Pointer(&c))
 	go keptMapped(c)
-	go keptCond(sync.NewCond(&sync.Mutex{}))
+	condition = sync.NewCond(&sync.Mutex{})
+	go keptCond(condition)
 	go keptPurpose()
 }
 

@@ -145,7 +145,7 @@ static struct fake *make(unsigned minor)
 	put(fake, ARENA, UINT64_C(0x1500) - (minor == 19 ? UINT64_C(2) << 20 : 0));
 	put_span(fake, 0, G_STEP, 10, 1);
 	put_span(fake, 1, SUDOG_STEP, 12, 1);
-	put_span(fake, 2, CHANNEL_STEP, 11, 1);
+	put_span(fake, 2, CHANNEL_STEP, 16, 1);
 	put_span(fake, 3, STACK_SIZE, 0, 2);
 	put_wait(fake, 0, "chan receive", false);
 	put_wait(fake, 1, "select", false);
@@ -217,6 +217,25 @@ static void test_stacks(void **state)
 	}
 }
 
+/* The second one waits for a condition, as a goroutine that sleeps did before. */
+static void test_condition(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SS_ARRAY_SIZE(versions); i++) {
+		const uint64_t list = channel(1) + 16;
+		_cleanup_free_ struct fake *fake = make(versions[i]);
+		fake->goroutines[1].wait_reason = "sync.Cond.Wait";
+		assert_found(fake, "1010");
+		put(fake, list + 16, SUDOGS + 3 * SUDOG_STEP);
+		put(fake, list + 24, SUDOGS + SUDOG_STEP);
+		put(fake, SUDOGS + 3 * SUDOG_STEP + 8, SUDOGS + SUDOG_STEP);
+		put(fake, STACKS + STACK_SIZE + USED + 0x30, list);
+		assert_found(fake, "1110");
+		put(fake, STACKS + 3 * STACK_SIZE + USED + 0x30, channel(1));
+		assert_found(fake, "1010");
+	}
+}
+
 /* A thread's system call, an object with a finalizer. */
 static void test_roots(void **state)
 {
@@ -276,9 +295,8 @@ static void test_doubts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nobody),
-		cmocka_unit_test(test_stacks),
-		cmocka_unit_test(test_roots),
+		cmocka_unit_test(test_nobody),	  cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_condition), cmocka_unit_test(test_roots),
 		cmocka_unit_test(test_doubts),
 	};
 

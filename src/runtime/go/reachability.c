@@ -64,7 +64,13 @@ enum {
 	STATE_STACK = 2,
 	NO_POINTERS = 1, /* of its class */
 	SUDOG_G = 0,
+	SUDOG_NEXT = 8, /* of others that wait for the same */
 	SUDOG_SIZE = 112,
+	CONDITION_LIST = 16, /* of sync.Cond: its notifyList */
+	LIST_LOCK = 8,
+	LIST_HEAD = 16, /* its first sudog */
+	LIST_TAIL = 24,
+	LIST_SIZE = 32,
 	SPECIAL_OFFSET = 8,
 	SPECIAL_SIZE = 64, /* at most; finalizers and cleanups refer to functions */
 };
@@ -81,6 +87,7 @@ enum {
 	MAP_SIZE = (1 << (48 - ARENA_SHIFT)) * WORD,
 	STACK_SEARCH = 1024, /* bytes of a stack that may refer to a semaphore's waiter */
 	CASES_MAX = 4096,    /* of a select */
+	LISTED_MAX = 1000,   /* waiters of a condition */
 	WAITS_MAX = 1 << 20,
 	ROUNDS_MAX = 1000, /* goroutines that each wait for the one before */
 	SPECIALS_MAX = 1 << 20,
@@ -126,6 +133,7 @@ enum kind {
 	KIND_ROOT,	/* it may continue, whatever refers to it */
 	KIND_CHANNELS,	/* it waits for each of its sudogs' channels */
 	KIND_SEMAPHORE, /* for a semaphore */
+	KIND_CONDITION, /* for a notifyList, which a sync.Cond has */
 	KIND_NEVER,	/* for nothing */
 };
 
@@ -632,6 +640,7 @@ static enum kind find_kind(const struct ss_go_goroutine *goroutine)
 		{ "sync.RWMutex.RLock", KIND_SEMAPHORE },
 		{ "sync.RWMutex.Lock", KIND_SEMAPHORE },
 		{ "sync.WaitGroup.Wait", KIND_SEMAPHORE },
+		{ "sync.Cond.Wait", KIND_CONDITION },
 		{ "chan receive (nil chan)", KIND_NEVER },
 		{ "chan send (nil chan)", KIND_NEVER },
 		{ "select (no cases)", KIND_NEVER },
@@ -720,6 +729,55 @@ static bool find_semaphore(struct reach *reach, uint64_t g, struct waiter *waite
 	return found != 0;
 }
 
+/* The sudog of a goroutine in the list of waiters at an address; 0: it is none. */
+static uint64_t find_listed(const struct reach *reach, uint64_t list, uint64_t g)
+{
+	struct object object;
+
+	if (list % WORD || !find_object(reach, list, &object))
+		return 0;
+	const struct span *span = &reach->spans.items[object.span];
+	const uint64_t at = list - span->start;
+	if (!span->bytes || at + LIST_SIZE > (object.index + 1) * span->element)
+		return 0;
+	uint64_t sudog = ss_load_u64(span->bytes, (size_t)at + LIST_HEAD);
+	uint64_t last = 0;
+	uint64_t found = 0;
+	for (size_t i = 0; sudog && i < LISTED_MAX; i++) {
+		const uint8_t *bytes =
+			object_bytes(reach, sudog, (size_t)reach->layout->channel + WORD);
+		if (!bytes)
+			return 0;
+		if (ss_load_u64(bytes, SUDOG_G) == g)
+			found = sudog;
+		last = sudog;
+		sudog = ss_load_u64(bytes, SUDOG_NEXT);
+	}
+	return last == ss_load_u64(span->bytes, (size_t)at + LIST_TAIL) ? found : 0;
+}
+
+/* The list of waiters, which only the stack refers to: by its own address, that of its lock, or that
+   of its sync.Cond. */
+static bool find_condition(struct reach *reach, uint64_t g, struct waiter *waiter)
+{
+	static const int64_t offsets[] = { 0, -LIST_LOCK, CONDITION_LIST };
+	const size_t size = SS_MIN(waiter->stack_size, (size_t)STACK_SEARCH);
+	struct wait found = {};
+
+	for (size_t i = 0; i < size / WORD * SS_ARRAY_SIZE(offsets); i++) {
+		const size_t at = i / SS_ARRAY_SIZE(offsets) * WORD;
+		const uint64_t list = ss_load_u64(waiter->bytes, at) +
+				      (uint64_t)offsets[i % SS_ARRAY_SIZE(offsets)];
+		const uint64_t sudog =
+			list != found.object ? find_listed(reach, list, g) : 0;
+		if (sudog && found.object)
+			return false;
+		if (sudog)
+			found = (struct wait){ .sudog = sudog, .object = list };
+	}
+	return found.object && add_wait(reach, waiter, found.sudog, found.object);
+}
+
 static void classify(struct reach *reach, const struct ss_go_goroutine *goroutine,
 		     struct waiter *waiter)
 {
@@ -730,6 +788,8 @@ static void classify(struct reach *reach, const struct ss_go_goroutine *goroutin
 		known = find_channels(reach, goroutine->address, waiter);
 	else if (waiter->kind == KIND_SEMAPHORE)
 		known = find_semaphore(reach, goroutine->address, waiter);
+	else if (waiter->kind == KIND_CONDITION)
+		known = find_condition(reach, goroutine->address, waiter);
 	if (!known || !hide(reach, goroutine->address)) {
 		waiter->kind = KIND_ROOT;
 		return;

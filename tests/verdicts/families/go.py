@@ -148,3 +148,7 @@ func busyRefund() { busyB.Lock(); time.Sleep(50 * time.Millisecond); busyA.Lock(
 func busyTick() { for { time.Sleep(time.Millisecond) } }
 func busy() { go busyPay(); go busyRefund(); go busyTick() }
 """, ["busyPay", "busyRefund", "Mutex"], alarm=ALARM, still=False)
+case("contextLost", "a context that nobody cancels", "contextWork waits for a context whose cancel function was dropped", """
+func contextWork(c context.Context) { <-c.Done() }
+func contextLost() { c, cancel := context.WithCancel(context.Background()); _ = cancel; go contextWork(c) }
+""", ["contextWork", "chan receive"], alarm=ALARM)

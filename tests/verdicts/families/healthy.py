@@ -279,6 +279,11 @@ func calmTurns() { for i := 0; i < 4; i++ { go func() { for { calmTurnsM.Lock();
 goroutines("calmPool", "idle workers on a channel", """
 func calmPool() { c := make(chan int); for i := 0; i < 4; i++ { go func() { for range c { } }() }; for { time.Sleep(time.Hour); c <- 1 } }
 """)
+goroutines("calmWaits", "waits for timers, for a goroutine that sleeps, and for what variables refer to", """
+var calmWaitsC = map[int]chan int{1: make(chan int)}
+func calmWaitsSleep(c chan int) { time.Sleep(time.Hour); close(c) }
+func calmWaits() { c := make(chan int); go calmWaitsSleep(c); go func() { <-c }(); go func() { <-calmWaitsC[1] }(); ctx, cancel := context.WithTimeout(context.Background(), time.Hour); defer cancel(); go func() { select {} }(); <-ctx.Done() }
+""")
 goroutines("calmTicker", "a ticker and a WaitGroup of workers", """
 func calmTicker() { var w sync.WaitGroup; w.Add(2); for i := 0; i < 2; i++ { go func() { for range time.Tick(300 * time.Millisecond) { } }() }; w.Wait() }
 """)
