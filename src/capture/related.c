@@ -2,14 +2,12 @@
  * Captures related processes, which threads of a capture wait for: a few of the same
  * user, without stopping them. Cycles are checked again until no thread runs meanwhile.
  */
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/search.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "data/call.h"
 #include "data/facts.h"
 #include "data/pipeline.h"
 #include "process/objects.h"
@@ -241,66 +239,6 @@ static void recheck_until_stable(struct related *related, struct ss_capture *cap
 	}
 }
 
-/* Whether the other end of a pipe is open in the process itself, as far as is known. */
-static bool is_own_pipe(const struct ss_capture *capture, int number)
-{
-	const struct ss_fd_fact *fd = ss_facts_find_fd(capture->facts, number);
-
-	return fd && fd->kind == SS_FD_PIPE && fd->holder_count == 1 &&
-	       fd->holders[0].pid == capture->process.pid;
-}
-
-static bool polls_itself(const struct ss_capture *capture,
-			 const struct ss_memory_fact *set)
-{
-	struct pollfd entry;
-	bool own = set->size > 0;
-
-	for (size_t at = 0; own && at + sizeof(entry) <= set->size; at += sizeof(entry)) {
-		memcpy(&entry, set->bytes + at, sizeof(entry));
-		own = entry.fd < 0 || is_own_pipe(capture, entry.fd);
-	}
-	return own;
-}
-
-/* The second to the fourth argument point to sets of descriptors below the first one. */
-static bool selects_itself(const struct ss_capture *capture,
-			   const struct ss_thread_facts *thread)
-{
-	const size_t count = (size_t)(thread->call.args[0] & INT32_MAX);
-	bool any = false;
-
-	for (int arg = 1; arg <= 3; arg++) {
-		const struct ss_memory_fact *set = &thread->memory[arg];
-		if (thread->call.args[arg] && set->size * 8 < count)
-			return false; /* not all of it is known */
-		for (size_t fd = 0; fd < SS_MIN(count, set->size * 8); fd++) {
-			if (!(set->bytes[fd / 8] >> (fd % 8) & 1))
-				continue;
-			if (!is_own_pipe(capture, (int)fd))
-				return false;
-			any = true;
-		}
-	}
-	return any;
-}
-
-/* A thread that waits for other descriptors besides the pipe by which it is woken does not. */
-static bool waits_for_itself(const struct ss_capture *capture,
-			     const struct ss_thread_facts *thread)
-{
-	const struct ss_call *call = ss_call_find(thread->call.id);
-
-	if (!call)
-		return false;
-	if (call->fd)
-		return is_own_pipe(capture, (int)thread->call.args[call->fd - 1]);
-	if (call->kind == SS_WAIT_SELECT)
-		return selects_itself(capture, thread);
-	return call->kind == SS_WAIT_POLL &&
-	       polls_itself(capture, &thread->memory[call->memory[0].arg - 1]);
-}
-
 /* A cycle through the two ends of a pipe or socket is one only if nobody else has these ends; and a thread
    cannot go on that waits for a process that is stopped, or for itself. */
 static bool needs_all_holders(const struct related *related,
@@ -309,7 +247,8 @@ static bool needs_all_holders(const struct related *related,
 	bool needs = related->peers.has_cycle;
 
 	for (size_t i = 0; capture->facts && i < capture->facts->threads.count; i++)
-		needs |= waits_for_itself(capture, &capture->facts->threads.items[i]);
+		needs |= ss_facts_waits_for_own_pipes(
+			capture->facts, &capture->facts->threads.items[i], false);
 	for (size_t i = 1; i < related->peers.count; i++) {
 		const struct ss_capture *other = related->processes[i].capture;
 		for (size_t t = 0; other && t < other->threads.count; t++)

@@ -146,6 +146,26 @@ const struct ss_thread_facts *ss_facts_find_thread(const struct ss_facts *facts,
 /* The facts of a file descriptor, or NULL. facts may be NULL. */
 const struct ss_fd_fact *ss_facts_find_fd(const struct ss_facts *facts, int fd);
 
+/* A descriptor that a thread watches in poll(2) or select(2). */
+struct ss_watch {
+	int fd;
+	bool input;
+	bool output;
+};
+
+/* Finds the next one from *at on, which is 0 at first. False: no more is known, or it is in another call. A
+   program may list a descriptor twice. */
+bool ss_facts_next_watch(const struct ss_thread_facts *thread, size_t *at,
+			 struct ss_watch *ret);
+
+/* Whether all of them are known. */
+bool ss_facts_has_all_watches(const struct ss_thread_facts *thread);
+
+/* Whether a thread reads, fills or watches only pipes whose other ends nobody else has. certain: it is known
+   that there is no other process; otherwise, as far as processes were searched. */
+bool ss_facts_waits_for_own_pipes(const struct ss_facts *facts,
+				  const struct ss_thread_facts *thread, bool certain);
+
 SS_DEFINE_CLEANUP(struct ss_facts, ss_facts, ss_facts_unref)
 
 /*

@@ -1,7 +1,6 @@
 #include "diagnose/diagnose.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -205,24 +204,6 @@ static struct ss_watched_fd *get_entry(struct ss_watched_fd *fds, size_t *count,
 	return &fds[(*count)++];
 }
 
-static size_t read_poll(const struct ss_memory_fact *memory, struct ss_watched_fd *fds)
-{
-	size_t count = 0;
-
-	for (size_t at = 0; at + sizeof(struct pollfd) <= memory->size;
-	     at += sizeof(struct pollfd)) {
-		struct pollfd from;
-		memcpy(&from, memory->bytes + at, sizeof(from));
-		if (from.fd < 0)
-			continue;
-		struct ss_watched_fd *entry = get_entry(fds, &count, from.fd);
-		entry->input |=
-			(from.events & (POLLIN | POLLPRI | POLLRDNORM | POLLRDHUP)) != 0;
-		entry->output |= (from.events & (POLLOUT | POLLWRNORM)) != 0;
-	}
-	return count;
-}
-
 static void set_fds(struct ss_diagnosis *d, struct ss_watched_fd *fds, size_t count)
 {
 	struct ss_wait *wait = d->wait;
@@ -245,56 +226,23 @@ static void *diagnosis_alloc(struct ss_diagnosis *d, size_t count, size_t size)
 	return memory;
 }
 
-static void poll_fill(struct ss_diagnosis *d)
+static void fill_watched(struct ss_diagnosis *d)
 {
-	const struct ss_memory_fact *memory = &d->facts->memory[0];
-	uint64_t total = d->facts->call.args[1] & UINT32_MAX;
-	size_t count = memory->size / sizeof(struct pollfd);
-	struct ss_watched_fd *fds = diagnosis_alloc(d, count, sizeof(*fds));
-
-	d->wait->fds_incomplete = count < total;
-	if (fds)
-		set_fds(d, fds, read_poll(memory, fds));
-}
-
-static bool has_bit(const struct ss_memory_fact *memory, size_t bit)
-{
-	return bit / 8 < memory->size && (memory->bytes[bit / 8] >> (bit % 8) & 1);
-}
-
-static bool is_selected(const struct ss_memory_fact *memory, size_t bit)
-{
-	return has_bit(&memory[1], bit) || has_bit(&memory[2], bit) ||
-	       has_bit(&memory[3], bit);
-}
-
-static void poll_fill_select(struct ss_diagnosis *d)
-{
-	const struct ss_memory_fact *memory = d->facts->memory;
-	size_t bits = 0;
+	struct ss_watch watch;
 	size_t count = 0;
 
-	for (int arg = 1; arg <= 3; arg++)
-		bits = SS_MAX(bits, memory[arg].size * 8);
-	const size_t wanted = (size_t)(d->facts->call.args[0] & INT32_MAX);
-	bits = SS_MIN(bits, wanted);
-	for (int arg = 1; arg <= 3; arg++)
-		d->wait->fds_incomplete |= d->facts->call.args[arg] &&
-					   memory[arg].size * 8 < wanted;
-	for (size_t bit = 0; bit < bits; bit++)
-		count += is_selected(memory, bit);
+	for (size_t at = 0; ss_facts_next_watch(d->facts, &at, &watch);)
+		count++;
 	struct ss_watched_fd *fds = diagnosis_alloc(d, count, sizeof(*fds));
-	if (!fds)
-		return;
-	for (size_t bit = 0, i = 0; bit < bits; bit++) {
-		if (is_selected(memory, bit))
-			fds[i++] = (struct ss_watched_fd){
-				.fd = (int)bit,
-				.input = has_bit(&memory[1], bit),
-				.output = has_bit(&memory[2], bit),
-			};
+	d->wait->fds_incomplete = !ss_facts_has_all_watches(d->facts);
+	count = 0;
+	for (size_t at = 0; fds && ss_facts_next_watch(d->facts, &at, &watch);) {
+		struct ss_watched_fd *entry = get_entry(fds, &count, watch.fd);
+		entry->input |= watch.input;
+		entry->output |= watch.output;
 	}
-	set_fds(d, fds, count);
+	if (fds)
+		set_fds(d, fds, count);
 }
 
 /*
@@ -618,8 +566,8 @@ static void fill_mount(struct ss_diagnosis *d)
 /* Fills in what a kind has besides the file descriptor and the time limit. */
 static void (*const families[])(struct ss_diagnosis *d) = {
 	[SS_WAIT_OTHER] = fill_other,
-	[SS_WAIT_POLL] = poll_fill,
-	[SS_WAIT_SELECT] = poll_fill_select,
+	[SS_WAIT_POLL] = fill_watched,
+	[SS_WAIT_SELECT] = fill_watched,
 	[SS_WAIT_CHILD] = process_fill_child,
 	[SS_WAIT_FILE_LOCK] = process_fill_file_lock,
 	[SS_WAIT_SIGNAL] = fill_signal_of_child,
@@ -666,40 +614,14 @@ static void fill_tracer(struct ss_diagnosis *d)
 	d->wait->owner_process = d->facts->tracer.name;
 }
 
-/* Whether only the process itself has the other end of a pipe. */
-static bool is_own_pipe(const struct ss_descriptor *descriptor)
-{
-	return descriptor && descriptor->kind == SS_FD_PIPE && descriptor->name &&
-	       descriptor->name[0] != '/' && !descriptor->peers_incomplete &&
-	       descriptor->peer_count == 1 && descriptor->peers[0].same;
-}
-
-/* Whether a thread reads, fills or watches only such pipes. */
-static bool waits_for_own_pipes(const struct ss_wait *wait)
-{
-	switch (wait->kind) {
-	case SS_WAIT_READ:
-	case SS_WAIT_WRITE:
-		return is_own_pipe(wait->descriptor);
-	case SS_WAIT_POLL:
-	case SS_WAIT_SELECT:
-		for (size_t i = 0; i < wait->fd_count; i++) {
-			if (!is_own_pipe(wait->fds[i].what))
-				return false;
-		}
-		return wait->fd_count > 0 && !wait->fds_incomplete;
-	default:
-		return false;
-	}
-}
-
 /* Whether the call waits for threads of the process only. Calls that are not private do so,
    too, if the memory is not shared: those of glibc's joins, of C++'s futures and atomics. */
 static bool is_within_process(const struct ss_diagnosis *d)
 {
 	struct ss_futex futex;
 
-	if (waits_for_own_pipes(d->wait))
+	if (d->facts->still_in_call &&
+	    ss_facts_waits_for_own_pipes(d->snapshot->facts, d->facts, true))
 		return true;
 	return ss_futex_parse(&d->facts->call, &futex) &&
 	       (futex.private || d->wait->kind == SS_WAIT_JOIN || d->facts->lock_alone ||

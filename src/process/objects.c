@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -307,26 +306,14 @@ static void add(struct waited *waited, int fd)
 		*slot = fd;
 }
 
-static void add_poll(struct waited *waited, const struct ss_memory_fact *memory)
-{
-	size_t count = memory->size / sizeof(struct pollfd);
-
-	for (size_t i = 0; i < count; i++) {
-		struct pollfd item;
-		memcpy(&item, memory->bytes + i * sizeof(item), sizeof(item));
-		add(waited, item.fd);
-	}
-}
-
 static void add_thread(struct waited *waited, const struct ss_thread_facts *thread)
 {
 	const struct ss_call *call = ss_call_find(thread->call.id);
+	struct ss_watch watch;
 
-	if (!call)
-		return;
-	if (call->kind == SS_WAIT_POLL)
-		add_poll(waited, &thread->memory[0]);
-	else if (call->fd)
+	for (size_t at = 0; ss_facts_next_watch(thread, &at, &watch);)
+		add(waited, watch.fd);
+	if (call && call->fd)
 		add(waited, (int)(uint32_t)thread->call.args[call->fd - 1]);
 }
 
@@ -436,31 +423,16 @@ static void follow(struct descriptors *d, int fd)
 		*slot = fd;
 }
 
-static void want_poll(struct descriptors *d, const struct ss_memory_fact *memory)
+static void want_watched(struct descriptors *d, const struct ss_thread_facts *thread)
 {
-	size_t count = memory->size / sizeof(struct pollfd);
+	struct ss_watch watch;
+	size_t count = 0;
 
-	for (size_t i = 0; i < count && i < SS_SET_SHOWN; i++) {
-		struct pollfd item;
-		memcpy(&item, memory->bytes + i * sizeof(item), sizeof(item));
-		want(d, item.fd);
-		if (count <= FEW)
-			follow(d, item.fd);
-	}
-}
-
-static void want_bits(struct descriptors *d, const struct ss_memory_fact *memory)
-{
-	size_t from = d->fds.count;
-
-	for (size_t i = 0; i < memory->size && d->fds.count < from + SS_SET_SHOWN; i++) {
-		for (int bit = 0; bit < 8; bit++) {
-			if (memory->bytes[i] >> bit & 1)
-				want(d, (int)(i * 8) + bit);
-		}
-	}
-	for (size_t i = from; d->fds.count <= from + FEW && i < d->fds.count; i++)
-		follow(d, d->fds.items[i]);
+	for (size_t at = 0;
+	     count < SS_SET_SHOWN && ss_facts_next_watch(thread, &at, &watch); count++)
+		want(d, watch.fd);
+	for (size_t at = 0; count <= FEW && ss_facts_next_watch(thread, &at, &watch);)
+		follow(d, watch.fd);
 }
 
 static void want_of_thread(struct descriptors *d, const struct ss_thread_facts *thread)
@@ -473,10 +445,7 @@ static void want_of_thread(struct descriptors *d, const struct ss_thread_facts *
 		want(d, (int)(uint32_t)thread->call.args[call->fd - 1]);
 		follow(d, (int)(uint32_t)thread->call.args[call->fd - 1]);
 	}
-	if (call->kind == SS_WAIT_POLL)
-		want_poll(d, &thread->memory[0]);
-	for (int arg = 1; call->kind == SS_WAIT_SELECT && arg <= 3; arg++)
-		want_bits(d, &thread->memory[arg]);
+	want_watched(d, thread);
 	if (thread->call.id == SS_SYS_SPLICE || thread->call.id == SS_SYS_TEE)
 		want(d, (int)(uint32_t)
 				thread->call.args[thread->call.id == SS_SYS_TEE ? 1 : 2]);

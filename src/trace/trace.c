@@ -46,6 +46,8 @@ struct copied {
 	uint8_t bytes[];
 };
 
+enum { STRANGERS_MAX = 4096 };
+
 /* Copies of stacks that wait to be unwound. Further hits have none. */
 enum { COPIED_MAX = 128 << 20, COLLECT_HITS = 64 };
 
@@ -73,6 +75,7 @@ struct ss_trace {
 	size_t copied;		    /* bytes */
 	char faults_name[48];	    /* of what stands for page faults */
 	SS_VECTOR(pid_t) strangers; /* processes that have executed another program */
+	bool many_strangers;	    /* more than are listed: any child may be one */
 	struct ss_trace_summary summary;
 	uint64_t wall_offset_ns;
 	uint64_t second;		 /* of max_rate: the current one, */
@@ -440,6 +443,8 @@ static bool is_wanted(struct ss_trace *trace, uint64_t time_ns)
 
 static bool is_stranger(const struct ss_trace *trace, pid_t pid)
 {
+	if (trace->many_strangers && pid != trace->target->pid)
+		return true;
 	for (size_t i = 0; i < trace->strangers.count; i++) {
 		if (trace->strangers.items[i] == pid)
 			return true;
@@ -649,11 +654,29 @@ static void take_hit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 
 static void add_stranger(struct ss_trace *trace, pid_t pid)
 {
-	pid_t *slot = is_stranger(trace, pid) ? NULL : ss_vector_push(&trace->strangers);
-
+	if (is_stranger(trace, pid))
+		return;
+	trace->many_strangers = trace->strangers.count == STRANGERS_MAX;
+	pid_t *slot = trace->many_strangers ? NULL : ss_vector_push(&trace->strangers);
 	if (slot)
 		*slot = pid;
 	trace->no_memory |= !is_stranger(trace, pid);
+}
+
+/* When a thread of the process has ended: if it was the last one, another process may get its id. */
+static void remove_stranger(struct ss_trace *trace, pid_t pid)
+{
+	size_t at = 0;
+
+	while (at < trace->strangers.count && trace->strangers.items[at] != pid)
+		at++;
+	if (at == trace->strangers.count)
+		return;
+	for (size_t i = 0; i < trace->threads.items.count; i++) {
+		if (trace->threads.items.items[i].pid == pid)
+			return;
+	}
+	trace->strangers.items[at] = trace->strangers.items[--trace->strangers.count];
 }
 
 /* After execve() the process has one thread, and none of its old stack. */
@@ -704,6 +727,7 @@ static void take_exit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 		return;
 	end_all_scopes(trace, thread, SS_TRACE_LEFT, hit->time_ns);
 	ss_trace_threads_remove(&trace->threads, thread);
+	remove_stranger(trace, hit->pid);
 }
 
 static void take(struct ss_trace *trace, const struct ss_uprobe_hit *hit)

@@ -62,11 +62,18 @@ static void read_tasks(const struct ss_python_layout *layout,
 					 .fresh = &memory->memory,
 					 .strings = strings };
 	uint64_t reads_left = SS_PYTHON_TASK_READS;
+	struct ss_python_greenlets_left left = {
+		.objects = SS_PYTHON_OBJECTS,
+		.greenlets = SS_PYTHON_GREENLETS,
+		.calls = SS_PYTHON_GREENLET_CALLS,
+		.calls_again = SS_PYTHON_GREENLET_CALLS,
+	};
 	const struct ss_python_tasks_source source = { .process = &process,
 						       .layout = layout,
 						       .codes = &codes,
 						       .interpreter = BASE,
-						       .reads_left = &reads_left };
+						       .reads_left = &reads_left,
+						       .left = &left };
 	struct ss_runtime_tasks tasks = {};
 
 	if (strings && ss_python_tasks_read(&source, &tasks) &&

@@ -13,11 +13,9 @@ enum {
 	INTERPRETER_SEARCHED = 64 << 10,
 	HEAD_SIZE = 16, /* PyGC_Head, before each object: next, previous */
 	HEAD_FLAGS = 3,
-	OBJECTS_MAX = 1 << 18,
 	TYPES_MAX = 1 << 10, /* that are remembered: a power of two */
-	GREENLETS_MAX = 1 << 14,
 	CHAIN_MAX = 1000,    /* frames of one: CPython's recursion limit */
-	CALLS_MAX = 1 << 18, /* of all */
+	MINOR_MIN = 10,
 	MINOR_MAX = 13,
 	FRAME_OBJECT_FRAME = 24, /* PyFrameObject, from 3.11 on: f_frame */
 	OWNER_C_STACK = 3, /* from 3.12 on: a frame without code, on the native stack */
@@ -72,8 +70,7 @@ struct search {
 	struct type types[TYPES_MAX];
 	struct ss_python_objects found;
 	SS_VECTOR(struct greenlet) greenlets; /* in the order of found */
-	size_t objects_left;
-	size_t calls_left;
+	size_t *calls_left;		      /* in source->left */
 	bool no_memory;
 };
 
@@ -184,7 +181,7 @@ static bool read_calls(struct search *search, struct greenlet *greenlet)
 	    !ss_memory_read_u64(greenlet->from, frame + FRAME_OBJECT_FRAME, &frame))
 		return false;
 	for (size_t i = 0; frame; frame = ss_load_u64(bytes, layout->frame_previous)) {
-		if (i++ == CHAIN_MAX || search->calls_left == 0 ||
+		if (i++ == CHAIN_MAX || *search->calls_left == 0 ||
 		    !ss_memory_read(&greenlet->memory, frame, bytes, layout->frame_size))
 			return false;
 		if (layout->minor >= 12 && bytes[layout->frame_entry] >= OWNER_C_STACK)
@@ -194,7 +191,7 @@ static bool read_calls(struct search *search, struct greenlet *greenlet)
 			search->no_memory = true;
 			return false;
 		}
-		search->calls_left--;
+		--*search->calls_left;
 		call->code = ss_python_frame_code(layout, bytes);
 		if (!ss_python_offset(layout, bytes, call->code, &call->offset))
 			return false;
@@ -261,6 +258,7 @@ static enum kind kind_of(struct search *search, uint64_t object)
 static bool search_list(struct search *search, uint64_t head)
 {
 	const struct ss_memory *memory = search->source->process->memory;
+	struct ss_python_greenlets_left *left = search->source->left;
 	uint64_t words[4]; /* of a node: next, previous, references, type */
 	uint64_t node = head;
 	uint64_t from;
@@ -272,19 +270,19 @@ static bool search_list(struct search *search, uint64_t head)
 		node = words[1] & ~(uint64_t)HEAD_FLAGS;
 		if (node == head)
 			return true;
-		if (search->objects_left-- == 0 || search->no_memory) {
-			search->objects_left = 0;
+		if (left->objects == 0 || search->no_memory)
 			return false;
-		}
+		left->objects--;
 		if (node % 8 || !ss_memory_read(memory, node, words, sizeof(words)) ||
 		    (words[0] & ~(uint64_t)HEAD_FLAGS) != from)
 			return false;
 		if (kind_of_type(search, words[3]) < KIND_STRUCT)
 			continue;
-		if (search->found.list.count == GREENLETS_MAX) {
+		if (left->greenlets == 0) {
 			search->ret->unread++;
 			continue;
 		}
+		left->greenlets--;
 		uint64_t *slot = ss_vector_push(&search->found.list);
 		search->no_memory |= !slot;
 		if (slot)
@@ -315,14 +313,16 @@ static uint64_t find_generations(const struct search *search)
 static void search_generations(struct search *search)
 {
 	const uint64_t first = find_generations(search);
-	bool complete = first != 0;
+	bool complete = true;
 
 	/* After the last one is a pointer, then the one of objects that are never looked at again. */
 	for (int i = 0; first && i <= GENERATIONS; i++)
 		complete &= search_list(search, first + (uint64_t)i * GENERATION_SIZE +
 							(i == GENERATIONS ? 8 : 0));
-	if (!complete)
-		search->ret->greenlets_problem = search->objects_left == 0 ?
+	if (!first)
+		search->ret->greenlets_problem = "the list of objects was not found";
+	else if (!complete)
+		search->ret->greenlets_problem = search->source->left->objects == 0 ?
 							 "there are too many objects" :
 							 "the list of objects changed";
 }
@@ -432,15 +432,16 @@ bool ss_python_greenlets_read(const struct ss_python_tasks_source *source,
 	struct search search = {
 		.source = source,
 		.ret = ret,
-		.objects_left = OBJECTS_MAX,
-		.calls_left = CALLS_MAX,
+		.calls_left = &source->left->calls,
 	};
 
-	if (source->layout->minor < 10 || source->layout->minor > MINOR_MAX)
+	if (source->layout->minor < MINOR_MIN || source->layout->minor > MINOR_MAX) {
+		ret->greenlets_problem = "they are not read in this version of CPython";
 		return true;
+	}
 	search_generations(&search);
 	read_greenlets(&search);
-	search.calls_left = CALLS_MAX;
+	search.calls_left = &source->left->calls_again;
 	compare_greenlets(&search, first);
 	ss_vector_free(&search.found.list);
 	ss_vector_free(&search.greenlets);

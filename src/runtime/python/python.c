@@ -1202,6 +1202,12 @@ static bool find_tasks(void *data, struct ss_runtime_tasks *ret)
 	struct python *python = data;
 	const bool greenlets = !python->process->recording && has_greenlets(python);
 	uint64_t reads_left = SS_PYTHON_TASK_READS;
+	struct ss_python_greenlets_left left = {
+		.objects = SS_PYTHON_OBJECTS,
+		.greenlets = SS_PYTHON_GREENLETS,
+		.calls = SS_PYTHON_GREENLET_CALLS,
+		.calls_again = SS_PYTHON_GREENLET_CALLS,
+	};
 	_cleanup_free_ uint64_t *threads =
 		calloc(python->states.count + 1, sizeof(*threads));
 	struct ss_python_tasks_source source = {
@@ -1211,6 +1217,7 @@ static bool find_tasks(void *data, struct ss_runtime_tasks *ret)
 		.interpreter = python->interpreter,
 		.threads = threads,
 		.reads_left = &reads_left,
+		.left = &left,
 	};
 
 	if (!threads)

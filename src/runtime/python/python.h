@@ -346,6 +346,20 @@ enum {
 			       << 26, /* of a process: seconds; some 200 for each task */
 };
 
+/* How much may still be read to find greenlets, in all interpreters of a process. */
+struct ss_python_greenlets_left {
+	size_t objects; /* of the garbage collector */
+	size_t greenlets;
+	size_t calls; /* of greenlets */
+	size_t calls_again;
+};
+
+enum {
+	SS_PYTHON_OBJECTS = 1 << 18,
+	SS_PYTHON_GREENLETS = 1 << 14,
+	SS_PYTHON_GREENLET_CALLS = 1 << 18,
+};
+
 struct ss_python_tasks_source {
 	const struct ss_runtime_process *process;
 	const struct ss_python_layout *layout;
@@ -354,6 +368,7 @@ struct ss_python_tasks_source {
 	const uint64_t *threads; /* its thread states */
 	size_t thread_count;
 	uint64_t *reads_left; /* for all interpreters: SS_PYTHON_TASK_READS at first */
+	struct ss_python_greenlets_left *left; /* for ss_python_greenlets_read() */
 };
 
 /* Adds the pending tasks of an interpreter, or sets ret->problem. loop_thread of each is the value
