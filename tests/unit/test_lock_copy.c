@@ -72,8 +72,9 @@ static void check_mode(pid_t child, enum ss_mode mode)
 	memcpy(&mutex, lock->bytes + before, sizeof(mutex));
 	assert_int_equal(mutex.__data.__lock, 2);
 	assert_int_equal(mutex.__data.__owner, child);
+	/* Even: it slept. A thread that stops late is stopped again, in another round. */
 	if (mode == SS_MODE_STOP)
-		assert_int_equal(lock->freeze_round, 2);
+		assert_true(lock->freeze_round >= 2 && lock->freeze_round % 2 == 0);
 	ss_capture_free(capture);
 }
 
