@@ -1,11 +1,17 @@
 #!/bin/sh
-# chain.sh COUNT SOURCE COMPILER: builds the libraries of dlchain in chain/ of the current
-# directory.
+# chain.sh COUNT SOURCE COMPILER OBJCOPY: builds the libraries of dlchain in chain/ of the current
+# directory. The source is compiled once: the libraries differ in the name of their function.
 set -eu
-count=$1 source=$2 compiler=$3
+count=$1 source=$2 compiler=$3 objcopy=$4
 mkdir -p chain
 rm -f chain/complete
-seq 0 $((count - 1)) | xargs -P "$(nproc)" -I @ "$compiler" -shared -fPIC -O2 -g0 \
-	-fno-optimize-sibling-calls -nostartfiles -Wl,--build-id -DINDEX=@ \
-	-o chain/libchain_@.so "$source"
+"$compiler" -c -fPIC -O2 -g0 -fno-optimize-sibling-calls -o chain/0.o "$source"
+# shellcheck disable=SC2016 # the inner shell expands them
+seq 0 $((count - 1)) | xargs -P "$(nproc)" -n 20 sh -c '
+	objcopy=$1 && shift
+	for i; do
+		"$objcopy" --redefine-sym "chain_0=chain_$i" chain/0.o "chain/of_$i.o"
+		ld -shared --build-id -o "chain/libchain_$i.so" "chain/of_$i.o"
+	done' sh "$objcopy"
+rm chain/*.o
 touch chain/complete

@@ -1,13 +1,10 @@
-/* One library of dlchain. The build compiles it once for each INDEX. */
+/* One library of dlchain: chain.sh renames its function in the others. */
 #include "dlchain.h"
 
 #include <poll.h>
 #include <stddef.h>
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-
-void JOIN(chain_, INDEX)(void *chain, void (*arrive)(void))
+void chain_0(void *chain, void (*arrive)(void))
 {
 	chain_function **next = (chain_function **)chain + 1;
 

@@ -3,6 +3,7 @@
  *
  * fatal_signals HOW: the function fail_HOW is on the stack of the main thread, above main.
  *
+ *	nowhere		calls a function at address 0
  *	double_free	glibc aborts
  *	assertion	assert(3) aborts
  *	exception	std::terminate: nobody catches it
@@ -45,6 +46,14 @@ static void *volatile null = reinterpret_cast<void *>(uintptr_t(16));
 TARGET_FRAME static void read_null()
 {
 	result = *static_cast<volatile int *>(null);
+	TARGET_KEEP();
+}
+
+static void (*volatile nothing)();
+
+TARGET_FRAME static void fail_nowhere()
+{
+	nothing();
 	TARGET_KEEP();
 }
 
@@ -252,6 +261,7 @@ static const struct {
 	const char *name;
 	void (*fail)();
 } ways[] = {
+	{ "nowhere", fail_nowhere },
 	{ "double_free", fail_double_free },
 	{ "assertion", fail_assertion },
 	{ "exception", fail_exception },

@@ -5,14 +5,10 @@
 #ifndef SS_TESTS_CAPTURE_CHILD_H
 #define SS_TESTS_CAPTURE_CHILD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <pthread.h>

@@ -4,18 +4,15 @@
 #ifndef SS_TESTS_RECORD_SAMPLE_H
 #define SS_TESTS_RECORD_SAMPLE_H
 
+#include "unit.h"
+
 #include <fcntl.h>
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "data/recording_format.h"
 #include "data/recording_writer.h"

@@ -18,7 +18,7 @@ static void assert_advice(const struct ss_snapshot *snapshot,
 	assert_string_equal(text, expected);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
 	const struct ss_advice_options plain = { .privileged = true };
 	const struct ss_advice_options asked = { .privileged = true, .debuginfod = true };
@@ -31,7 +31,6 @@ static void test_names(void **state)
 		sample_frame(snapshot, SAMPLE_NOWHERE, 0x40, NULL),
 	};
 
-	(void)state;
 	stack[3].area = "[jit]";
 	sample_add_thread(snapshot, 100, "shop", &named, 1, SS_END_ROOT);
 	assert_advice(snapshot, &plain, NULL);
@@ -45,7 +44,7 @@ static void test_names(void **state)
 		      "abcd); names of JIT code (needs a perf map, see stacksnap(1))");
 }
 
-static void test_root(void **state)
+TEST(test_root)
 {
 	const struct ss_advice_options user = { 0 };
 	const struct ss_advice_options root = { .privileged = true };
@@ -55,7 +54,6 @@ static void test_root(void **state)
 	const struct ss_wait wait = { .kind = SS_WAIT_READ, .descriptor = &pipe };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	sample_add_thread(snapshot, 100, "shop", NULL, 0, SS_END_ROOT)->wait = &wait;
 	assert_advice(snapshot, &root, NULL);
 	assert_advice(snapshot, &user,
@@ -64,14 +62,4 @@ static void test_root(void **state)
 	assert_advice(snapshot, &user,
 		      "missing: kernel functions, other ends of pipes and sockets (run "
 		      "as root)");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_root),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

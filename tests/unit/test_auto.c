@@ -106,12 +106,11 @@ take_atomic(pid_t child, const struct ss_capture_options *options, unsigned stop
 	return capture;
 }
 
-static void test_sleepers_are_not_stopped(void **state)
+TEST(test_sleepers_are_not_stopped)
 {
 	pid_t child = start(sleepers);
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 
-	(void)state;
 	if (!has_schedstat())
 		skip();
 	await_call(child, SYS_pause, 0);
@@ -143,14 +142,13 @@ static int compare_pids(const void *a, const void *b)
 }
 
 /* Blocked threads are stopped if the caller knows that their registers are needed. */
-static void test_listed_threads_are_stopped(void **state)
+TEST(test_listed_threads_are_stopped)
 {
 	struct ss_capture_options options = automatic;
 	pid_t child = start(sleepers);
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 	pid_t listed[3] = { 1 };
 
-	(void)state;
 	if (!has_schedstat())
 		skip();
 	await_call(child, SYS_pause, 0);
@@ -176,11 +174,10 @@ static void test_listed_threads_are_stopped(void **state)
 	stop(child);
 }
 
-static void test_running_threads_are_stopped(void **state)
+TEST(test_running_threads_are_stopped)
 {
 	pid_t child = start(spinner_and_sleepers);
 
-	(void)state;
 	if (!has_schedstat())
 		skip();
 	await_call(child, SYS_pause, 1);
@@ -209,12 +206,11 @@ static struct ss_error *complete(struct ss_capture *capture, pid_t pid, const pi
 }
 
 /* All registers of the threads that were named, and still one moment. */
-static void test_completed(void **state)
+TEST(test_completed)
 {
 	pid_t child = start(sleepers);
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 
-	(void)state;
 	if (!has_schedstat())
 		skip();
 	await_call(child, SYS_pause, 0);
@@ -335,7 +331,7 @@ static pid_t other_sleeper(const struct ss_capture *capture, pid_t than)
 
 /* Threads that sleep are released one by one: none stands still while another one has to wait for
    the CPU on which it will stop. */
-static void test_completed_one_by_one(void **state)
+TEST(test_completed_one_by_one)
 {
 	/* the leader is late once in ten times or so */
 	enum {
@@ -350,7 +346,6 @@ static void test_completed_one_by_one(void **state)
 	int late = 0;
 	int prompt = 0;
 
-	(void)state;
 	if (!has_schedstat() || !find_two_cpus(busy_cpus))
 		skip();
 	pid_t child = start(late_and_prompt);
@@ -374,11 +369,10 @@ static void test_completed_one_by_one(void **state)
 }
 
 /* It went on in between: what is taken over is whole, and of another moment. */
-static void test_completed_too_late(void **state)
+TEST(test_completed_too_late)
 {
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 
-	(void)state;
 	if (!has_schedstat())
 		skip();
 	assert_int_equal(pipe(gate), 0);
@@ -409,14 +403,13 @@ static void test_completed_too_late(void **state)
 }
 
 /* A process that is gone cannot be completed, and the capture is as it was. */
-static void test_completed_after_its_end(void **state)
+TEST(test_completed_after_its_end)
 {
 	pid_t child = start(sleepers);
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 	struct ss_target *target = NULL;
 	struct ss_capture *capture = take(child, &automatic, &code);
 
-	(void)state;
 	assert_non_null(capture);
 	assert_null(ss_target_open(child, &target));
 	stop(child);
@@ -427,19 +420,4 @@ static void test_completed_after_its_end(void **state)
 	assert_int_equal(capture->threads.count, THREADS);
 	ss_capture_free(capture);
 	ss_target_close(target);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sleepers_are_not_stopped),
-		cmocka_unit_test(test_listed_threads_are_stopped),
-		cmocka_unit_test(test_running_threads_are_stopped),
-		cmocka_unit_test(test_completed),
-		cmocka_unit_test(test_completed_one_by_one),
-		cmocka_unit_test(test_completed_too_late),
-		cmocka_unit_test(test_completed_after_its_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

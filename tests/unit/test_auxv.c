@@ -1,48 +1,42 @@
 /*
  * The size of the words of an auxiliary vector.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <linux/auxvec.h>
 
 #include "base/procfs.h"
 
 enum { PAGE = 4096, SYSINFO_32 = 32 /* SYSINFO_32, of 32-bit x86 only */ };
 
-static void test_64(void **state)
+TEST(test_64)
 {
 	const uint64_t words[] = { AT_SYSINFO_EHDR, 0x7fff12345000, AT_HWCAP, 0xbfebfbff,
 				   AT_PAGESZ,	    PAGE,	    AT_NULL,  0 };
 
-	(void)state;
 	assert_int_equal(ss_auxv_word_bits(words, sizeof(words)), 64);
 	assert_int_equal(ss_auxv_word_bits(words, 5 * sizeof(*words)), 0); /* cut */
 }
 
-static void test_32(void **state)
+TEST(test_32)
 {
 	/* The page size at an even and at an odd entry. */
 	const uint32_t even[] = { SYSINFO_32, 0xf7f0a550, AT_SYSINFO_EHDR, 0xf7f0a000,
 				  AT_PAGESZ,  PAGE,	  AT_NULL,	   0 };
 	const uint32_t odd[] = { SYSINFO_32, 0xf7f0a550, AT_PAGESZ, PAGE, AT_NULL, 0 };
 
-	(void)state;
 	assert_int_equal(ss_auxv_word_bits(even, sizeof(even)), 32);
 	assert_int_equal(ss_auxv_word_bits(odd, sizeof(odd)), 32);
 }
 
-static void test_invalid(void **state)
+TEST(test_invalid)
 {
 	const uint64_t zero[] = { AT_PAGESZ, 0, AT_NULL, 0 };
 	char bytes[64];
 
-	(void)state;
 	assert_int_equal(ss_auxv_word_bits("", 0), 0);
 	assert_int_equal(ss_auxv_word_bits(zero, sizeof(zero)), 0);
 	memset(bytes, 0xff, sizeof(bytes));
@@ -50,28 +44,15 @@ static void test_invalid(void **state)
 		assert_int_equal(ss_auxv_word_bits(bytes, size), 0);
 }
 
-static void test_own(void **state)
+TEST(test_own)
 {
 	char bytes[4096];
 	FILE *file = fopen("/proc/self/auxv", "re");
 	size_t size = file ? fread(bytes, 1, sizeof(bytes), file) : 0;
 
-	(void)state;
 	if (file)
 		(void)fclose(file); /* only read from */
 	if (size == 0)
 		skip();
 	assert_int_equal(ss_auxv_word_bits(bytes, size), 8 * sizeof(void *));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_64),
-		cmocka_unit_test(test_32),
-		cmocka_unit_test(test_invalid),
-		cmocka_unit_test(test_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,10 @@
  * The module that forks: what a child inherits, how its end is noticed, and what is sent over
  * its channel.
  */
+#include "unit.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,8 +13,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/child.h"
 
@@ -42,13 +38,12 @@ static int wait_for_ever(void *data, int channel)
 	return 0;
 }
 
-static void test_status(void **state)
+TEST(test_status)
 {
 	const struct ss_child_options options = {};
 	struct ss_child child = SS_NO_CHILD;
 	int status = 17;
 
-	(void)state;
 	start(&options, return_it, &status, &child);
 	assert_int_equal(child.channel, -1);
 	assert_true(ss_child_wait(&child, SS_CHILD_FOREVER));
@@ -60,12 +55,11 @@ static void test_status(void **state)
 	assert_int_equal(ss_child_exit_status(&child), 17);
 }
 
-static void test_end(void **state)
+TEST(test_end)
 {
 	const struct ss_child_options options = { .block_signals = true };
 	struct ss_child child = SS_NO_CHILD;
 
-	(void)state;
 	start(&options, wait_for_ever, NULL, &child);
 	ss_child_signal(&child, SIGTERM); /* blocked */
 	assert_false(ss_child_wait(&child, 50));
@@ -74,13 +68,12 @@ static void test_end(void **state)
 }
 
 /* The program of a library may wait for all of its children. */
-static void test_waited_for(void **state)
+TEST(test_waited_for)
 {
 	const struct ss_child_options options = {};
 	struct ss_child child = SS_NO_CHILD;
 	int status = 1;
 
-	(void)state;
 	start(&options, return_it, &status, &child);
 	assert_int_equal(waitpid(-1, NULL, 0), child.pid);
 	assert_true(ss_child_end(&child));
@@ -95,13 +88,12 @@ static int echo(void *data, int channel)
 	return read(channel, &byte, 1) == 1 && write(channel, &byte, 1) == 1 ? 0 : 1;
 }
 
-static void test_sockets(void **state)
+TEST(test_sockets)
 {
 	static const enum ss_child_channel channels[] = { SS_CHILD_STREAM,
 							  SS_CHILD_PACKETS };
 	char byte = 0;
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		const struct ss_child_options options = { .channel = channels[i] };
 		struct ss_child child = SS_NO_CHILD;
@@ -128,13 +120,12 @@ static int copy_input(void *data, int channel)
 	return 0;
 }
 
-static void test_streams(void **state)
+TEST(test_streams)
 {
 	struct ss_child child = SS_NO_CHILD;
 	char bytes[8] = "";
 	int pipes[2];
 
-	(void)state;
 	assert_int_equal(pipe(pipes), 0);
 	const struct ss_child_options options = {
 		.channel = SS_CHILD_READS,
@@ -164,14 +155,13 @@ static int send_pipe(void *data, int channel)
 		       1;
 }
 
-static void test_descriptors(void **state)
+TEST(test_descriptors)
 {
 	const struct ss_child_options options = { .channel = SS_CHILD_STREAM };
 	struct ss_child child = SS_NO_CHILD;
 	struct ss_child_files files;
 	char bytes[8] = "";
 
-	(void)state;
 	start(&options, send_pipe, NULL, &child);
 	assert_int_equal(ss_child_receive(child.channel, bytes, sizeof(bytes), 0, &files),
 			 1);
@@ -209,18 +199,17 @@ static int print(void *data, int channel)
 	return 0;
 }
 
-static void test_limit(void **state)
+TEST(test_limit)
 {
 	const struct ss_child_options options = {};
 	struct ss_child child = SS_NO_CHILD;
 
-	(void)state;
 	start(&options, lower_limit, NULL, &child);
 	assert_true(ss_child_wait(&child, SS_CHILD_FOREVER));
 	assert_int_equal(child.status, 0);
 }
 
-static void test_flush(void **state)
+TEST(test_flush)
 {
 	const struct ss_child_options options = {
 		.channel = SS_CHILD_WRITES,
@@ -231,7 +220,6 @@ static void test_flush(void **state)
 	char text[] = "text";
 	char bytes[8] = "";
 
-	(void)state;
 	start(&options, print, text, &child);
 	assert_int_equal(read(child.channel, bytes, sizeof(bytes)), 4);
 	assert_string_equal(bytes, "text");
@@ -250,7 +238,7 @@ static int write_open(void *data, int channel)
 	return write(channel, &open, sizeof(open)) == sizeof(open) ? 0 : 1;
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
 	const int keep[] = { -1, STDERR_FILENO, 40 };
 	const struct ss_child_options options = { .channel = SS_CHILD_WRITES,
@@ -260,7 +248,6 @@ static void test_files(void **state)
 	struct ss_child child = SS_NO_CHILD;
 	uint64_t open = 0;
 
-	(void)state;
 	assert_int_equal(dup2(STDERR_FILENO, 40), 40);
 	assert_int_equal(dup2(STDERR_FILENO, 41), 41);
 	start(&options, write_open, NULL, &child);
@@ -282,14 +269,13 @@ static int leave_child(void *data, int channel)
 	return ss_child_start(&options, wait_for_ever, NULL, &child) != NULL;
 }
 
-static void test_death_signal(void **state)
+TEST(test_death_signal)
 {
 	const struct ss_child_options options = { .channel = SS_CHILD_WRITES };
 	struct ss_child child = SS_NO_CHILD;
 	int death_signal = SIGTERM;
 	char byte;
 
-	(void)state;
 	start(&options, leave_child, &death_signal, &child);
 	assert_int_equal(read(child.channel, &byte, 1), 0);
 	assert_true(ss_child_wait(&child, SS_CHILD_FOREVER));
@@ -306,27 +292,12 @@ static int spend_time(void *data, int channel)
 	return 0;
 }
 
-static void test_time(void **state)
+TEST(test_time)
 {
 	const struct ss_child_options options = { .on_this_cpu = true };
 	struct ss_child child = SS_NO_CHILD;
 
-	(void)state;
 	start(&options, spend_time, NULL, &child);
 	assert_true(ss_child_wait(&child, SS_CHILD_FOREVER));
 	assert_true(child.cpu_ns >= 1000000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_status),	     cmocka_unit_test(test_end),
-		cmocka_unit_test(test_waited_for),   cmocka_unit_test(test_sockets),
-		cmocka_unit_test(test_streams),	     cmocka_unit_test(test_files),
-		cmocka_unit_test(test_death_signal), cmocka_unit_test(test_time),
-		cmocka_unit_test(test_descriptors),  cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_flush),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

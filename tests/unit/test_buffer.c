@@ -1,18 +1,13 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/buffer.h"
 
-static void test_text(void **state)
+TEST(test_text)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 
-	(void)state;
 	ss_buffer_printf(&text, "%d and ", 7);
 	ss_buffer_add(&text, "eight", 5);
 	ss_buffer_add_byte(&text, '.');
@@ -27,11 +22,10 @@ static void test_text(void **state)
 	assert_false(text.failed);
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
 	_cleanup_buffer_ struct ss_buffer bytes = {};
 
-	(void)state;
 	for (unsigned i = 0; i < 100000; i++)
 		ss_buffer_add_byte(&bytes, (uint8_t)i);
 	assert_int_equal(bytes.size, 100000);
@@ -40,11 +34,10 @@ static void test_bytes(void **state)
 	assert_int_equal(bytes.bytes[bytes.size], '\0');
 }
 
-static void test_empty(void **state)
+TEST(test_empty)
 {
 	_cleanup_buffer_ struct ss_buffer buffer = {};
 
-	(void)state;
 	ss_buffer_add(&buffer, NULL, 0);
 	ss_buffer_truncate(&buffer, 0);
 	ss_buffer_clear(&buffer);
@@ -55,11 +48,10 @@ static void test_empty(void **state)
 }
 
 /* Without memory nothing changes, now or later, until the buffer is cleared. */
-static void test_no_memory(void **state)
+TEST(test_no_memory)
 {
 	_cleanup_buffer_ struct ss_buffer buffer = {};
 
-	(void)state;
 	ss_buffer_add(&buffer, "kept", 4);
 	assert_false(ss_buffer_reserve(&buffer, SIZE_MAX));
 	assert_true(buffer.failed);
@@ -75,16 +67,4 @@ static void test_no_memory(void **state)
 	ss_buffer_add(&buffer, "", SIZE_MAX);
 	assert_true(buffer.failed);
 	assert_string_equal(buffer.bytes, "new");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_no_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

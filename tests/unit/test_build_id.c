@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <elf.h>
 
@@ -58,13 +54,11 @@ static size_t find(struct image *image, enum ss_build_id_layout layout, uint8_t 
 	return ss_build_id_find(read_image, image, layout, id, capacity);
 }
 
-static void test_found(void **state)
+TEST(test_found)
 {
 	struct image image = make_image();
 	uint8_t id[64];
 
-	(void)state;
-	/* A note before it, with a size that must be rounded up. */
 	size_t at = add_note(image.notes, 4, 5, NT_GNU_ABI_TAG) + 8;
 	at += add_note(image.notes + at, 4, 20, NT_GNU_BUILD_ID);
 	memset(image.notes + at, 0xab, 20);
@@ -76,12 +70,11 @@ static void test_found(void **state)
 	assert_int_equal(find(&image, SS_LAYOUT_FILE, id, sizeof(id)), 0);
 }
 
-static void test_absurd_notes(void **state)
+TEST(test_absurd_notes)
 {
 	static const uint32_t sizes[] = { 256, 257, 0x7fffffff, 0xfffffff0, 0xffffffff };
 	uint8_t id[64];
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(sizes); i++) {
 		struct image image = make_image();
 		(void)add_note(image.notes, sizes[i], 20, NT_GNU_BUILD_ID);
@@ -93,12 +86,11 @@ static void test_absurd_notes(void **state)
 	}
 }
 
-static void test_absurd_headers(void **state)
+TEST(test_absurd_headers)
 {
 	struct image image = make_image();
 	uint8_t id[64];
 
-	(void)state;
 	size_t at = add_note(image.notes, 4, 20, NT_GNU_BUILD_ID);
 	image.programs[1].p_filesz = at + 20;
 	assert_int_equal(find(&image, SS_LAYOUT_FILE, id, sizeof(id)), 20);
@@ -114,15 +106,4 @@ static void test_absurd_headers(void **state)
 	image = make_image();
 	image.header.e_ident[EI_CLASS] = ELFCLASS32;
 	assert_int_equal(find(&image, SS_LAYOUT_FILE, id, sizeof(id)), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_found),
-		cmocka_unit_test(test_absurd_notes),
-		cmocka_unit_test(test_absurd_headers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* Threads that are shown as one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "report/text.h"
 
 /* The largest first, then by the first item. */
-static void test_order(void **state)
+TEST(test_order)
 {
 	static const struct ss_text_item items[] = {
 		{ .key = { 4, 0 } }, { .key = { 1, 0 } }, { .key = { 1, 8 } },
@@ -20,7 +16,6 @@ static void test_order(void **state)
 	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
 		ss_bundles_new(items, SS_ARRAY_SIZE(items), 0);
 
-	(void)state;
 	assert_non_null(bundles);
 	assert_int_equal(bundles->count, SS_ARRAY_SIZE(expected));
 	for (size_t i = 0; i < bundles->count; i++) {
@@ -30,22 +25,11 @@ static void test_order(void **state)
 	}
 }
 
-static void test_none(void **state)
+TEST(test_none)
 {
 	_cleanup_(ss_bundles_cleanup) struct ss_bundles *bundles =
 		ss_bundles_new(NULL, 0, 0);
 
-	(void)state;
 	assert_non_null(bundles);
 	assert_int_equal(bundles->count, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

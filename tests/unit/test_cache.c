@@ -1,12 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -123,7 +119,7 @@ static const char *content(struct fixture *f, struct ss_cache *cache, uid_t uid)
 	return text;
 }
 
-static void test_kept(void **state)
+TEST_WITH(test_kept, setup, teardown)
 {
 	struct fixture *f = *state;
 	_cleanup_(ss_cache_cleanup) struct ss_cache *cache = open_cache(f, 0);
@@ -141,7 +137,7 @@ static void test_kept(void **state)
 }
 
 /* A file that claims the same build-id, and one that was changed. */
-static void test_other_files(void **state)
+TEST_WITH(test_other_files, setup, teardown)
 {
 	struct fixture *f = *state;
 	_cleanup_(ss_cache_cleanup) struct ss_cache *cache = open_cache(f, 0);
@@ -172,7 +168,7 @@ static void test_other_files(void **state)
 }
 
 /* The child is not trusted. */
-static void test_hostile_items(void **state)
+TEST_WITH(test_hostile_items, setup, teardown)
 {
 	struct fixture *f = *state;
 	_cleanup_(ss_cache_cleanup) struct ss_cache *cache = open_cache(f, 0);
@@ -190,7 +186,7 @@ static void test_hostile_items(void **state)
 	assert_int_equal(count_files(f), 1);
 }
 
-static void test_directories(void **state)
+TEST_WITH(test_directories, setup, teardown)
 {
 	struct fixture *f = *state;
 	char link[80];
@@ -220,7 +216,7 @@ static void test_directories(void **state)
 }
 
 /* Entries that others made: symbolic links, FIFOs, files of another user. */
-static void test_entries(void **state)
+TEST_WITH(test_entries, setup, teardown)
 {
 	struct fixture *f = *state;
 	_cleanup_(ss_cache_cleanup) struct ss_cache *cache = open_cache(f, 0);
@@ -284,7 +280,7 @@ static bool exists(const struct fixture *f, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-static void test_bounded(void **state)
+TEST_WITH(test_bounded, setup, teardown)
 {
 	struct fixture *f = *state;
 	_cleanup_(ss_cache_cleanup) struct ss_cache *cache = open_cache(f, 1000);
@@ -306,7 +302,7 @@ static void test_bounded(void **state)
 }
 
 /* Listing the directory must stay fast. */
-static void test_many_files(void **state)
+TEST_WITH(test_many_files, setup, teardown)
 {
 	struct fixture *f = *state;
 	_cleanup_(ss_cache_cleanup) struct ss_cache *cache = open_cache(f, 0);
@@ -329,17 +325,4 @@ static void test_many_files(void **state)
 		assert_true(exists(f, to));
 	}
 	assert_string_equal(content(f, cache, 0), "bytes");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_kept),	TEST(test_other_files), TEST(test_hostile_items),
-		TEST(test_directories), TEST(test_entries),	TEST(test_bounded),
-		TEST(test_many_files),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

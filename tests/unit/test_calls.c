@@ -2,14 +2,10 @@
  * Guesses: stacks of code without unwind tables, over a module with handmade functions. Only calls
  * and jumps tell which of the words on a stack are return addresses of its frames.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <elf.h>
 #include <sys/mman.h>
@@ -173,13 +169,12 @@ static int clear(void **state)
 	return 0;
 }
 
-static void test_direct_calls(void **state)
+TEST_WITH(test_direct_calls, clear, NULL)
 {
 	const uint64_t leaf = lead(0xe8, MIDDLE + 8, LEAF);
 	const uint64_t middle = lead(0xe8, OUTER + 8, MIDDLE);
 	const uint64_t any = call_any(STRAY + 8);
 
-	(void)state;
 	assert_int_equal(leads(leaf, text(LEAF + 4)), SS_REACH_YES);
 	assert_int_equal(leads(middle, text(MIDDLE + 4)), SS_REACH_YES);
 	assert_int_equal(leads(middle, text(LEAF + 4)), SS_REACH_NO); /* before it */
@@ -193,11 +188,10 @@ static void test_direct_calls(void **state)
 }
 
 /* What was not searched is not refuted. */
-static void test_limit(void **state)
+TEST_WITH(test_limit, clear, NULL)
 {
 	const uint64_t stray = lead(0xe8, STRAY, OUTER);
 
-	(void)state;
 	(void)lead(0xe8, STRAY + 0x10, LEAF);
 	(void)lead(0xe9, OUTER + 0x20, MIDDLE);
 	(void)lead(0xe8, STRAY + 0x20, MIDDLE);
@@ -208,24 +202,22 @@ static void test_limit(void **state)
 }
 
 /* A call that is found once may be bytes of other instructions. */
-static void test_starts(void **state)
+TEST_WITH(test_starts, clear, NULL)
 {
 	const uint64_t leaf = lead(0xe8, STRAY, LEAF);
 
-	(void)state;
 	(void)lead(0xe8, STRAY + 0x20, LEAF + 0x24);
 	assert_int_equal(leads(leaf, text(LEAF + 0x40)), SS_REACH_YES);
 	(void)lead(0xe8, STRAY + 0x40, LEAF + 0x24);
 	assert_int_equal(leads(leaf, text(LEAF + 0x40)), SS_REACH_NO);
 }
 
-static void test_jumps(void **state)
+TEST_WITH(test_jumps, clear, NULL)
 {
 	const uint64_t near = lead(0xe8, STRAY, OUTER);
 	const uint64_t twice = lead(0xe8, STRAY + 0x10, MIDDLE);
 	const uint64_t open = lead(0xe8, STRAY + 0x20, 0x1000);
 
-	(void)state;
 	(void)lead(0xe8, STRAY + 0x30, LEAF);
 	(void)lead(0xe9, OUTER + 0x20, LEAF);
 	(void)lead(0xe9, MIDDLE + 0x20, OUTER);
@@ -237,11 +229,10 @@ static void test_jumps(void **state)
 }
 
 /* A stub of the procedure linkage table leads to another module. */
-static void test_stubs(void **state)
+TEST_WITH(test_stubs, clear, NULL)
 {
 	const uint64_t stub = lead(0xe8, STRAY, LEAF);
 
-	(void)state;
 	memcpy(&file.text[LEAF], "\xff\x25\x00\x10\x00\x00", 6);
 	assert_int_equal(leads(stub, OTHER + 0x1000), SS_REACH_MODULE);
 	assert_int_equal(leads(stub, text(0x3000)), SS_REACH_UNKNOWN);
@@ -250,9 +241,8 @@ static void test_stubs(void **state)
 }
 
 /* Jumps in circles end. */
-static void test_circles(void **state)
+TEST_WITH(test_circles, clear, NULL)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 16; i++) {
 		(void)lead(0xe9, 0x1000 + i * 0x100, 0x1000 + (i + 1) % 16 * 0x100);
 		(void)lead(0xe9, 0x1010 + i * 0x100, 0x1000 + (i + 2) % 16 * 0x100);
@@ -264,13 +254,12 @@ static void test_circles(void **state)
 }
 
 /* A return address of another call is no frame, wherever it is. */
-static void test_refuted(void **state)
+TEST_WITH(test_refuted, clear, NULL)
 {
 	const uint64_t leaf = lead(0xe8, MIDDLE + 8, LEAF);
 	const uint64_t middle = lead(0xe8, OUTER + 8, MIDDLE);
 	const uint64_t pcs[] = { text(LEAF + 4), leaf, middle };
 
-	(void)state;
 	words[1] = middle;
 	words[2] = leaf;
 	words[3] = leaf;
@@ -279,14 +268,13 @@ static void test_refuted(void **state)
 }
 
 /* A call of this function counts more than one of anything before it. */
-static void test_direct_preferred(void **state)
+TEST_WITH(test_direct_preferred, clear, NULL)
 {
 	const uint64_t leaf = lead(0xe8, MIDDLE + 8, LEAF);
 	const uint64_t any = call_any(STRAY + 8);
 	const uint64_t pcs[] = { text(LEAF + 4), leaf };
 	const uint64_t other[] = { text(LEAF + 4), any };
 
-	(void)state;
 	(void)lead(0xe8, OUTER, STRAY);
 	words[1] = any;
 	words[4] = leaf;
@@ -297,7 +285,7 @@ static void test_direct_preferred(void **state)
 }
 
 /* Of calls through registers, those of a chain of frame records: then the frame pointer is known. */
-static void test_chains(void **state)
+TEST_WITH(test_chains, clear, NULL)
 {
 	const uint64_t any = call_any(STRAY + 8);
 	const uint64_t one = call_any(MIDDLE + 8);
@@ -305,7 +293,6 @@ static void test_chains(void **state)
 	const uint64_t three = call_any(OUTER + 0x28);
 	const uint64_t pcs[] = { text(LEAF + 4), one, two, three };
 
-	(void)state;
 	words[1] = any;
 	words[3] = at(10);
 	words[4] = one;
@@ -318,14 +305,13 @@ static void test_chains(void **state)
 }
 
 /* The frame pointer is that of a function further out. */
-static void test_record_of_another_frame(void **state)
+TEST_WITH(test_record_of_another_frame, clear, NULL)
 {
 	const uint64_t leaf = lead(0xe8, MIDDLE + 8, LEAF);
 	const uint64_t middle = lead(0xe8, OUTER + 8, MIDDLE);
 	const uint64_t outer = lead(0xe8, STRAY + 8, OUTER);
 	const uint64_t pcs[] = { text(LEAF + 4), leaf, middle, outer };
 
-	(void)state;
 	words[2] = leaf;
 	words[6] = middle;
 	words[9] = outer;
@@ -347,20 +333,4 @@ static int free_session(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_direct_calls, clear),
-		cmocka_unit_test_setup(test_limit, clear),
-		cmocka_unit_test_setup(test_starts, clear),
-		cmocka_unit_test_setup(test_jumps, clear),
-		cmocka_unit_test_setup(test_stubs, clear),
-		cmocka_unit_test_setup(test_circles, clear),
-		cmocka_unit_test_setup(test_refuted, clear),
-		cmocka_unit_test_setup(test_direct_preferred, clear),
-		cmocka_unit_test_setup(test_chains, clear),
-		cmocka_unit_test_setup(test_record_of_another_frame, clear),
-	};
-
-	return cmocka_run_group_tests(tests, make_session, free_session);
-}
+TEST_GROUP(make_session, free_session)

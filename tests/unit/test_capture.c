@@ -20,13 +20,12 @@ static char read_state(pid_t pid)
 	return stat.state;
 }
 
-static void test_all_threads(void **state)
+TEST(test_all_threads)
 {
 	pid_t child = start(sleepers);
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 	size_t fds = 0;
 
-	(void)state;
 	for (int i = 0; i < 2 * (SS_MODE_NO_STOP + 1); i++) {
 		const struct ss_capture_options options = {
 			.size = sizeof(options),
@@ -54,7 +53,7 @@ static void test_all_threads(void **state)
 }
 
 /* What the caller's header did not have yet is not read. */
-static void test_options_of_another_size(void **state)
+TEST(test_options_of_another_size)
 {
 	pid_t child = start(sleepers);
 	enum ss_error_code code = SS_ERROR_SYSTEM;
@@ -66,7 +65,6 @@ static void test_options_of_another_size(void **state)
 					      .max_total = 1,
 					      .filter = (ss_thread_filter *)1 };
 
-	(void)state;
 	struct ss_capture *capture = take(child, &options, &code);
 	assert_non_null(capture);
 	assert_true(capture->threads.items[0].stacks[0].size > 1);
@@ -89,7 +87,7 @@ static bool is_leader(void *data, pid_t tid, const char *name, char thread_state
 	return tid == *(pid_t *)data;
 }
 
-static void test_filter(void **state)
+TEST(test_filter)
 {
 	pid_t wanted = start(sleepers);
 	pid_t child = wanted;
@@ -99,7 +97,6 @@ static void test_filter(void **state)
 						    .filter = is_leader,
 						    .filter_data = &wanted };
 
-	(void)state;
 	struct ss_capture *capture = take(child, &options, &code);
 	assert_non_null(capture);
 	assert_int_equal(capture->threads.count, 1);
@@ -113,13 +110,12 @@ static void test_filter(void **state)
 }
 
 /* Limits that no page and no alignment divides. */
-static void test_limits(void **state)
+TEST(test_limits)
 {
 	static const size_t limits[] = { 1, 15, 17, 100, 4095, 5001, 20003, 1048581 };
 	pid_t child = start(sleepers);
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(limits); i++) {
 		const struct ss_capture_options options = { .size = sizeof(options),
 							    .mode = SS_MODE_STOP,
@@ -170,12 +166,11 @@ static void in_handler(int ready)
 	(void)raise(SIGUSR1);
 }
 
-static void test_handler_on_used_stack(void **state)
+TEST(test_handler_on_used_stack)
 {
 	pid_t child = start(in_handler);
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 
-	(void)state;
 	struct ss_capture *capture = take(child, NULL, &code);
 	assert_non_null(capture);
 	assert_true(capture->threads.items[0].stacks[0].size > 0);
@@ -222,13 +217,12 @@ static int capture_refused(pid_t target, long first, long second)
 }
 
 /* Without process_vm_readv by /proc/PID/mem; where that fails too, word by word. */
-static void test_refused_calls(void **state)
+TEST(test_refused_calls)
 {
 	static const long calls[][2] = { { SYS_process_vm_readv, SYS_process_vm_readv },
 					 { SYS_process_vm_readv, SYS_pread64 } };
 	pid_t target = start(sleepers);
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(calls); i++) {
 		int status;
 		pid_t child = fork();
@@ -266,7 +260,7 @@ static void sleeper_without_cpu(int ready)
 }
 
 /* More memory of a stack can be copied when the thread is back in its call. */
-static void test_extend_without_cpu(void **state)
+TEST(test_extend_without_cpu)
 {
 	enum { ROUNDS = 20 };
 	pid_t child = start(sleeper_without_cpu);
@@ -276,7 +270,6 @@ static void test_extend_without_cpu(void **state)
 						    .filter_data = &child };
 	size_t count = 0;
 
-	(void)state;
 	while (read_state(child) != 'S')
 		(void)sched_yield();
 	for (int i = 0; i < ROUNDS; i++) {
@@ -298,11 +291,10 @@ static void test_extend_without_cpu(void **state)
 	stop(child);
 }
 
-static void test_invalid_targets(void **state)
+TEST(test_invalid_targets)
 {
 	enum ss_error_code code = SS_ERROR_SYSTEM;
 
-	(void)state;
 	assert_null(take(0, NULL, &code));
 	assert_int_equal(code, SS_ERROR_INVALID);
 	assert_null(take(-1, NULL, &code));
@@ -313,20 +305,4 @@ static void test_invalid_targets(void **state)
 	assert_int_equal(code, SS_ERROR_SELF);
 	ss_target_close(NULL);
 	ss_capture_free(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_threads),
-		cmocka_unit_test(test_options_of_another_size),
-		cmocka_unit_test(test_filter),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_handler_on_used_stack),
-		cmocka_unit_test(test_refused_calls),
-		cmocka_unit_test(test_extend_without_cpu),
-		cmocka_unit_test(test_invalid_targets),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,8 @@
  * same artificial registers over the same artificial stack, and must agree on the result
  * and on every register that calls preserve.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+
+#include "unit.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -157,40 +155,24 @@ static void compare_file(const char *path)
 	close_fixture(&f);
 }
 
-static void agrees_on_this_program(void **state)
+TEST(agrees_on_this_program)
 {
-	(void)state;
 	compare_file("/proc/self/exe");
 }
 
-static void agrees_on_libc(void **state)
+TEST(agrees_on_libc)
 {
-	(void)state;
 	compare_file("/lib/x86_64-linux-gnu/libc.so.6");
 }
 
-static void agrees_on_libstdcxx(void **state)
+TEST(agrees_on_libstdcxx)
 {
-	(void)state;
 	compare_file("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
 }
 
-static void agrees_on_a_large_program(void **state)
+TEST(agrees_on_a_large_program)
 {
-	(void)state;
 	if (access("/usr/bin/gdb", R_OK) != 0)
 		skip();
 	compare_file("/usr/bin/gdb");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(agrees_on_this_program),
-		cmocka_unit_test(agrees_on_libc),
-		cmocka_unit_test(agrees_on_libstdcxx),
-		cmocka_unit_test(agrees_on_a_large_program),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

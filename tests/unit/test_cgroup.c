@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/cleanup.h"
 #include "base/procfs.h"
@@ -20,7 +16,7 @@ static char *path_of(const char *text)
 		       NULL;
 }
 
-static void test_paths(void **state)
+TEST(test_paths)
 {
 	static const struct {
 		const char *text;
@@ -32,7 +28,6 @@ static void test_paths(void **state)
 		{ "0::/..a/b../...\n", "/..a/b../..." },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		_cleanup_free_ char *path = path_of(cases[i].text);
 		assert_non_null(path);
@@ -40,7 +35,7 @@ static void test_paths(void **state)
 	}
 }
 
-static void test_no_paths(void **state)
+TEST(test_no_paths)
 {
 	static const char *const texts[] = {
 		"",	      "0::",
@@ -53,7 +48,6 @@ static void test_no_paths(void **state)
 	const char *path = NULL;
 	size_t size = 0;
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(texts); i++)
 		assert_false(
 			ss_cgroup_find_path(texts[i], strlen(texts[i]), &path, &size));
@@ -65,9 +59,8 @@ static bool is_frozen(const char *text)
 	return ss_cgroup_is_frozen(text, strlen(text));
 }
 
-static void test_events(void **state)
+TEST(test_events)
 {
-	(void)state;
 	assert_true(is_frozen("populated 1\nfrozen 1\n"));
 	assert_true(is_frozen("frozen 1"));
 	assert_false(is_frozen("populated 1\nfrozen 0\n"));
@@ -77,11 +70,10 @@ static void test_events(void **state)
 	assert_false(is_frozen(""));
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
 	static const char text[] = "12\n4711\n-5\n471100000000000000000000\n8";
 
-	(void)state;
 	assert_true(ss_cgroup_has_thread(text, strlen(text), 12));
 	assert_true(ss_cgroup_has_thread(text, strlen(text), 4711));
 	assert_true(ss_cgroup_has_thread(text, strlen(text), 8));
@@ -96,11 +88,10 @@ static bool is_below(const char *text, const char *path)
 	return ss_cgroup_is_below(text, strlen(text), path);
 }
 
-static void test_below(void **state)
+TEST(test_below)
 {
 	static const char text[] = "12:freezer:/x\n1:name=systemd:/a.slice/b:c\n0::/z\n";
 
-	(void)state;
 	assert_true(is_below(text, "/a.slice"));
 	assert_true(is_below(text, "/a.slice/"));
 	assert_true(is_below(text, "/a.slice/b:c"));
@@ -111,15 +102,4 @@ static void test_below(void **state)
 	assert_false(is_below(text, "/z/y"));
 	assert_false(is_below("0::/../a\n0::\n0:\n", "/"));
 	assert_false(is_below("", "/"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),	cmocka_unit_test(test_no_paths),
-		cmocka_unit_test(test_below),	cmocka_unit_test(test_events),
-		cmocka_unit_test(test_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

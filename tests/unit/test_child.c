@@ -1,14 +1,10 @@
 /* Jobs in a confined child: what they hand back, how their failures are reported, and
    what they cannot do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,12 +104,11 @@ static struct ss_error *write_both(void *data, struct ss_worker_page *page, int 
 	return NULL;
 }
 
-static void hands_back_what_was_written(void **state)
+TEST(hands_back_what_was_written)
 {
 	char name[] = "something inherited";
 	struct ss_job_outcome outcome = run(write_both, name);
 
-	(void)state;
 	assert_false(outcome.failed);
 	assert_null(outcome.error);
 	assert_file(outcome.output, "stacks of something inherited\n");
@@ -132,11 +127,10 @@ static struct ss_error *refuse(void *data, struct ss_worker_page *page, int out)
 				    "look elsewhere");
 }
 
-static void hands_back_an_error(void **state)
+TEST(hands_back_an_error)
 {
 	struct ss_job_outcome outcome = run(refuse, NULL);
 
-	(void)state;
 	assert_false(outcome.failed);
 	assert_int_equal(ss_error_code(outcome.error), SS_ERROR_NO_PROCESS);
 	assert_string_equal(ss_error_message(outcome.error), "it is gone");
@@ -157,11 +151,10 @@ static struct ss_error *fault(void *data, struct ss_worker_page *page, int out)
 	return NULL;
 }
 
-static void reports_a_fault(void **state)
+TEST(reports_a_fault)
 {
 	struct ss_job_outcome outcome;
 
-	(void)state;
 	if (SANITIZED)
 		skip();
 	outcome = run(fault, NULL);
@@ -198,11 +191,10 @@ static struct ss_error *lie(void *data, struct ss_worker_page *page, int out)
 	return NULL;
 }
 
-static void reports_other_failures(void **state)
+TEST(reports_other_failures)
 {
 	struct ss_job_outcome outcome = run(lie, NULL);
 
-	(void)state;
 	fails(give_up, SS_SANDBOX_EXIT, 3);
 	if (!SANITIZED)
 		fails(abort_it, SS_SANDBOX_SIGNAL, SIGABRT);
@@ -222,14 +214,13 @@ static struct ss_error *loop_forever(void *data, struct ss_worker_page *page, in
 	return NULL;
 }
 
-static void kills_what_takes_too_long(void **state)
+TEST(kills_what_takes_too_long)
 {
 	const struct ss_confinement a_second = { .output = OUTPUT, .cpu_s = 1 };
 	const struct ss_confinement an_hour = { .output = OUTPUT, .cpu_s = 3600 };
 	struct ss_job_outcome outcome =
 		run_as(loop_forever, NULL, &an_hour, 50, GENEROUS_MS);
 
-	(void)state;
 	assert_failed(&outcome, SS_SANDBOX_TIMEOUT, 0);
 	ss_job_outcome_deinit(&outcome);
 	outcome = run_as(loop_forever, NULL, &a_second, GENEROUS_MS, GENEROUS_MS);
@@ -256,11 +247,10 @@ static struct ss_error *allocate(void *data, struct ss_worker_page *page, int ou
 	return ss_error_no_memory();
 }
 
-static void limits_memory(void **state)
+TEST(limits_memory)
 {
 	struct ss_job_outcome outcome;
 
-	(void)state;
 	if (SANITIZED)
 		skip();
 	outcome = run(allocate, NULL);
@@ -279,9 +269,8 @@ static struct ss_error *flood(void *data, struct ss_worker_page *page, int out)
 	return NULL;
 }
 
-static void limits_output(void **state)
+TEST(limits_output)
 {
-	(void)state;
 	fails(flood, SS_SANDBOX_SIGNAL, SIGXFSZ);
 }
 
@@ -320,9 +309,8 @@ static struct ss_error *kill_parent(void *data, struct ss_worker_page *page, int
 	return NULL;
 }
 
-static void kills_after_forbidden_calls(void **state)
+TEST(kills_after_forbidden_calls)
 {
-	(void)state;
 	fails(start_program, SS_SANDBOX_SIGNAL, SIGSYS);
 	fails(open_socket, SS_SANDBOX_SIGNAL, SIGSYS);
 	fails(trace_parent, SS_SANDBOX_SIGNAL, SIGSYS);
@@ -370,9 +358,8 @@ static struct ss_error *map_uncounted(void *data, struct ss_worker_page *page, i
 	return NULL;
 }
 
-static void cannot_map_uncounted_memory(void **state)
+TEST(cannot_map_uncounted_memory)
 {
-	(void)state;
 	is_harmless(map_uncounted, NULL);
 }
 
@@ -393,7 +380,7 @@ static struct ss_error *be_killed(void *data, struct ss_worker_page *page, int o
 	return NULL;
 }
 
-static void replaces_killed_children(void **state)
+TEST(replaces_killed_children)
 {
 	struct killed killed = {
 		.survives = 3,
@@ -401,7 +388,6 @@ static void replaces_killed_children(void **state)
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0),
 	};
 
-	(void)state;
 	assert_true(killed.count != MAP_FAILED);
 	struct ss_job_outcome outcome = run(be_killed, &killed);
 	assert_false(outcome.failed);
@@ -436,13 +422,12 @@ static struct ss_error *write_file(void *data, struct ss_worker_page *page, int 
 	return NULL;
 }
 
-static void cannot_write_files(void **state)
+TEST(cannot_write_files)
 {
 	char path[] = "/tmp/test_sandbox.XXXXXX";
 	int fd = mkstemp(path);
 	struct stat status;
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "whole", 5), 5);
 	is_harmless(write_file, path);
@@ -453,9 +438,8 @@ static void cannot_write_files(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-static void cannot_make_processes_and_code(void **state)
+TEST(cannot_make_processes_and_code)
 {
-	(void)state;
 	is_harmless(make_process, NULL);
 	is_harmless(make_code, NULL);
 }
@@ -489,7 +473,7 @@ static struct ss_error *check_files(void *data, struct ss_worker_page *page, int
 	return NULL;
 }
 
-static void keeps_only_files_to_read(void **state)
+TEST(keeps_only_files_to_read)
 {
 	struct files files = {
 		.regular = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
@@ -500,7 +484,6 @@ static void keeps_only_files_to_read(void **state)
 		.memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC),
 	};
 
-	(void)state;
 	assert_true(files.regular >= 0 && files.inherited >= 0 && files.writable >= 0 &&
 		    files.socket >= 0 && files.directory >= 0 && files.memory >= 0);
 	is_harmless(check_files, &files);
@@ -514,7 +497,7 @@ static void keeps_only_files_to_read(void **state)
 }
 
 /* Files of ours that lie behind many that were inherited. */
-static void keeps_files_behind_many_others(void **state)
+TEST(keeps_files_behind_many_others)
 {
 	enum { COUNT = 900 };
 	struct rlimit limit;
@@ -525,7 +508,6 @@ static void keeps_files_behind_many_others(void **state)
 			       .memory = -1 };
 	int fds[COUNT];
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	if (limit.rlim_cur < COUNT + 100)
 		skip();
@@ -553,7 +535,7 @@ static struct ss_error *read_status(void *data, struct ss_worker_page *page, int
 	return NULL;
 }
 
-static void has_no_rights(void **state)
+TEST(has_no_rights)
 {
 	static const char *const lines[] = {
 		"CapInh:\t0000000000000000\n",
@@ -570,7 +552,6 @@ static void has_no_rights(void **state)
 		run_as(read_status, NULL, &nobody, GENEROUS_MS, GENEROUS_MS);
 	char text[4096] = "";
 
-	(void)state;
 	assert_int_equal(outcome.page.value, 1);
 	assert_true(ss_io_pread(outcome.output, text, sizeof(text) - 1, 0) > 0);
 	for (size_t i = 0; i < SS_ARRAY_SIZE(lines); i++)
@@ -593,7 +574,7 @@ static struct ss_error *check_ids(void *data, struct ss_worker_page *page, int o
 	return NULL;
 }
 
-static void changes_ids(void **state)
+TEST(changes_ids)
 {
 	struct ss_confinement nobody = { .change_ids = true,
 					 .uid = 65534,
@@ -601,7 +582,6 @@ static void changes_ids(void **state)
 					 .output = OUTPUT,
 					 .cpu_s = 60 };
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	struct ss_job_outcome outcome =
@@ -623,11 +603,10 @@ static struct ss_error *check_rights(void *data, struct ss_worker_page *page, in
 	return NULL;
 }
 
-static void has_no_capabilities(void **state)
+TEST(has_no_capabilities)
 {
 	char path[] = "/tmp/test_sandbox.XXXXXX";
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	int fd = mkstemp(path);
@@ -649,13 +628,12 @@ static struct ss_error *block(void *data, struct ss_worker_page *page, int out)
 	return NULL;
 }
 
-static void kills_what_is_blocked(void **state)
+TEST(kills_what_is_blocked)
 {
 	const struct ss_confinement confinement = { .output = OUTPUT };
 	struct ss_job_outcome outcome =
 		run_as(block, NULL, &confinement, UINT32_MAX, 200);
 
-	(void)state;
 	assert_failed(&outcome, SS_SANDBOX_TIMEOUT, 0);
 	assert_int_equal(outcome.page.module, 3);
 	ss_job_outcome_deinit(&outcome);
@@ -692,7 +670,7 @@ static struct ss_error *read_both(void *data, struct ss_worker_page *page, int o
 	return NULL;
 }
 
-static void answers_in_pieces(void **state)
+TEST(answers_in_pieces)
 {
 	_cleanup_(ss_worker_page_cleanup) struct ss_worker_page *page =
 		ss_worker_page_new();
@@ -706,7 +684,6 @@ static void answers_in_pieces(void **state)
 		.confinement.output = OUTPUT,
 	};
 
-	(void)state;
 	assert_non_null(page);
 	assert_null(ss_job_run(&job, &outcome));
 	assert_false(outcome.failed);
@@ -714,37 +691,8 @@ static void answers_in_pieces(void **state)
 	ss_job_outcome_deinit(&outcome);
 }
 
-static void leaves_no_child(void **state)
+TEST(leaves_no_child)
 {
-	(void)state;
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hands_back_what_was_written),
-		cmocka_unit_test(hands_back_an_error),
-		cmocka_unit_test(reports_a_fault),
-		cmocka_unit_test(reports_other_failures),
-		cmocka_unit_test(kills_what_takes_too_long),
-		cmocka_unit_test(kills_what_is_blocked),
-		cmocka_unit_test(answers_in_pieces),
-		cmocka_unit_test(limits_memory),
-		cmocka_unit_test(cannot_map_uncounted_memory),
-		cmocka_unit_test(replaces_killed_children),
-		cmocka_unit_test(limits_output),
-		cmocka_unit_test(kills_after_forbidden_calls),
-		cmocka_unit_test(cannot_make_processes_and_code),
-		cmocka_unit_test(cannot_write_files),
-		cmocka_unit_test(keeps_only_files_to_read),
-		cmocka_unit_test(keeps_files_behind_many_others),
-		cmocka_unit_test(has_no_rights),
-		cmocka_unit_test(changes_ids),
-		cmocka_unit_test(has_no_capabilities),
-		cmocka_unit_test(leaves_no_child),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

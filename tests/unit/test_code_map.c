@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "data/regions.h"
 #include "trace/stacks.h"
@@ -28,7 +24,7 @@ static struct ss_capture *parse(const char *maps)
 }
 
 /* Memory that grows is the same code; other modules and generated code are not. */
-static void test_same(void **state)
+TEST(test_same)
 {
 	struct ss_capture *capture = parse(PROGRAM GENERATED HEAP);
 	struct ss_capture *grown = parse(PROGRAM GENERATED MORE_HEAP);
@@ -36,7 +32,6 @@ static void test_same(void **state)
 	struct ss_capture *replaced = parse(PROGRAM GENERATED HEAP);
 	struct ss_code_map map = {};
 
-	(void)state;
 	assert_true(ss_code_map_set(&map, capture));
 	assert_true(ss_code_map_is_of(&map, capture));
 	/* As a struct ss_address_space does. */
@@ -54,13 +49,4 @@ static void test_same(void **state)
 	ss_capture_free(grown);
 	ss_capture_free(other);
 	ss_capture_free(replaced);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+
+#include "unit.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -31,12 +28,11 @@ static struct ss_core_file *open_core(const char *path)
 	return core;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
 	_cleanup_(ss_core_file_cleanup) struct ss_core_file *core =
 		open_core(CORPUS "x86_64");
 
-	(void)state;
 	assert_ptr_equal(core->arch, &ss_arch_x86_64);
 	assert_int_equal(core->threads.count, 2);
 	const struct ss_core_thread *thread = core->threads.items;
@@ -52,12 +48,11 @@ static void test_threads(void **state)
 	assert_int_equal(thread[1].syscall.args[2], 2);
 }
 
-static void test_process(void **state)
+TEST(test_process)
 {
 	_cleanup_(ss_core_file_cleanup) struct ss_core_file *core =
 		open_core(CORPUS "x86_64");
 
-	(void)state;
 	assert_string_equal(core->name, "prog");
 	assert_int_equal(core->pid, 7);
 	assert_int_equal(core->crash.signal, SIGSEGV);
@@ -71,13 +66,12 @@ static void test_process(void **state)
 	assert_false(core->truncated);
 }
 
-static void test_memory(void **state)
+TEST(test_memory)
 {
 	_cleanup_(ss_core_file_cleanup) struct ss_core_file *core =
 		open_core(CORPUS "x86_64");
 	uint64_t words[2] = {};
 
-	(void)state;
 	assert_int_equal(ss_core_file_read(core, STACK + 8, words, sizeof(words)),
 			 sizeof(words));
 	assert_int_equal(words[0], 0x400101);
@@ -91,13 +85,12 @@ static void test_memory(void **state)
 }
 
 /* On any machine. */
-static void test_aarch64(void **state)
+TEST(test_aarch64)
 {
 	_cleanup_(ss_core_file_cleanup) struct ss_core_file *core =
 		open_core(CORPUS "aarch64");
 	uint64_t value = 0;
 
-	(void)state;
 	assert_ptr_equal(core->arch, &ss_arch_aarch64);
 	const struct ss_core_thread *thread = core->threads.items;
 	assert_int_equal(ss_regs_pc(core->arch, &thread->regs), CODE);
@@ -109,13 +102,12 @@ static void test_aarch64(void **state)
 }
 
 /* Every prefix is read as far as it goes, or refused. */
-static void test_truncated(void **state)
+TEST(test_truncated)
 {
 	uint8_t bytes[8192];
 	int whole = open(CORPUS "x86_64", O_RDONLY | O_CLOEXEC);
 	ssize_t size = read(whole, bytes, sizeof(bytes));
 
-	(void)state;
 	assert_in_range(size, 1000, sizeof(bytes) - 1);
 	close(whole);
 	for (ssize_t part = 0; part < size; part++) {
@@ -132,7 +124,7 @@ static void test_truncated(void **state)
 }
 
 /* Notes count once, however many segments refer to them. */
-static void test_repeated_notes(void **state)
+TEST(test_repeated_notes)
 {
 	uint8_t bytes[8192];
 	_cleanup_(ss_core_file_cleanup) struct ss_core_file *core = NULL;
@@ -142,7 +134,6 @@ static void test_repeated_notes(void **state)
 	Elf64_Ehdr header;
 	Elf64_Phdr segments[32];
 
-	(void)state;
 	assert_in_range(size, 1000, sizeof(bytes) - 1);
 	close(whole);
 	memcpy(&header, bytes, sizeof(header));
@@ -160,15 +151,4 @@ static void test_repeated_notes(void **state)
 	assert_int_equal(write(fd, segments, sizeof(segments)), sizeof(segments));
 	assert_null(ss_core_file_open(fd, &core));
 	assert_int_equal(core->threads.count, 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_threads),	  cmocka_unit_test(test_process),
-		cmocka_unit_test(test_memory),	  cmocka_unit_test(test_aarch64),
-		cmocka_unit_test(test_truncated), cmocka_unit_test(test_repeated_notes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

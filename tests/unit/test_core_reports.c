@@ -1,12 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -76,9 +73,8 @@ static uint64_t refused(void)
 }
 
 /* What has begun counts, for each user. */
-static void test_rate(void **state)
+TEST_WITH(test_rate, setup, teardown)
 {
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct ss_core_reports reports = open_reports();
 		assert_int_equal(begin(&reports, USER, 2), i < 2);
@@ -91,7 +87,7 @@ static void test_rate(void **state)
 }
 
 /* One user has some of the slots, all users one half, and the system the other one. */
-static void test_slots(void **state)
+TEST_WITH(test_slots, setup, teardown)
 {
 	static const struct {
 		uid_t uid;
@@ -100,7 +96,6 @@ static void test_slots(void **state)
 	struct ss_core_reports open[SS_CORE_HANDLERS_MAX];
 	size_t count = 0;
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(users); i++) {
 		for (unsigned j = 0; j < 5; j++) {
 			struct ss_core_reports reports = open_reports();
@@ -122,7 +117,7 @@ static void test_slots(void **state)
 }
 
 /* All handlers together have a quarter of the memory, but there are always four. */
-static void test_limits(void **state)
+TEST(test_limits)
 {
 	static const struct {
 		uint64_t memory; /* MiB */
@@ -134,7 +129,6 @@ static void test_limits(void **state)
 		{ 32768, 8, 512 }, { 65536, 16, 512 }, { 1 << 20, 16, 512 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(machines); i++) {
 		struct ss_core_limits limits =
 			ss_core_reports_limits(machines[i].memory * KIB * KIB);
@@ -145,7 +139,7 @@ static void test_limits(void **state)
 }
 
 /* A small machine has two slots for each kind of user. */
-static void test_few_slots(void **state)
+TEST_WITH(test_few_slots, setup, teardown)
 {
 	static const struct {
 		uid_t uid;
@@ -154,7 +148,6 @@ static void test_few_slots(void **state)
 			{ SYSTEM, true }, { SYSTEM, true }, { SYSTEM, false } };
 	struct ss_core_reports reports[SS_ARRAY_SIZE(crashes)];
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(crashes); i++) {
 		reports[i] = open_reports();
 		assert_int_equal(begin_of(&reports[i], crashes[i].uid, RATE, 4),
@@ -187,11 +180,10 @@ static bool exists(const struct ss_core_reports *reports, uid_t uid, unsigned pi
 }
 
 /* A user who writes more and more removes his own reports only. */
-static void test_flood(void **state)
+TEST_WITH(test_flood, setup, teardown)
 {
 	struct ss_core_reports reports = open_reports();
 
-	(void)state;
 	add(&reports, OTHER, 1, 120 * KIB);
 	add(&reports, SYSTEM, 1, 120 * KIB);
 	for (unsigned pid = 2; pid < 30; pid++) {
@@ -205,11 +197,10 @@ static void test_flood(void **state)
 }
 
 /* Of many users, those who have most lose, and never those of the system. */
-static void test_many_users(void **state)
+TEST_WITH(test_many_users, setup, teardown)
 {
 	struct ss_core_reports reports = open_reports();
 
-	(void)state;
 	add(&reports, OTHER, 1, 20 * KIB);
 	add(&reports, SYSTEM, 1, 120 * KIB);
 	for (uid_t uid = 10000; uid < 10012; uid++) {
@@ -227,7 +218,7 @@ static void test_many_users(void **state)
 	ss_core_reports_close(&reports);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
 	static const struct {
 		const char *name;
@@ -245,7 +236,6 @@ static void test_names(void **state)
 	struct stat status = { .st_mode = S_IFREG, .st_uid = USER, .st_nlink = 1 };
 	uid_t uid = 0;
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++) {
 		assert_int_equal(
 			ss_core_reports_has_written(names[i].name, &status, USER, &uid),
@@ -256,19 +246,4 @@ static void test_names(void **state)
 	assert_int_equal(uid, 12);
 	status.st_nlink = 2;
 	assert_false(ss_core_reports_has_written(names[0].name, &status, USER, &uid));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_rate, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_slots, setup, teardown),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test_setup_teardown(test_few_slots, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_many_users, setup, teardown),
-		cmocka_unit_test(test_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* Samples of the CPU that this program runs on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -18,7 +14,7 @@ static void spin(uint64_t ns)
 		;
 }
 
-static void test_own_samples(void **state)
+TEST(test_own_samples)
 {
 	enum { TRIES = 1000 };
 	struct ss_cpu_sampler sampler = {};
@@ -26,7 +22,6 @@ static void test_own_samples(void **state)
 	uint64_t begin_ns = ss_now_ns();
 	unsigned own = 0;
 
-	(void)state;
 	if (!ss_cpu_sampler_start(&sampler, sched_getcpu(), 4)) {
 		assert_true(sampler.refused);
 		ss_cpu_sampler_deinit(&sampler);
@@ -50,24 +45,13 @@ static void test_own_samples(void **state)
 	ss_cpu_sampler_deinit(&sampler);
 }
 
-static void test_no_such_cpu(void **state)
+TEST(test_no_such_cpu)
 {
 	struct ss_cpu_sampler sampler = {};
 	struct ss_cpu_sample sample;
 
-	(void)state;
 	assert_false(ss_cpu_sampler_start(&sampler, 1 << 20, 1));
 	assert_false(ss_cpu_sampler_next(&sampler, &sample));
 	ss_cpu_sampler_wait(&sampler, 1000);
 	ss_cpu_sampler_deinit(&sampler);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own_samples),
-		cmocka_unit_test(test_no_such_cpu),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

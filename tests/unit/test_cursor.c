@@ -1,11 +1,7 @@
 /* Integers in untrusted bytes: DWARF 5, section 7.6 and figure C.1, C.2. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "base/search.h"
@@ -39,9 +35,8 @@ static void check_signed(const uint8_t *bytes, size_t size, int64_t value, bool 
 #define SIGNED(value, ok, ...)                                                           \
 	check_signed(BYTES(__VA_ARGS__), sizeof(BYTES(__VA_ARGS__)), value, ok)
 
-static void test_uleb128(void **state)
+TEST(test_uleb128)
 {
-	(void)state;
 	UNSIGNED(2, true, 2);
 	UNSIGNED(127, true, 127);
 	UNSIGNED(128, true, 0x80, 1);
@@ -61,9 +56,8 @@ static void test_uleb128(void **state)
 	UNSIGNED(0, false, 0xff, 0xff);
 }
 
-static void test_sleb128(void **state)
+TEST(test_sleb128)
 {
-	(void)state;
 	SIGNED(2, true, 2);
 	SIGNED(-2, true, 0x7e);
 	SIGNED(127, true, 0xff, 0);
@@ -82,12 +76,11 @@ static void test_sleb128(void **state)
 	SIGNED(0, false, 0xff);
 }
 
-static void test_fixed(void **state)
+TEST(test_fixed)
 {
 	static const uint8_t bytes[] = { 1, 2, 3, 4, 5, 6, 7, 0xf8, 9 };
 	struct ss_cursor cursor = cursor_of(bytes, sizeof(bytes));
 
-	(void)state;
 	assert_int_equal(ss_cursor_fixed(&cursor, 2), 0x0201);
 	assert_int_equal(ss_cursor_byte(&cursor), 3);
 	assert_int_equal(ss_cursor_left(&cursor), 6);
@@ -99,12 +92,11 @@ static void test_fixed(void **state)
 	assert_int_equal(ss_cursor_byte(&cursor), 0);
 }
 
-static void test_take(void **state)
+TEST(test_take)
 {
 	static const uint8_t bytes[] = { 1, 2, 3 };
 	struct ss_cursor cursor = cursor_of(bytes, sizeof(bytes));
 
-	(void)state;
 	assert_ptr_equal(ss_cursor_take(&cursor, 2), bytes);
 	assert_ptr_equal(ss_cursor_take(&cursor, 0), bytes + 2);
 	assert_null(ss_cursor_take(&cursor, SIZE_MAX));
@@ -112,36 +104,23 @@ static void test_take(void **state)
 	assert_null(ss_cursor_take(&cursor, 0));
 }
 
-static void test_index(void **state)
+TEST(test_index)
 {
 	static const uint8_t bytes[] = { 3, 3 };
 	struct ss_cursor cursor = cursor_of(bytes, sizeof(bytes));
 
-	(void)state;
 	assert_int_equal(ss_cursor_index(&cursor, 4), 3);
 	assert_int_equal(ss_cursor_index(&cursor, 3), 0);
 	assert_true(cursor.failed);
 }
 
-static void test_lower_bound(void **state)
+TEST(test_lower_bound)
 {
 	static const int numbers[] = { 1, 3, 3, 5 };
 
-	(void)state;
 	assert_int_equal(ss_lower_bound(4, i, numbers[i] < 0), 0);
 	assert_int_equal(ss_lower_bound(4, i, numbers[i] < 3), 1);
 	assert_int_equal(ss_lower_bound(4, i, numbers[i] <= 3), 3);
 	assert_int_equal(ss_lower_bound(4, i, numbers[i] < 9), 4);
 	assert_int_equal(ss_lower_bound(0, i, numbers[i] < 9), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_uleb128), cmocka_unit_test(test_sleb128),
-		cmocka_unit_test(test_fixed),	cmocka_unit_test(test_take),
-		cmocka_unit_test(test_index),	cmocka_unit_test(test_lower_bound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

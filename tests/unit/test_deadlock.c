@@ -1,13 +1,9 @@
 /*
  * Deadlocks and blockers in hand-made snapshots, and the verdict on a process.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "diagnose/diagnose.h"
 #include "diagnose/progress.h"
@@ -44,13 +40,12 @@ static struct ss_snapshot *make(const int *owners, const unsigned *rounds)
 	return snapshot;
 }
 
-static void test_cycle(void **state)
+TEST(test_cycle)
 {
 	const int owners[] = { 1, 2, 0, 0, -1 };
 	const unsigned rounds[] = { 2, 2, 2, 2, 2 };
 	struct ss_snapshot *snapshot = make(owners, rounds);
 
-	(void)state;
 	assert_int_equal(ss_snapshot_deadlock_count(snapshot), 1);
 	const struct ss_deadlock *deadlock = ss_snapshot_deadlock(snapshot, 0);
 	assert_int_equal(deadlock->count, 3);
@@ -72,9 +67,8 @@ static void check_rounds(unsigned first, unsigned second, size_t deadlocks)
 	ss_snapshot_free(snapshot);
 }
 
-static void test_freeze_rounds(void **state)
+TEST(test_freeze_rounds)
 {
-	(void)state;
 	check_rounds(2, 2, 1);
 	check_rounds(1, 1, 1);
 	check_rounds(1, 2, 0);
@@ -84,13 +78,12 @@ static void test_freeze_rounds(void **state)
 }
 
 /* Captured in different rounds, and checked again together. */
-static void test_unchanged(void **state)
+TEST(test_unchanged)
 {
 	const int owners[] = { 1, 2, 0, -1, -1 };
 	const unsigned rounds[] = { 2, 4, 0, 1, 1 };
 	struct ss_snapshot *snapshot = make(owners, rounds);
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		assert_int_equal(ss_snapshot_deadlock_count(snapshot), 0);
 		snapshot->facts->threads.items[i].unchanged = true;
@@ -101,13 +94,12 @@ static void test_unchanged(void **state)
 	ss_snapshot_free(snapshot);
 }
 
-static void test_blockers(void **state)
+TEST(test_blockers)
 {
 	const int owners[] = { 4, 0, 4, 4, -1 };
 	const unsigned rounds[] = { 2, 2, 2, 2, 1 };
 	struct ss_snapshot *snapshot = make(owners, rounds);
 
-	(void)state;
 	assert_int_equal(ss_snapshot_deadlock_count(snapshot), 0);
 	assert_int_equal(ss_snapshot_blocker_count(snapshot), 1);
 	const struct ss_blocker *blocker = ss_snapshot_blocker(snapshot, 0);
@@ -161,13 +153,12 @@ static enum ss_verdict judge(const int *owners, uint64_t runs, uint64_t run_ns)
 	return verdict;
 }
 
-static void test_verdicts(void **state)
+TEST(test_verdicts)
 {
 	const int cycle[] = { 1, 0, -1, -1, -1 };
 	const int behind[] = { 4, 4, -1, -1, -1 };
 	const int nobody[] = { -1, -1, -1, -1, -1 };
 
-	(void)state;
 	assert_int_equal(judge(cycle, 0, 0), SS_VERDICT_DEADLOCK);
 	assert_int_equal(judge(cycle, 3, 1900000), SS_VERDICT_DEADLOCK);
 	assert_int_equal(judge(behind, 0, 0), SS_VERDICT_STUCK);
@@ -181,22 +172,10 @@ static void test_verdicts(void **state)
 	assert_int_equal(judge(behind, 0, 1900000), SS_VERDICT_BUSY);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-	(void)state;
 	assert_string_equal(ss_verdict_name(SS_VERDICT_STUCK), "stuck");
 	assert_string_equal(ss_verdict_name((enum ss_verdict)99), "unknown");
 	assert_string_equal(ss_movement_name(SS_MOVEMENT_WOKEN), "woken");
 	assert_string_equal(ss_movement_name((enum ss_movement)99), "unknown");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cycle),	  cmocka_unit_test(test_freeze_rounds),
-		cmocka_unit_test(test_unchanged), cmocka_unit_test(test_blockers),
-		cmocka_unit_test(test_verdicts),  cmocka_unit_test(test_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

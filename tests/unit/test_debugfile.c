@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "data/session.h"
 #include "elf/debugfile.h"
@@ -55,7 +51,7 @@ static const char *find(const struct sample *sample, const char *sysroot)
 	return path;
 }
 
-static void test_build_id(void **state)
+TEST_WITH(test_build_id, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -66,7 +62,7 @@ static void test_build_id(void **state)
 			    "/debug/.build-id/ab/cdef0123456789.debug");
 }
 
-static void test_debuglink_places(void **state)
+TEST_WITH(test_debuglink_places, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -83,7 +79,7 @@ static void test_debuglink_places(void **state)
 
 /* Rejects another build at the right path, and a file with a build-id for a module
    without one. */
-static void test_other_build(void **state)
+TEST_WITH(test_other_build, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -94,7 +90,7 @@ static void test_other_build(void **state)
 	assert_string_equal(find(sample, NULL), "");
 }
 
-static void test_checksum(void **state)
+TEST_WITH(test_checksum, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -104,7 +100,7 @@ static void test_checksum(void **state)
 	assert_string_equal(find(sample, NULL), "");
 }
 
-static void test_sysroot(void **state)
+TEST_WITH(test_sysroot, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	char root[128];
@@ -123,7 +119,7 @@ static void test_sysroot(void **state)
 }
 
 /* Opening a FIFO would wait forever for a writer. */
-static void test_not_a_file(void **state)
+TEST_WITH(test_not_a_file, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -134,7 +130,7 @@ static void test_not_a_file(void **state)
 	assert_string_equal(find(sample, NULL), "");
 }
 
-static void test_embedded(void **state)
+TEST_WITH(test_embedded, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	struct ss_table table = {};
@@ -166,7 +162,7 @@ static void test_embedded(void **state)
 }
 
 /* A few kilobytes that expand to more than the limit. */
-static void test_embedded_bomb(void **state)
+TEST_WITH(test_embedded_bomb, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -181,7 +177,7 @@ static void test_embedded_bomb(void **state)
 	ss_module_unref(module);
 }
 
-static void test_alternate(void **state)
+TEST_WITH(test_alternate, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	struct ss_session *session = open_session(sample, NULL);
@@ -214,20 +210,4 @@ static void test_alternate(void **state)
 	ss_elf_free(elf);
 	ss_module_unref(module);
 	ss_session_free(session);
-}
-
-#define SAMPLE_TEST(test)                                                                \
-	cmocka_unit_test_setup_teardown(test, sample_setup, sample_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_build_id),    SAMPLE_TEST(test_debuglink_places),
-		SAMPLE_TEST(test_other_build), SAMPLE_TEST(test_checksum),
-		SAMPLE_TEST(test_sysroot),     SAMPLE_TEST(test_not_a_file),
-		SAMPLE_TEST(test_embedded),    SAMPLE_TEST(test_embedded_bomb),
-		SAMPLE_TEST(test_alternate),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <pthread.h>
 
@@ -21,7 +17,7 @@ static char *demangle(const char *name)
 	return ss_name_demangle(name, &budget);
 }
 
-static void test_languages(void **state)
+TEST(test_languages)
 {
 	static const char *const pairs[][2] = {
 		{ "_ZN3foo3barEi", "foo::bar(int)" },
@@ -65,7 +61,6 @@ static void test_languages(void **state)
 		{ "base_GHCziBase_zdfFunctorIO1_info", "GHC.Base.$fFunctorIO1" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(pairs); i++) {
 		_cleanup_free_ char *name = demangle(pairs[i][0]);
 		assert_non_null(name);
@@ -73,7 +68,7 @@ static void test_languages(void **state)
 	}
 }
 
-static void test_plain_names(void **state)
+TEST(test_plain_names)
 {
 	static const char *const names[] = {
 		"",
@@ -107,13 +102,12 @@ static void test_plain_names(void **state)
 		"z",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++)
 		assert_null(demangle(names[i]));
 }
 
 /* Names that C may have, too */
-static void test_compilers(void **state)
+TEST(test_compilers)
 {
 	static const struct {
 		enum ss_name_compiler compiler;
@@ -137,7 +131,6 @@ static void test_compilers(void **state)
 		{ SS_COMPILER_OTHER, "hello__pkg__proc", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		size_t budget = SS_DEMANGLE_BUDGET;
 		_cleanup_free_ char *name =
@@ -149,7 +142,7 @@ static void test_compilers(void **state)
 	}
 }
 
-static void test_versions(void **state)
+TEST(test_versions)
 {
 	static const char *const pairs[][2] = {
 		{ "poll@@GLIBC_2.2.5", "poll" },
@@ -163,7 +156,6 @@ static void test_versions(void **state)
 		  "load /srv/node_modules/@babel/core.js:1" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(pairs); i++)
 		assert_int_equal(ss_name_plain_size(pairs[i][0]), strlen(pairs[i][1]));
 }
@@ -178,11 +170,10 @@ static void make_bomb(char *mangled, int turns)
 		at += sprintf(at, "S_IS%c_S%c_E", digits[i], digits[i]);
 }
 
-static void test_exponential_name(void **state)
+TEST(test_exponential_name)
 {
 	char mangled[1024];
 
-	(void)state;
 	make_bomb(mangled, 10);
 	_cleanup_free_ char *name = demangle(mangled);
 	assert_non_null(name);
@@ -196,12 +187,11 @@ static void test_exponential_name(void **state)
 
 /* Names of more than 1,024 bytes, as long lists of template arguments give them; those
    that would take more stack than there is stay as they are. */
-static void test_long_names(void **state)
+TEST(test_long_names)
 {
 	enum { COUNT = 900 };
 	_cleanup_free_ char *mangled = malloc(COUNT * 20);
 
-	(void)state;
 	assert_non_null(mangled);
 	char *at = mangled + sprintf(mangled, "_Z1fIJ");
 	for (int i = 0; i < COUNT; i++)
@@ -219,7 +209,7 @@ static void *demangle_long_name(void *mangled)
 	return demangle(mangled);
 }
 
-static void test_long_name_on_a_small_stack(void **state)
+TEST(test_long_name_on_a_small_stack)
 {
 	enum { COUNT = 900, STACK = 256 << 10 };
 	_cleanup_free_ char *mangled = malloc(COUNT * 20);
@@ -227,7 +217,6 @@ static void test_long_name_on_a_small_stack(void **state)
 	pthread_t thread;
 	void *name = NULL;
 
-	(void)state;
 	assert_non_null(mangled);
 	char *at = mangled + sprintf(mangled, "_Z1f");
 	for (int i = 0; i < COUNT; i++)
@@ -240,12 +229,11 @@ static void test_long_name_on_a_small_stack(void **state)
 	assert_null(name);
 }
 
-static void test_budget(void **state)
+TEST(test_budget)
 {
 	char mangled[1024];
 	size_t budget = SS_DEMANGLE_BUDGET;
 
-	(void)state;
 	make_bomb(mangled, 36);
 	for (int i = 0; i < 100; i++)
 		assert_null(ss_name_demangle(mangled, &budget));
@@ -255,13 +243,12 @@ static void test_budget(void **state)
 	assert_null(ss_name_demangle("_Dmain", &budget));
 }
 
-static void test_deep_and_long_names(void **state)
+TEST(test_deep_and_long_names)
 {
 	static const char letters[] = "PKRON";
 	enum { SIZE = 200000 };
 	_cleanup_free_ char *mangled = malloc(SIZE + 1);
 
-	(void)state;
 	assert_non_null(mangled);
 	for (size_t i = 0; i < strlen(letters); i++) {
 		memset(mangled, letters[i], SIZE);
@@ -277,21 +264,4 @@ static void test_deep_and_long_names(void **state)
 		mangled[4000] = '\0';
 		free(demangle(mangled));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_languages),
-		cmocka_unit_test(test_plain_names),
-		cmocka_unit_test(test_compilers),
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_exponential_name),
-		cmocka_unit_test(test_long_names),
-		cmocka_unit_test(test_long_name_on_a_small_stack),
-		cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_deep_and_long_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

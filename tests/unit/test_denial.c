@@ -1,12 +1,8 @@
 /* What is said of a refusal, for machines that this one is not: Yama, containers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <linux/capability.h>
 
@@ -44,11 +40,10 @@ static void check(const struct ss_denial_facts *facts, const char *cause,
 	ss_error_free(error);
 }
 
-static void test_yama(void **state)
+TEST(test_yama)
 {
 	struct ss_denial_facts facts = same_user();
 
-	(void)state;
 	facts.scope = 1;
 	check(&facts, "ptrace_scope is 1", "sudo sysctl kernel.yama.ptrace_scope=0");
 	check(&facts, "only its own ancestors", "sudo stacksnap 4711");
@@ -65,11 +60,10 @@ static void test_yama(void **state)
 }
 
 /* Yama is asked last by the kernel: what comes before it is the cause. */
-static void test_order(void **state)
+TEST(test_order)
 {
 	struct ss_denial_facts facts = same_user();
 
-	(void)state;
 	facts.scope = 1;
 	facts.theirs.cap_permitted = net;
 	check(&facts, "more capabilities", "sudo stacksnap 4711");
@@ -81,11 +75,10 @@ static void test_order(void **state)
 	check(&facts, "may not be inspected", "sudo stacksnap 4711");
 }
 
-static void test_users(void **state)
+TEST(test_users)
 {
 	struct ss_denial_facts facts = same_user();
 
-	(void)state;
 	facts.uid = OTHER;
 	check(&facts, "another user (uid 1000, gid 1000)", "sudo stacksnap 4711");
 	facts.uid = USER;
@@ -93,12 +86,10 @@ static void test_users(void **state)
 	check(&facts, "another user", "sudo stacksnap 4711");
 }
 
-static void test_capabilities(void **state)
+TEST(test_capabilities)
 {
 	struct ss_denial_facts facts = same_user();
 
-	(void)state;
-	/* Those that we have too are no reason. */
 	facts.theirs.cap_permitted = net;
 	facts.ours.cap_permitted = net;
 	check(&facts, "user namespace", "sudo stacksnap 4711");
@@ -107,16 +98,4 @@ static void test_capabilities(void **state)
 	check(&facts, "root without CAP_SYS_PTRACE", "kubectl debug --profile=general");
 	facts.ours.cap_effective = trace;
 	check(&facts, "despite CAP_SYS_PTRACE", "outside containers");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_yama),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_users),
-		cmocka_unit_test(test_capabilities),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,9 +24,8 @@ static struct ss_snapshot *make(pid_t pid, size_t step)
 }
 
 /* Each thread finds one with an equal stack. */
-static void test_matched_by_stack(void **state)
+TEST(test_matched_by_stack)
 {
-	(void)state;
 	for (size_t step = 1; step < THREADS; step++) {
 		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *before = make(100, 1);
 		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *after =
@@ -70,7 +69,7 @@ static struct ss_snapshot *make_functions(const char *symbol, const char *file,
 }
 
 /* Functions of runtimes have no module and no offset: their file and line tell the place. */
-static void test_functions_of_runtimes(void **state)
+TEST(test_functions_of_runtimes)
 {
 	static const struct {
 		const char *symbol;
@@ -86,7 +85,6 @@ static void test_functions_of_runtimes(void **state)
 		{ "work", "a.py", 10, SS_FRAME_JAVASCRIPT, SS_MOVED },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *before =
 			make_functions("work", "a.py", 10, SS_FRAME_PYTHON);
@@ -102,14 +100,4 @@ static void test_functions_of_runtimes(void **state)
 			fail_msg("case %zu: %zu unchanged, %zu moved", i,
 				 diff->counts[SS_UNCHANGED], diff->counts[SS_MOVED]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_matched_by_stack),
-		cmocka_unit_test(test_functions_of_runtimes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,17 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "elf_builder.h"
 #include "symbolize_sample.h"
 
-static void test_headers(void **state)
+TEST(test_headers)
 {
 	struct elf_builder builder;
 	uint8_t id[SS_ELF_BUILD_ID_MAX];
 	uint64_t at;
 
-	(void)state;
 	elf_builder_init(&builder);
 	struct ss_elf *elf = ss_elf_from_memory(&builder, sizeof(builder));
 	assert_non_null(elf);
@@ -32,12 +27,11 @@ static void test_headers(void **state)
 	ss_elf_free(elf);
 }
 
-static void test_reads_are_bounded(void **state)
+TEST(test_reads_are_bounded)
 {
 	struct elf_builder builder;
 	uint8_t bytes[16];
 
-	(void)state;
 	elf_builder_init(&builder);
 	struct ss_elf *elf = ss_elf_from_memory(&builder, sizeof(builder));
 	assert_non_null(elf);
@@ -54,12 +48,11 @@ static void test_reads_are_bounded(void **state)
 	ss_elf_free(elf);
 }
 
-static void test_not_elf(void **state)
+TEST(test_not_elf)
 {
 	static const char text[256] = "#!/bin/sh\n";
 	int pipes[2];
 
-	(void)state;
 	assert_null(ss_elf_from_memory(text, sizeof(text)));
 	assert_null(ss_elf_from_fd(-1));
 	assert_int_equal(pipe(pipes), 0);
@@ -70,13 +63,12 @@ static void test_not_elf(void **state)
 }
 
 /* Changes each byte of the headers: no crash, and no read out of bounds. */
-static void test_damage(void **state)
+TEST(test_damage)
 {
 	static const uint8_t values[] = { 0, 1, 0x7f, 0xff };
 	struct elf_builder builder;
 	uint8_t id[SS_ELF_BUILD_ID_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < offsetof(struct elf_builder, symbols); i++) {
 		for (size_t v = 0; v < sizeof(values); v++) {
 			elf_builder_init(&builder);
@@ -90,7 +82,7 @@ static void test_damage(void **state)
 	}
 }
 
-static void test_build_id(void **state)
+TEST_WITH(test_build_id, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	uint8_t id[SS_ELF_BUILD_ID_MAX];
@@ -113,18 +105,4 @@ static void test_build_id(void **state)
 	module = sample_module(sample, "without");
 	assert_int_equal(module->build_id_size, 0);
 	ss_module_unref(module);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_headers),
-		cmocka_unit_test(test_reads_are_bounded),
-		cmocka_unit_test(test_not_elf),
-		cmocka_unit_test(test_damage),
-		cmocka_unit_test_setup_teardown(test_build_id, sample_setup,
-						sample_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

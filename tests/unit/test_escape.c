@@ -1,10 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "report/print.h"
@@ -28,9 +24,8 @@ static void expect(const char *text, const char *expected)
 	assert_string_equal(result, expected);
 }
 
-static void test_plain_text_is_unchanged(void **state)
+TEST(test_plain_text_is_unchanged)
 {
-	(void)state;
 	expect("", "");
 	expect("std::vector<int, A>::at(int)~", "std::vector<int, A>::at(int)~");
 	expect("Gr\xc3\xb6\xc3\x9f"
@@ -39,9 +34,8 @@ static void test_plain_text_is_unchanged(void **state)
 	       "e \xe6\xbc\xa2 \xf0\x9f\x98\x80");
 }
 
-static void test_terminal_escapes_are_shown(void **state)
+TEST(test_terminal_escapes_are_shown)
 {
-	(void)state;
 	expect("\033[31m\a\n\t\x7f", "\\x1b[31m\\x07\\x0a\\x09\\x7f");
 	expect("\xc2\x9b"
 	       "31m",
@@ -49,9 +43,8 @@ static void test_terminal_escapes_are_shown(void **state)
 	expect("\\", "\\\\");
 }
 
-static void test_text_that_reorders_is_shown(void **state)
+TEST(test_text_that_reorders_is_shown)
 {
-	(void)state;
 	expect("a\xe2\x80\xae"
 	       "b",
 	       "a\\xe2\\x80\\xae"
@@ -59,9 +52,8 @@ static void test_text_that_reorders_is_shown(void **state)
 	expect("\xef\xbb\xbfx", "\\xef\\xbb\\xbfx");
 }
 
-static void test_invalid_utf8_is_shown(void **state)
+TEST(test_invalid_utf8_is_shown)
 {
-	(void)state;
 	expect("\xff\x80", "\\xff\\x80");
 	expect("\xc3", "\\xc3");			    /* cut */
 	expect("\xe6\xbc", "\\xe6\\xbc");		    /* cut */
@@ -70,46 +62,28 @@ static void test_invalid_utf8_is_shown(void **state)
 	expect("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* beyond U+10FFFF */
 }
 
-static void test_substitution_comes_first(void **state)
+TEST(test_substitution_comes_first)
 {
 	const struct ss_substitution substitution = { ";\n", ":_" };
 	_cleanup_free_ char *result = escaped("a;b\nc\t", &substitution);
 
-	(void)state;
 	assert_string_equal(result, "a:b_c\\x09");
 }
 
-static void test_invalid_bytes_for_json(void **state)
+TEST(test_invalid_bytes_for_json)
 {
 	_cleanup_free_ char *result = ss_escape_invalid("a\xff\n\\\xc3\xb6");
 
-	(void)state;
 	assert_string_equal(result, "a\\xff\n\\\xc3\xb6");
 	assert_true(ss_escape_is_valid(result));
 	assert_false(ss_escape_is_valid("a\xff"));
 	assert_true(ss_escape_is_valid(""));
 }
 
-static void test_truncation_keeps_characters(void **state)
+TEST(test_truncation_keeps_characters)
 {
-	(void)state;
 	assert_int_equal(ss_escape_cut("abc", 3), 3);
 	assert_int_equal(ss_escape_cut("abcd", 3), 3);
 	assert_int_equal(ss_escape_cut("ab\xe6\xbc\xa2", 4), 2);
 	assert_int_equal(ss_escape_cut("ab\xe6\xbc\xa2", 5), 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain_text_is_unchanged),
-		cmocka_unit_test(test_terminal_escapes_are_shown),
-		cmocka_unit_test(test_text_that_reorders_is_shown),
-		cmocka_unit_test(test_invalid_utf8_is_shown),
-		cmocka_unit_test(test_substitution_comes_first),
-		cmocka_unit_test(test_invalid_bytes_for_json),
-		cmocka_unit_test(test_truncation_keeps_characters),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

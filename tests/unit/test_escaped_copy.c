@@ -1,13 +1,9 @@
 /* What a process that is not trusted wrote, as it is printed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 #include "base/io.h"
 #include "cli/output.h"
@@ -34,9 +30,8 @@ static void check(const char *bytes, bool color, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void passes_text(void **state)
+TEST(passes_text)
 {
-	(void)state;
 	check("", false, "");
 	check("#0  poll+0x3 (libc.so.6)\n\tdone\n", false,
 	      "#0  poll+0x3 (libc.so.6)\n\tdone\n");
@@ -44,9 +39,8 @@ static void passes_text(void **state)
 	      "a \\x1b that was escaped \xc3\xa9 \xe2\x82\xac \xf0\x9f\x90\x8c");
 }
 
-static void escapes_controls(void **state)
+TEST(escapes_controls)
 {
-	(void)state;
 	check("\033[2J", false, "\\x1b[2J");
 	check("\r\b\a\x7f", false, "\\x0d\\x08\\x07\\x7f");
 	check("\xc2\x9b"
@@ -56,32 +50,29 @@ static void escapes_controls(void **state)
 	check("\xff\xc3", false, "\\xff\\xc3");
 }
 
-static void passes_colors_only_if_told(void **state)
+TEST(passes_colors_only_if_told)
 {
-	(void)state;
 	check("\033[1mx\033[0m", true, "\033[1mx\033[0m");
 	check("\033[1mx\033[0m", false, "\\x1b[1mx\\x1b[0m");
 	check("\033[2J\033]0;title\a\033[1;2;3;4;5;6;7;8;9m\033[", true,
 	      "\\x1b[2J\\x1b]0;title\\x07\\x1b[1;2;3;4;5;6;7;8;9m\\x1b[");
 }
 
-static void escapes_nul(void **state)
+TEST(escapes_nul)
 {
-	(void)state;
 	_cleanup_free_ char *text = relay("a\0b", 3, false);
 
 	assert_string_equal(text, "a\\x00b");
 }
 
 /* Characters and sequences that lie across the pieces in which a file is read. */
-static void joins_pieces(void **state)
+TEST(joins_pieces)
 {
 	enum { COUNT = 100000 };
 	static const char piece[] = "\xe2\x82\xac\033[33m";
 	const size_t size = sizeof(piece) - 1;
 	_cleanup_free_ char *bytes = malloc(COUNT * size + 1);
 
-	(void)state;
 	assert_non_null(bytes);
 	for (size_t i = 0; i < COUNT; i++)
 		memcpy(bytes + i * size, piece, size + 1);
@@ -90,17 +81,4 @@ static void joins_pieces(void **state)
 			relay(bytes + shift * size, (COUNT - shift) * size, true);
 		assert_memory_equal(text, bytes, (COUNT - shift) * size);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(passes_text),
-		cmocka_unit_test(escapes_controls),
-		cmocka_unit_test(passes_colors_only_if_told),
-		cmocka_unit_test(escapes_nul),
-		cmocka_unit_test(joins_pieces),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

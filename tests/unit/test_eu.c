@@ -4,12 +4,11 @@
 
 #include "base/cleanup.h"
 
-static void test_layout(void **state)
+TEST(test_layout)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	struct ss_frame stack[12];
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(stack); i++)
 		stack[i] =
 			sample_frame(snapshot, SAMPLE_LIBC, i * 16, i == 2 ? NULL : "f");
@@ -31,11 +30,4 @@ static void test_layout(void **state)
 				  "#9  0x00007f00000000a0 f\n"
 				  "#10 0x00007f00000000b0 f\n"
 				  "TID 101:\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_layout) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
  * The processes of a recording: children are found as they are forked, in a tree of
  * processes that is made up.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -75,11 +71,10 @@ static bool search(struct ss_family *family, uint64_t now_ns)
 	return ss_family_search(family, now_ns, adopt, family);
 }
 
-static void test_forks(void **state)
+TEST(test_forks)
 {
 	struct ss_family family;
 
-	(void)state;
 	begin(&family);
 	assert_true(search(&family, INTERVAL_NS));
 	assert_int_equal(family.members.count, 1);
@@ -97,11 +92,10 @@ static void test_forks(void **state)
 	ss_family_deinit(&family);
 }
 
-static void test_interval(void **state)
+TEST(test_interval)
 {
 	struct ss_family family;
 
-	(void)state;
 	begin(&family);
 	assert_true(search(&family, INTERVAL_NS));
 	tree.parents[2] = 1;
@@ -114,11 +108,10 @@ static void test_interval(void **state)
 	ss_family_deinit(&family);
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
 	struct ss_family family;
 
-	(void)state;
 	begin(&family);
 	tree.parents[2] = tree.parents[3] = 1;
 	tree.refused = 2; /* skipped, and tried again */
@@ -134,27 +127,14 @@ static void test_errors(void **state)
 }
 
 /* A process that forks without end does not make the recorder's memory grow so. */
-static void test_limit(void **state)
+TEST(test_limit)
 {
 	struct ss_family family;
 
-	(void)state;
 	begin(&family);
 	for (pid_t pid = 2; pid < PROCESSES_MAX; pid++)
 		tree.parents[pid] = 1;
 	assert_true(search(&family, INTERVAL_NS));
 	assert_int_equal(family.members.count, 4096);
 	ss_family_deinit(&family);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forks),
-		cmocka_unit_test(test_interval),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/procfs.h"
 
@@ -16,12 +12,11 @@ static struct ss_fdinfo parse(const char *text)
 	return info;
 }
 
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
 	struct ss_fdinfo info =
 		parse("pos:\t12\nflags:\t02000001\nmnt_id:\t15\nino:\t1\n");
 
-	(void)state;
 	assert_int_equal(info.position, 12);
 	assert_int_equal(info.flags, 02000001);
 	assert_false(info.has_count || info.has_mask || info.has_timer || info.has_pid);
@@ -46,12 +41,11 @@ static void test_kinds(void **state)
 	assert_int_equal(info.watches, 2);
 }
 
-static void test_bad_numbers(void **state)
+TEST(test_bad_numbers)
 {
 	struct ss_fdinfo info =
 		parse("flags:\t02\nit_value: (99999999999999999999, 0)\n");
 
-	(void)state;
 	assert_false(info.has_timer);
 	info = parse("flags:\t02\nit_value: (18446744073709551615, 0)\n");
 	assert_false(info.has_timer);
@@ -67,7 +61,7 @@ static void test_bad_numbers(void **state)
 	assert_false(ss_fdinfo_parse("", 0, &info));
 }
 
-static void test_watches(void **state)
+TEST(test_watches)
 {
 	static const char text[] =
 		"pos:\t0\nflags:\t02\nmnt_id:\t15\n"
@@ -79,7 +73,6 @@ static void test_watches(void **state)
 	const char *end = text + strlen(text);
 	struct ss_fdinfo_watch watch;
 
-	(void)state;
 	assert_true(ss_fdinfo_next_watch(&cursor, end, &watch));
 	assert_int_equal(watch.fd, 5);
 	assert_int_equal(watch.events, 0x19);
@@ -90,7 +83,7 @@ static void test_watches(void **state)
 	assert_ptr_equal(cursor, end);
 }
 
-static void test_mounts(void **state)
+TEST(test_mounts)
 {
 	static const char text[] =
 		"22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
@@ -113,7 +106,6 @@ static void test_mounts(void **state)
 	const char *end = text + strlen(text);
 	struct ss_mount mount;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
 		assert_true(ss_mounts_next(&cursor, end, &mount));
 		assert_int_equal(mount.device, expected[i].device);
@@ -123,25 +115,13 @@ static void test_mounts(void **state)
 	assert_false(ss_mounts_next(&cursor, end, &mount));
 }
 
-static void test_connection(void **state)
+TEST(test_connection)
 {
 	static const char text[] =
 		"pos:\t0\nflags:\t02\nmnt_id:\t15\nfuse_connection:\t52\n";
 	struct ss_fdinfo info;
 
-	(void)state;
 	assert_true(ss_fdinfo_parse(text, strlen(text), &info));
 	assert_true(info.has_connection);
 	assert_int_equal(info.connection, 52);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_bad_numbers),
-		cmocka_unit_test(test_watches),	   cmocka_unit_test(test_mounts),
-		cmocka_unit_test(test_connection),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/procfs.h"
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
 	static const char text[] = "1: POSIX  ADVISORY  WRITE 4711 08:1f:1234 10 19\n"
 				   "1: -> POSIX  ADVISORY  READ  4712 08:1f:1234 12 16\n"
@@ -20,7 +16,6 @@ static void test_lines(void **state)
 	const char *end = text + strlen(text);
 	struct ss_file_lock lock;
 
-	(void)state;
 	assert_true(ss_locks_next(&cursor, end, &lock));
 	assert_int_equal(lock.id, 1);
 	assert_false(lock.waits);
@@ -46,7 +41,7 @@ static void test_lines(void **state)
 	assert_false(ss_locks_next(&cursor, end, &lock));
 }
 
-static void test_bad_lines(void **state)
+TEST(test_bad_lines)
 {
 	static const char *const texts[] = {
 		"",
@@ -60,7 +55,6 @@ static void test_bad_lines(void **state)
 	};
 	struct ss_file_lock lock;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		const char *cursor = texts[i];
 		assert_false(ss_locks_next(&cursor, cursor + strlen(cursor), &lock));
@@ -76,7 +70,7 @@ static uint64_t find(const char *text, struct ss_lock_request wanted)
 	return ss_locks_find(text, strlen(text), &wanted, &lock) ? lock.id : 0;
 }
 
-static void test_find(void **state)
+TEST(test_find)
 {
 	static const char flock[] = "1: FLOCK  ADVISORY  WRITE 10 08:01:7 0 EOF\n"
 				    "1: -> FLOCK  ADVISORY  WRITE 11 08:01:7 0 EOF\n"
@@ -90,7 +84,6 @@ static void test_find(void **state)
 		.pid = 11, .type = SS_FILE_LOCK_FLOCK, .ranged = true, .last = UINT64_MAX
 	};
 
-	(void)state;
 	assert_int_equal(find(flock, wanted), 1);
 	/* Not listed: it was stopped. Its own may be what it wants to change. */
 	wanted.pid = 14;
@@ -119,15 +112,4 @@ static void test_find(void **state)
 	wanted.write = true;
 	wanted.ranged = false;
 	assert_int_equal(find(parts, wanted), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_bad_lines),
-		cmocka_unit_test(test_find),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

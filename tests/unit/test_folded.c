@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 
-static void test_equal_lines_are_counted(void **state)
+TEST(test_equal_lines_are_counted)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame stack[] = {
@@ -17,7 +17,6 @@ static void test_equal_lines_are_counted(void **state)
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x20, "main(int, char**)"),
 	};
 
-	(void)state;
 	sample_add_thread(snapshot, 100, "w", stack, 2, SS_END_ROOT);
 	sample_add_thread(snapshot, 101, "w", stack, 2, SS_END_ROOT);
 	sample_add_thread(snapshot, 102, "w", other, 2, SS_END_ROOT);
@@ -27,36 +26,23 @@ static void test_equal_lines_are_counted(void **state)
 				  "shop;w;main(int, char**);poll 3\n");
 }
 
-static void test_separators_in_names(void **state)
+TEST(test_separators_in_names)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 0x10,
 						       "f;g\nh") };
 
-	(void)state;
 	snapshot->process.name = "my shop;\n";
 	sample_add_thread(snapshot, 100, "a;b c\033", stack, 1, SS_END_LOOP);
 	_cleanup_free_ char *text = sample_render(&ss_format_folded, snapshot, NULL);
 	assert_string_equal(text, "my_shop:_;a:b_c\\x1b;[loop];f:g\\x0ah 1\n");
 }
 
-static void test_threads_without_a_stack(void **state)
+TEST(test_threads_without_a_stack)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	sample_add_thread(snapshot, 100, "w", NULL, 0, SS_END_RUNNING);
 	_cleanup_free_ char *text = sample_render(&ss_format_folded, snapshot, NULL);
 	assert_string_equal(text, "shop;w;[running] 1\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equal_lines_are_counted),
-		cmocka_unit_test(test_separators_in_names),
-		cmocka_unit_test(test_threads_without_a_stack),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/cleanup.h"
 #include "report/format.h"
@@ -20,11 +17,10 @@ static bool has_writer(const struct ss_format *format, enum ss_format_input inpu
 					     format->write_profile != NULL;
 }
 
-static void test_every_format_is_found_by_its_name(void **state)
+TEST(test_every_format_is_found_by_its_name)
 {
 	const struct ss_format *format = NULL;
 
-	(void)state;
 	for (size_t k = 0; k < SS_ARRAY_SIZE(inputs); k++) {
 		assert_ptr_equal(ss_format_at(inputs[k], 0), &ss_format_text);
 		for (size_t i = 0; (format = ss_format_at(inputs[k], i)); i++) {
@@ -39,9 +35,8 @@ static void test_every_format_is_found_by_its_name(void **state)
 	}
 }
 
-static void test_formats_of_each_input(void **state)
+TEST(test_formats_of_each_input)
 {
-	(void)state;
 	assert_null(ss_format_find(SS_FORMAT_HANG, "gdb"));
 	assert_null(ss_format_find(SS_FORMAT_PROFILE, "gdb"));
 	assert_null(ss_format_find(SS_FORMAT_SNAPSHOT, "html"));
@@ -49,13 +44,12 @@ static void test_formats_of_each_input(void **state)
 	assert_null(ss_format_find(SS_FORMAT_SNAPSHOT, ""));
 }
 
-static void test_names_and_help_come_from_the_table(void **state)
+TEST(test_names_and_help_come_from_the_table)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 
-	(void)state;
 	assert_non_null(out);
 	ss_format_write_names(SS_FORMAT_HANG, ", ", out);
 	(void)fputc('\n', out);
@@ -66,7 +60,7 @@ static void test_names_and_help_come_from_the_table(void **state)
 	assert_non_null(strstr(text, "\n  json       "));
 }
 
-static void test_all_formats_name_a_frame_alike(void **state)
+TEST(test_all_formats_name_a_frame_alike)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame stack[] = {
@@ -74,7 +68,6 @@ static void test_all_formats_name_a_frame_alike(void **state)
 	};
 	const struct ss_format *format = NULL;
 
-	(void)state;
 	sample_add_thread(snapshot, 100, "shop", stack, 1, SS_END_ROOT);
 	for (size_t i = 0; (format = ss_format_at(SS_FORMAT_SNAPSHOT, i)); i++) {
 		if (format->binary || format == &ss_format_dot ||
@@ -83,16 +76,4 @@ static void test_all_formats_name_a_frame_alike(void **state)
 		_cleanup_free_ char *text = sample_render(format, snapshot, NULL);
 		assert_non_null(strstr(text, "poll"));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_format_is_found_by_its_name),
-		cmocka_unit_test(test_formats_of_each_input),
-		cmocka_unit_test(test_names_and_help_come_from_the_table),
-		cmocka_unit_test(test_all_formats_name_a_frame_alike),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* Which calls a program could see the stop of its thread in. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -33,9 +29,8 @@ static bool blocked(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
 	return ss_fragile_blocked(NULL, 0, &call, false);
 }
 
-static void test_restarted(void **state)
+TEST(test_restarted)
 {
-	(void)state;
 	assert_false(blocked(SYS_poll, 0, 0, 5, 0, 0));
 	assert_false(blocked(SYS_futex, 0, 0, 0, 4096, 0));
 	assert_false(blocked(SYS_wait4, 0, 0, 0, 0, 0));
@@ -44,9 +39,8 @@ static void test_restarted(void **state)
 	assert_false(blocked(SYS_read, 0, 0, 5, 0, 0)); /* not looked at */
 }
 
-static void test_time_limits(void **state)
+TEST(test_time_limits)
 {
-	(void)state;
 	assert_false(blocked(SYS_epoll_wait, 3, 0, 1, UINT32_MAX, 0));
 	assert_true(blocked(SYS_epoll_wait, 3, 0, 1, 1000, 0));
 	assert_false(blocked(SYS_pselect6, 0, 0, 0, 0, 0));
@@ -56,9 +50,8 @@ static void test_time_limits(void **state)
 	assert_true(blocked(SYS_rt_sigtimedwait, 0, 0, 4096, 0, 0));
 }
 
-static void test_time_that_is_left(void **state)
+TEST(test_time_that_is_left)
 {
-	(void)state;
 	assert_false(blocked(SYS_nanosleep, 4096, 0, 0, 0, 0));
 	assert_true(blocked(SYS_nanosleep, 4096, 8192, 0, 0, 0));
 	assert_false(blocked(SYS_clock_nanosleep, 1, 0, 4096, 0, 0));
@@ -66,11 +59,10 @@ static void test_time_that_is_left(void **state)
 	assert_false(blocked(SYS_clock_nanosleep, 1, TIMER_ABSTIME, 4096, 8192, 0));
 }
 
-static void test_partial(void **state)
+TEST(test_partial)
 {
 	struct ss_syscall_text none = { .kind = SS_SYSCALL_NONE, .number = -1 };
 
-	(void)state;
 	assert_true(blocked(SYS_write, 1, 0, 5, 0, 0));
 	assert_true(blocked(SYS_sendmsg, 1, 0, 0, 0, 0));
 	assert_true(blocked(SYS_splice, 1, 0, 0, 0, 0));
@@ -85,7 +77,7 @@ static void test_partial(void **state)
 	assert_false(ss_fragile_blocked(NULL, 0, &none, true));
 }
 
-static void test_running(void **state)
+TEST(test_running)
 {
 	enum { MANY = 1 << 20 };
 	struct ss_syscall_text calls[] = {
@@ -102,7 +94,6 @@ static void test_running(void **state)
 		make(SYS_getppid, 0, 0, 0, 0, 0),
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(calls); i++)
 		assert_true(ss_fragile_running(NULL, 0, &calls[i]));
 	for (size_t i = 0; i < SS_ARRAY_SIZE(others); i++)
@@ -117,7 +108,7 @@ static bool read_of(const struct ss_target *target, int fd)
 }
 
 /* This process, as a target. */
-static void test_files(void **state)
+TEST(test_files)
 {
 	_cleanup_close_ int task_fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY);
 	_cleanup_close_ int event = eventfd(0, 0);
@@ -126,7 +117,6 @@ static void test_files(void **state)
 	int pair[2];
 	int least = 100;
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	assert_false(read_of(&target, event));
 	assert_true(read_of(&target, device));
@@ -143,18 +133,4 @@ static void test_files(void **state)
 	assert_true(read_of(&target, pair[0]));
 	close(pair[0]);
 	close(pair[1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_restarted),
-		cmocka_unit_test(test_time_limits),
-		cmocka_unit_test(test_time_that_is_left),
-		cmocka_unit_test(test_partial),
-		cmocka_unit_test(test_running),
-		cmocka_unit_test(test_files),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* How long threads stand still at most, with times and threads that are made up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/clock.h"
 #include "capture/freeze.h"
@@ -41,11 +37,10 @@ static void begin(struct frozen *frozen, size_t count, bool run)
 					    .running_ns = now_ns + i * COPY_NS };
 }
 
-static void test_sleeping(void **state)
+TEST(test_sleeping)
 {
 	struct frozen frozen;
 
-	(void)state;
 	begin(&frozen, THREADS, false);
 	assert_int_equal(ss_freeze_find_limit(&frozen.freeze), now_ns + ROUND_NS);
 	/* One that runs, and has not stopped, does not stand still. */
@@ -55,11 +50,10 @@ static void test_sleeping(void **state)
 }
 
 /* The first that has stopped is released within the bound when all have been copied. */
-static void test_running(void **state)
+TEST(test_running)
 {
 	struct frozen frozen;
 
-	(void)state;
 	for (size_t count = 1; count <= THREADS; count++) {
 		begin(&frozen, count, true);
 		uint64_t limit_ns = ss_freeze_find_limit(&frozen.freeze);
@@ -77,23 +71,11 @@ static void test_running(void **state)
 }
 
 /* Threads that its own tracer holds are not released. */
-static void test_held(void **state)
+TEST(test_held)
 {
 	struct frozen frozen;
 
-	(void)state;
 	begin(&frozen, THREADS, true);
 	frozen.target.held = true;
 	assert_int_equal(ss_freeze_find_limit(&frozen.freeze), now_ns + ROUND_NS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sleeping),
-		cmocka_unit_test(test_running),
-		cmocka_unit_test(test_held),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

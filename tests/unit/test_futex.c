@@ -2,14 +2,10 @@
  * What a thread that is blocked on a futex waits for, in snapshots made by hand: which
  * lock, and whether the owner that it names is believed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "diagnose/diagnose.h"
 #include "diagnose/lock.h"
@@ -79,11 +75,10 @@ static void check_owner(const struct sample *sample, pid_t tid,
 	assert_int_equal(sample->wait.owner_unknown, unknown);
 }
 
-static void test_owner(void **state)
+TEST(test_owner)
 {
 	struct sample sample;
 
-	(void)state;
 	setup(&sample, "pthread_mutex_lock");
 	assert_true(fill(&sample));
 	assert_int_equal(sample.wait.kind, SS_WAIT_MUTEX);
@@ -113,11 +108,10 @@ static void test_owner(void **state)
 }
 
 /* Ids in locks are those of the pid namespace. */
-static void test_namespaces(void **state)
+TEST(test_namespaces)
 {
 	struct sample sample;
 
-	(void)state;
 	setup(&sample, "pthread_mutex_lock");
 	sample.snapshot->process.inner_pid = 1;
 	for (int i = 0; i < THREADS; i++)
@@ -134,12 +128,11 @@ static void test_namespaces(void **state)
 }
 
 /* A thread of the process that shares the lock, if it is in our pid namespace. */
-static void test_other_process(void **state)
+TEST(test_other_process)
 {
 	struct sample sample;
 	struct ss_snapshot *other = ss_snapshot_new();
 
-	(void)state;
 	setup(&sample, "pthread_mutex_lock");
 	struct ss_task *thread = other ? ss_vector_push(&other->tasks[SS_TASK_THREAD]) :
 					 NULL;
@@ -164,11 +157,10 @@ static void test_other_process(void **state)
 	ss_snapshot_free(sample.snapshot);
 }
 
-static void test_pi_mutexes(void **state)
+TEST(test_pi_mutexes)
 {
 	struct sample sample;
 
-	(void)state;
 	setup(&sample, "pthread_mutex_lock");
 	sample.facts.call.args[1] = FUTEX_LOCK_PI | FUTEX_PRIVATE_FLAG;
 	sample.words[0] = FUTEX_WAITERS | (FIRST_TID + 1);
@@ -202,11 +194,10 @@ static void test_pi_mutexes(void **state)
 }
 
 /* The joined thread is the one whose structure has the word, or its id. */
-static void test_joins(void **state)
+TEST(test_joins)
 {
 	struct sample sample;
 
-	(void)state;
 	setup(&sample, "__pthread_clockjoin_ex");
 	sample.words[0] = FIRST_TID + 1;
 	assert_true(fill(&sample));
@@ -222,7 +213,7 @@ static void test_joins(void **state)
 	ss_snapshot_free(sample.snapshot);
 }
 
-static void test_without_an_owner(void **state)
+TEST(test_without_an_owner)
 {
 	static const struct {
 		const char *function;
@@ -242,7 +233,6 @@ static void test_without_an_owner(void **state)
 		{ NULL, SS_WAIT_FUTEX, SS_LOCK_NONE, SS_OWNER_NO_SYMBOLS },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		struct sample sample;
 		setup(&sample, cases[i].function);
@@ -254,11 +244,10 @@ static void test_without_an_owner(void **state)
 	}
 }
 
-static void test_calls(void **state)
+TEST(test_calls)
 {
 	struct sample sample;
 
-	(void)state;
 	setup(&sample, "pthread_mutex_lock");
 	sample.facts.lock.size = 0;
 	assert_true(fill(&sample));
@@ -289,7 +278,7 @@ static void test_calls(void **state)
 
 /* Time limits: a duration, or a point in time of either clock. Memory that could not be
    read leaves only that there is one. */
-static void test_time_limits(void **state)
+TEST(test_time_limits)
 {
 	static const struct timespec limit = { .tv_sec = 1000, .tv_nsec = 500 };
 	const struct ss_memory_fact memory = { .address = 0x2000,
@@ -326,7 +315,6 @@ static void test_time_limits(void **state)
 				  .monotonic_ns = (uint64_t)(600 * s) + 500 };
 	struct sample sample;
 
-	(void)state;
 	setup(&sample, "pthread_cond_timedwait");
 	sample.snapshot->facts = &facts;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
@@ -360,11 +348,10 @@ static void test_time_limits(void **state)
 }
 
 /* The variable that has the lock; nothing where the lock begins before it. */
-static void test_symbol(void **state)
+TEST(test_symbol)
 {
 	struct sample sample;
 
-	(void)state;
 	setup(&sample, "pthread_mutex_lock");
 	struct ss_lock_place *place = ss_vector_push(&sample.snapshot->places);
 	assert_non_null(place);
@@ -378,21 +365,4 @@ static void test_symbol(void **state)
 	assert_true(fill(&sample));
 	assert_null(sample.wait.symbol);
 	ss_snapshot_free(sample.snapshot);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_owner),
-		cmocka_unit_test(test_namespaces),
-		cmocka_unit_test(test_other_process),
-		cmocka_unit_test(test_pi_mutexes),
-		cmocka_unit_test(test_joins),
-		cmocka_unit_test(test_without_an_owner),
-		cmocka_unit_test(test_calls),
-		cmocka_unit_test(test_time_limits),
-		cmocka_unit_test(test_symbol),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

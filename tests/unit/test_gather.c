@@ -100,12 +100,11 @@ static void check_nodes(const struct ss_gather *gather, size_t step,
 
 #define NODES(...) ((const int64_t[]){ __VA_ARGS__ __VA_OPT__(, ) - 1 })
 
-static void test_pointer_chain(void **state)
+TEST(test_pointer_chain)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_plan();
 
-	(void)state;
 	put(fake, 8, BASE + 0x101); /* tagged */
 	put(fake, 0x100, 0x1122334455667788);
 	plan.step_count = 3;
@@ -140,12 +139,11 @@ static struct ss_gather_plan make_list(struct fake *fake)
 	return plan;
 }
 
-static void test_list(void **state)
+TEST(test_list)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_list(fake);
 
-	(void)state;
 	_cleanup_(ss_gather_cleanup) struct ss_gather *gather = run(&plan, fake);
 	check_nodes(gather, 0, NODES(0x100, 0x300, 0x200, 0x400));
 	assert_false(gather->truncated);
@@ -187,12 +185,11 @@ static bool read_copy(const struct ss_gather_source *source, size_t thread,
 }
 
 /* A list on the stack of a thread is read from the copy of that stack, as far as that goes. */
-static void test_stack_list(void **state)
+TEST(test_stack_list)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_plan();
 
-	(void)state;
 	fake->source.read_stack = read_copy;
 	fake->source.thread_count = 1;
 	put(fake, 0x108, BASE + 0x140);
@@ -212,11 +209,10 @@ static void test_stack_list(void **state)
 	assert_int_equal(gather->reads, 2);
 }
 
-static void test_cycles(void **state)
+TEST(test_cycles)
 {
 	static const uint64_t back[] = { 0x108, 0x308, 0x208, 0x408 };
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(back); i++) {
 		_cleanup_free_ struct fake *fake = make_fake();
 		struct ss_gather_plan plan = make_list(fake);
@@ -232,7 +228,7 @@ static void test_cycles(void **state)
 }
 
 /* A copy ends where its parent says, as the stack of a goroutine does. */
-static void test_ends(void **state)
+TEST(test_ends)
 {
 	static const struct {
 		uint64_t end;
@@ -245,7 +241,6 @@ static void test_ends(void **state)
 		{ BASE + 0x100, 0, 0 },	      { 0, 0, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		_cleanup_free_ struct fake *fake = make_fake();
 		struct ss_gather_plan plan = make_plan();
@@ -275,13 +270,12 @@ static void read_changing(const struct ss_gather_source *source, struct ss_piece
 }
 
 /* Nodes that differ when the plan has been executed. */
-static void test_changes(void **state)
+TEST(test_changes)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_plan();
 	struct ss_gathered gathered = {};
 
-	(void)state;
 	fake->source.read = read_changing;
 	for (size_t i = 0; i < 4; i++)
 		put(fake, i * 8, BASE + 0x100 + i * 0x80);
@@ -306,12 +300,11 @@ static void test_changes(void **state)
 }
 
 /* What Go's allgs and a Java thread list are: a pointer and a count, pointers to nodes. */
-static void test_array_of_pointers(void **state)
+TEST(test_array_of_pointers)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_plan();
 
-	(void)state;
 	put(fake, 0, BASE + 0x100);
 	put(fake, 8, 3);
 	put(fake, 0x100, BASE + 0x400);
@@ -351,12 +344,11 @@ static void test_array_of_pointers(void **state)
 }
 
 /* Lists that begin at each thread, followed side by side. */
-static void test_threads(void **state)
+TEST(test_threads)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_plan();
 
-	(void)state;
 	put(fake, 256, BASE + 0x300);
 	put(fake, 0x300, BASE + 0x310);
 	put(fake, 512, BASE + 0x400);
@@ -390,12 +382,11 @@ static bool selects_second(const struct ss_gather_source *source, size_t thread,
 }
 
 /* Addresses that are known before are read at once, of those threads that are wanted. */
-static void test_roots(void **state)
+TEST(test_roots)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_plan();
 
-	(void)state;
 	put(fake, 0x300, BASE + 0x500);
 	put(fake, 0x200, BASE + 0x400);
 	plan.step_count = 2;
@@ -425,12 +416,11 @@ static void test_roots(void **state)
 
 /* Some roots first, and the others later: what was copied stays, and steps that begin elsewhere
    are not repeated. */
-static void test_more_roots(void **state)
+TEST(test_more_roots)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_plan();
 
-	(void)state;
 	put(fake, 0x300, BASE + 0x500);
 	put(fake, 0x200, BASE + 0x400);
 	plan.step_count = 3;
@@ -459,14 +449,13 @@ static void test_more_roots(void **state)
 }
 
 /* What is copied at a later moment is handed out separately. */
-static void test_later(void **state)
+TEST(test_later)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_plan();
 	struct ss_gathered first = {};
 	struct ss_gathered later = {};
 
-	(void)state;
 	put(fake, 0x300, 1);
 	plan.step_count = 1;
 	plan.steps[0].address = BASE + 0x300;
@@ -486,12 +475,11 @@ static void test_later(void **state)
 }
 
 /* Each turn copies memory as it is then, and has limits of its own. */
-static void test_turns(void **state)
+TEST(test_turns)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_plan();
 
-	(void)state;
 	plan.step_count = 1;
 	plan.max_reads = 1;
 	plan.max_nodes = 3;
@@ -519,12 +507,11 @@ static void test_turns(void **state)
 }
 
 /* What several nodes point to is copied once; a list may contain it, too. */
-static void test_repeated(void **state)
+TEST(test_repeated)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_plan();
 
-	(void)state;
 	plan.step_count = 2;
 	plan.steps[0].base = SS_GATHER_ROOT;
 	plan.steps[1].base = SS_GATHER_POINTER;
@@ -542,12 +529,11 @@ static void test_repeated(void **state)
 	check_nodes(gather, 1, NODES(0x500, 0x480));
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_list(fake);
 
-	(void)state;
 	plan.max_nodes = 3;
 	_cleanup_(ss_gather_cleanup) struct ss_gather *nodes = run(&plan, fake);
 	check_nodes(nodes, 0, NODES(0x100, 0x300, 0x200));
@@ -591,11 +577,10 @@ static void refuse(const struct ss_gather_plan *plan, const char *why)
 		refuse(&plan, why);                                                      \
 	} while (0)
 
-static void test_refused_plans(void **state)
+TEST(test_refused_plans)
 {
 	struct ss_gather_plan good = make_plan();
 
-	(void)state;
 	assert_null(ss_gather_plan_check(&good));
 	good.step_count = SS_GATHER_STEPS_MAX;
 	assert_null(ss_gather_plan_check(&good));
@@ -632,14 +617,13 @@ static void test_refused_plans(void **state)
 }
 
 /* Copies that overlap read as one. */
-static void test_overlaps(void **state)
+TEST(test_overlaps)
 {
 	_cleanup_free_ struct fake *fake = make_fake();
 	struct ss_gather_plan plan = make_plan();
 	struct ss_capture capture = {};
 	char bytes[64];
 
-	(void)state;
 	for (size_t i = 0; i < SIZE; i++)
 		fake->bytes[i] = (uint8_t)i;
 	plan.step_count = 4;
@@ -724,7 +708,7 @@ static void check_list(const struct ss_capture *capture)
 	assert_true(steps <= 1);
 }
 
-static void test_process(void **state)
+TEST(test_process)
 {
 	struct ss_gather_plan plan = make_plan();
 	struct ss_capture_options options = { .size = sizeof(options), .plan = &plan };
@@ -733,7 +717,6 @@ static void test_process(void **state)
 	uint64_t value = 0;
 	size_t checked = 0;
 
-	(void)state;
 	plan = (struct ss_gather_plan){ .size = sizeof(plan),
 					.step_count = 2,
 					.max_nodes = 2 * ITEMS,
@@ -809,7 +792,7 @@ static struct ss_capture *take_sleepers(pid_t child,
 
 /* The frame pointers of a thread that stands still, and its thread pointer, by which it
    reaches its own pthread_t. */
-static void test_anchors(void **state)
+TEST(test_anchors)
 {
 	struct ss_gather_plan plan = make_plan();
 	const struct ss_capture_options options = { .size = sizeof(options),
@@ -817,7 +800,6 @@ static void test_anchors(void **state)
 						    .plan = &plan };
 	uint64_t self = 0;
 
-	(void)state;
 	plan.step_count = 2;
 	plan.max_bytes = 4 << 20;
 	plan.steps[0].base = SS_GATHER_THREAD_POINTER;
@@ -840,7 +822,7 @@ static void test_anchors(void **state)
 	stop(child);
 }
 
-static void test_id(void **state)
+TEST(test_id)
 {
 	const struct ss_gather_plan plan = {
 		.step_count = 1,
@@ -850,7 +832,6 @@ static void test_id(void **state)
 	};
 	struct ss_gather_plan other = plan;
 
-	(void)state;
 	other.roots[1].tid = 9; /* that of another pid namespace */
 	assert_int_equal(ss_gather_plan_id(&plan), ss_gather_plan_id(&other));
 	other.roots[1].address++;
@@ -861,31 +842,4 @@ static void test_id(void **state)
 	other = plan;
 	other.steps[0].size++;
 	assert_int_not_equal(ss_gather_plan_id(&plan), ss_gather_plan_id(&other));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pointer_chain),
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_stack_list),
-		cmocka_unit_test(test_cycles),
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_array_of_pointers),
-		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_roots),
-		cmocka_unit_test(test_more_roots),
-		cmocka_unit_test(test_later),
-		cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_repeated),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_refused_plans),
-		cmocka_unit_test(test_overlaps),
-		cmocka_unit_test(test_process),
-		cmocka_unit_test(test_id),
-		cmocka_unit_test(test_anchors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

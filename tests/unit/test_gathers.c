@@ -1,10 +1,6 @@
 /* What was copied with a sample, as a turn of a gather plan: bytes that are made up here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include <string.h>
 
@@ -91,7 +87,7 @@ static size_t take(struct ss_gathers *gathers, const struct copies *copies,
 }
 
 /* A list, in any order of the blocks; its beginning is what a register has. */
-static void test_list(void **state)
+TEST(test_list)
 {
 	static const unsigned orders[][4] = { { 0, 1, 2, 3 },
 					      { 3, 2, 1, 0 },
@@ -99,7 +95,6 @@ static void test_list(void **state)
 	struct ss_gathers gathers = {};
 	uint64_t values[100];
 
-	(void)state;
 	set_plan(&gathers, SS_GATHER_REGISTER);
 	for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
 		struct copies copies = {};
@@ -114,13 +109,12 @@ static void test_list(void **state)
 }
 
 /* A list ends at what could not be read, and at what was not copied. */
-static void test_missing(void **state)
+TEST(test_missing)
 {
 	struct ss_gathers gathers = {};
 	struct copies copies = {};
 	uint64_t values[100];
 
-	(void)state;
 	set_plan(&gathers, SS_GATHER_REGISTER);
 	copies.sample.clock.kernel.rbp = LIST;
 	add_node(&copies, 0, false, true);
@@ -131,14 +125,13 @@ static void test_missing(void **state)
 }
 
 /* The roots of the thread, and of no other. */
-static void test_root(void **state)
+TEST(test_root)
 {
 	const struct node root = { .value = 5 };
 	struct ss_gathers gathers = {};
 	struct copies copies = {};
 	uint64_t values[100];
 
-	(void)state;
 	set_plan(&gathers, SS_GATHER_ROOT);
 	add_block(&copies, ROOT, &root, sizeof(root), true);
 	assert_int_equal(take(&gathers, &copies, values), 1);
@@ -149,12 +142,11 @@ static void test_root(void **state)
 }
 
 /* A block that is longer than the copies, and one that is cut off. */
-static void test_broken(void **state)
+TEST(test_broken)
 {
 	struct ss_gathers gathers = {};
 	uint64_t values[100];
 
-	(void)state;
 	set_plan(&gathers, SS_GATHER_REGISTER);
 	for (size_t cut = 0; cut < sizeof(struct ss_gather_block) + sizeof(struct node);
 	     cut++) {
@@ -174,13 +166,12 @@ static void test_broken(void **state)
 }
 
 /* No plan; and more samples than turns. */
-static void test_turns(void **state)
+TEST(test_turns)
 {
 	struct ss_gathers gathers = {};
 	struct copies copies = {};
 	uint64_t values[100];
 
-	(void)state;
 	add_node(&copies, 0, true, true);
 	copies.sample.clock.kernel.rbp = LIST;
 	assert_int_equal(ss_gathers_take(&gathers, &copies.sample), 0);
@@ -191,15 +182,4 @@ static void test_turns(void **state)
 	ss_gathers_begin(&gathers);
 	assert_int_equal(take(&gathers, &copies, values), 1);
 	ss_gathers_deinit(&gathers);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),  cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_root),  cmocka_unit_test(test_broken),
-		cmocka_unit_test(test_turns),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,13 +27,12 @@ static struct ss_snapshot *snapshot_with_all_kinds(void)
 	return snapshot;
 }
 
-static void test_layout(void **state)
+TEST(test_layout)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
 		snapshot_with_all_kinds();
 	_cleanup_free_ char *text = sample_render(&ss_format_gdb, snapshot, NULL);
 
-	(void)state;
 	assert_string_equal(text,
 			    "\n"
 			    "Thread 2 (Thread 0x7f12 (LWP 101) \"w\\x1b\"):\n"
@@ -63,7 +62,7 @@ static void expect_frame(const regex_t *four_words, const char *line)
 		assert_string_equal(in, "in");
 }
 
-static void test_scripts_can_read_it(void **state)
+TEST(test_scripts_can_read_it)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
 		snapshot_with_all_kinds();
@@ -72,7 +71,6 @@ static void test_scripts_can_read_it(void **state)
 	size_t threads = 0;
 	char *rest = text;
 
-	(void)state;
 	assert_int_equal(regcomp(&four_words, "^#[0-9]+ +[^ ]* [^ ]* [^ ]*( |$)",
 				 REG_EXTENDED | REG_NOSUB),
 			 0);
@@ -85,7 +83,7 @@ static void test_scripts_can_read_it(void **state)
 	regfree(&four_words);
 }
 
-static void test_unsourced_inline_keeps_its_address(void **state)
+TEST(test_unsourced_inline_keeps_its_address)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	struct ss_frame stack[] = {
@@ -93,20 +91,8 @@ static void test_unsourced_inline_keeps_its_address(void **state)
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x30, "outer"),
 	};
 
-	(void)state;
 	stack[0].inlined = true;
 	sample_add_thread(snapshot, 100, "shop", stack, 2, SS_END_ROOT);
 	_cleanup_free_ char *text = sample_render(&ss_format_gdb, snapshot, NULL);
 	assert_non_null(strstr(text, "#1  0x0000000000400030 in outer ()\n"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_scripts_can_read_it),
-		cmocka_unit_test(test_unsourced_inline_keeps_its_address),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

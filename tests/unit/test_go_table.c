@@ -2,14 +2,10 @@
  * Handmade function tables of Go in each layout, with three functions: the first moves
  * the stack pointer, and the name of the last lies beyond the table of names.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "arch/arch.h"
 #include "symbolize/symtab.h"
@@ -224,11 +220,10 @@ static void make_1_18(struct image *image, uint32_t magic)
 	put_functions(image, PAIRS, 4, 0, PAIRS, 0, 0);
 }
 
-static void test_layouts(void **state)
+TEST(test_layouts)
 {
 	struct image image;
 
-	(void)state;
 	make_1_2(&image);
 	check(&image);
 	make_1_16(&image);
@@ -240,11 +235,10 @@ static void test_layouts(void **state)
 }
 
 /* The loader writes the start of the text. */
-static void test_position_independent(void **state)
+TEST(test_position_independent)
 {
 	struct image image;
 
-	(void)state;
 	make_1_18(&image, 0xfffffff1);
 	put(&image, 24, 0, 8);
 	check_none(&image);
@@ -259,11 +253,10 @@ static void test_position_independent(void **state)
 }
 
 /* Since Go 1.26 the start of the text is in the module's description only. */
-static void test_text_of_module(void **state)
+TEST(test_text_of_module)
 {
 	struct image image;
 
-	(void)state;
 	make_1_18(&image, 0xfffffff1);
 	put(&image, 24, 0, 8);
 	image.sections[GO_MODULE] =
@@ -314,11 +307,10 @@ static void remove_sections(struct image *image)
 	memcpy(image->build_info + 16, "\xff Go buildinf:", 14);
 }
 
-static void test_without_sections(void **state)
+TEST(test_without_sections)
 {
 	struct image image;
 
-	(void)state;
 	make_1_18(&image, 0xfffffff1);
 	remove_sections(&image);
 	check(&image);
@@ -366,12 +358,11 @@ static void use(const struct image *bytes)
 }
 
 /* Changes each byte of the table: nothing is read beyond its end. */
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
 	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
 	struct image image;
 
-	(void)state;
 	make_1_18(&image, 0xffffffff);
 	check_none(&image);
 	for (size_t i = 0; i < SIZE; i++) {
@@ -395,17 +386,4 @@ static void test_hostile(void **state)
 		image.sections[GO_TABLE].sh_size = size;
 		use(&image);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layouts),
-		cmocka_unit_test(test_position_independent),
-		cmocka_unit_test(test_text_of_module),
-		cmocka_unit_test(test_without_sections),
-		cmocka_unit_test(test_hostile),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

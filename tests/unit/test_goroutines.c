@@ -2,14 +2,10 @@
  * The decoder of goroutines, over memory that is made up: a list of struct g in the layout
  * of each version, and what does not validate.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "runtime/go/goroutines.h"
 #include "data/pipeline.h"
@@ -118,9 +114,8 @@ static struct ss_go_goroutine at(const struct ss_go_goroutines *found, size_t in
 	return found->items.items[found->items.count - 1 - index];
 }
 
-static void test_versions(void **state)
+TEST(test_versions)
 {
-	(void)state;
 	assert_null(ss_go_layout_find(18));
 	assert_null(ss_go_layout_find(0));
 	assert_null(ss_go_layout_find(28));
@@ -162,7 +157,7 @@ static void test_versions(void **state)
 }
 
 /* The words that Go has for mutexes, from the version on that tells them apart. */
-static void test_reasons(void **state)
+TEST(test_reasons)
 {
 	static const struct {
 		unsigned minor;
@@ -177,7 +172,6 @@ static void test_reasons(void **state)
 		{ 20, 21, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		_cleanup_free_ struct fake *fake = make(cases[i].minor);
 		put_g(fake, 0, WAITING, cases[i].reason);
@@ -191,12 +185,11 @@ static void test_reasons(void **state)
 	}
 }
 
-static void test_ended_and_changed(void **state)
+TEST(test_ended_and_changed)
 {
 	_cleanup_free_ struct fake *fake = make(24);
 	uint64_t changed[] = { g_of(3), g_of(5) };
 
-	(void)state;
 	put_g(fake, 0, DEAD, 0);
 	put(fake, g_of(0) + SS_GO_STACK_LO, 0, 8);
 	fake->gathered.changed.items = changed;
@@ -213,9 +206,8 @@ static void test_ended_and_changed(void **state)
 }
 
 /* A few that are torn do not count; many mean another layout. */
-static void test_invalid(void **state)
+TEST(test_invalid)
 {
-	(void)state;
 	for (size_t bad = 1; bad <= COUNT; bad++) {
 		_cleanup_free_ struct fake *fake = make(24);
 		for (size_t i = 0; i < bad; i++)
@@ -242,11 +234,10 @@ static void check_one_invalid(uint32_t offset, uint64_t value, size_t size)
 	ss_go_goroutines_deinit(&found);
 }
 
-static void test_fields(void **state)
+TEST(test_fields)
 {
 	const struct ss_go_layout *layout = ss_go_layout_find(22);
 
-	(void)state;
 	check_one_invalid(layout->status, 7, 4);
 	check_one_invalid(layout->status, 0x40000000, 4);
 	check_one_invalid(layout->id, 0, 8);
@@ -258,13 +249,12 @@ static void test_fields(void **state)
 	check_one_invalid(SS_GO_SP, STACKS + 8 * STACK_SIZE, 8);
 }
 
-static void test_list(void **state)
+TEST(test_list)
 {
 	static const uint64_t lists[][3] = { { POINTERS, 20, 19 },
 					     { 0, 1, 1 },
 					     { POINTERS, UINT64_MAX, 1 } };
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(lists); i++) {
 		_cleanup_free_ struct fake *fake = make(19);
 		for (size_t j = 0; j < 3; j++)
@@ -287,9 +277,8 @@ static void test_list(void **state)
 	assert_non_null(found.problem);
 }
 
-static void test_plan(void **state)
+TEST(test_plan)
 {
-	(void)state;
 	for (unsigned minor = 19; minor <= 27; minor++) {
 		struct ss_gather_plan plan = {};
 		const struct ss_go_program program = { .layout =
@@ -302,19 +291,4 @@ static void test_plan(void **state)
 			assert_int_equal(plan.steps[first + 1].parent, first);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_reasons),
-		cmocka_unit_test(test_ended_and_changed),
-		cmocka_unit_test(test_invalid),
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_plan),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
  * Cycles and the ends of chains, in graphs made by hand and, against a simple search, in
  * random graphs.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "base/graph.h"
 
@@ -16,13 +12,12 @@ enum { MANY = 100000 };
 
 #define NONE SS_GRAPH_NONE
 
-static void test_chain(void **state)
+TEST(test_chain)
 {
 	const size_t next[] = { 1, 2, NONE, 2, NONE };
 	const size_t ends[] = { 2, 2, 2, 2, 4 };
 	struct ss_graph graph;
 
-	(void)state;
 	assert_true(ss_graph_init(&graph, next, 5));
 	for (size_t i = 0; i < 5; i++) {
 		assert_int_equal(graph.end[i], ends[i]);
@@ -32,7 +27,7 @@ static void test_chain(void **state)
 	ss_graph_deinit(&graph);
 }
 
-static void test_cycles(void **state)
+TEST(test_cycles)
 {
 	/* 1 -> 3 -> 2 -> 1 with a tail from 0 and 5; 4 waits for itself */
 	const size_t next[] = { 3, 3, 1, 2, 4, 0 };
@@ -41,7 +36,6 @@ static void test_cycles(void **state)
 	struct ss_graph graph;
 	size_t members[2] = {};
 
-	(void)state;
 	assert_true(ss_graph_init(&graph, next, 6));
 	for (size_t i = 0; i < 6; i++) {
 		assert_int_equal(graph.end[i], ends[i]);
@@ -55,12 +49,11 @@ static void test_cycles(void **state)
 	ss_graph_deinit(&graph);
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
 	const size_t outside[] = { 7, 1000 };
 	struct ss_graph graph;
 
-	(void)state;
 	assert_true(ss_graph_init(&graph, NULL, 0));
 	ss_graph_deinit(&graph);
 	assert_true(ss_graph_init(&graph, outside, 2));
@@ -69,12 +62,11 @@ static void test_nothing(void **state)
 	ss_graph_deinit(&graph);
 }
 
-static void test_long_chain(void **state)
+TEST(test_long_chain)
 {
 	size_t *next = calloc(MANY, sizeof(*next));
 	struct ss_graph graph;
 
-	(void)state;
 	assert_non_null(next);
 	for (size_t i = 0; i < MANY; i++)
 		next[i] = (i + 1) % MANY;
@@ -105,12 +97,11 @@ static bool search(const size_t *next, size_t count, size_t node, size_t *end)
 	return false;
 }
 
-static void test_against_search(void **state)
+TEST(test_against_search)
 {
 	enum { NODES = 12 };
 	unsigned random = 12345;
 
-	(void)state;
 	for (int round = 0; round < 2000; round++) {
 		size_t next[NODES];
 		struct ss_graph graph;
@@ -131,15 +122,4 @@ static void test_against_search(void **state)
 		}
 		ss_graph_deinit(&graph);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chain),	       cmocka_unit_test(test_cycles),
-		cmocka_unit_test(test_nothing),	       cmocka_unit_test(test_long_chain),
-		cmocka_unit_test(test_against_search),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

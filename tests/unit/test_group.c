@@ -7,14 +7,13 @@ static const struct ss_task *thread_at(const struct ss_snapshot *snapshot, size_
 	return ss_snapshot_task(snapshot, SS_TASK_THREAD, index);
 }
 
-static void test_main_first_then_the_smallest(void **state)
+TEST(test_main_first_then_the_smallest)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame a = sample_frame(snapshot, SAMPLE_LIBC, 1, NULL);
 	const struct ss_frame b = sample_frame(snapshot, SAMPLE_LIBC, 2, NULL);
 	const struct ss_frame c = sample_frame(snapshot, SAMPLE_LIBC, 3, NULL);
 
-	(void)state;
 	sample_add_thread(snapshot, 98, "w", &a, 1, SS_END_ROOT);
 	sample_add_thread(snapshot, 99, "w", &b, 1, SS_END_ROOT);
 	sample_add_thread(snapshot, 100, "main", &c, 1, SS_END_ROOT);
@@ -54,7 +53,7 @@ static void assert_order(const struct ss_snapshot *snapshot, const pid_t *wanted
 
 /* Who waits for a lock is seen before who waits for work; also the main thread has to wait
    its turn. */
-static void test_classes(void **state)
+TEST(test_classes)
 {
 	static const struct ss_wait idle = { .kind = SS_WAIT_CONDVAR };
 	static const struct ss_wait listens = { .kind = SS_WAIT_EPOLL };
@@ -67,7 +66,6 @@ static void test_classes(void **state)
 	static const struct ss_deadlock deadlock = { .threads = cycle, .count = 1 };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	add_waiting(snapshot, 100, 1, &listens); /* main */
 	add_waiting(snapshot, 101, 2, &idle);
 	add_waiting(snapshot, 103, 8, &lock); /* in a deadlock */
@@ -88,7 +86,7 @@ static void test_classes(void **state)
 }
 
 /* What the table of wait functions says counts more than the kind of the wait. */
-static void test_purposes(void **state)
+TEST(test_purposes)
 {
 	static const struct ss_wait lock = { .kind = SS_WAIT_CONDVAR,
 					     .purpose = SS_PURPOSE_LOCK };
@@ -98,7 +96,6 @@ static void test_purposes(void **state)
 	static const pid_t wanted[] = { 103, 102, 101 };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	add_waiting(snapshot, 101, 1, &service);
 	add_waiting(snapshot, 102, 2, &disk);
 	add_waiting(snapshot, 103, 3, &lock);
@@ -106,7 +103,7 @@ static void test_purposes(void **state)
 }
 
 /* The lock that most threads wait for comes first, wherever they wait. */
-static void test_most_waiters_first(void **state)
+TEST(test_most_waiters_first)
 {
 	static const struct ss_wait one = { .kind = SS_WAIT_MUTEX, .address = 0x10 };
 	static const struct ss_wait two = { .kind = SS_WAIT_RWLOCK, .address = 0x20 };
@@ -114,7 +111,6 @@ static void test_most_waiters_first(void **state)
 	static const pid_t wanted[] = { 104, 106, 102, 101 };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	add_waiting(snapshot, 101, 1, &three);
 	add_waiting(snapshot, 102, 2, &one);
 	add_waiting(snapshot, 103, 2, &one);
@@ -138,7 +134,7 @@ static void add_in_function(struct ss_snapshot *snapshot, pid_t tid, uint64_t pc
 }
 
 /* Who waits for its turn to wait for work comes last, unless somebody else waits for such a thread. */
-static void test_turns(void **state)
+TEST(test_turns)
 {
 	static const struct ss_wait idle = { .kind = SS_WAIT_CONDVAR };
 	static const struct ss_wait lock = { .kind = SS_WAIT_MUTEX,
@@ -148,7 +144,6 @@ static void test_turns(void **state)
 	static const pid_t with_other[] = { 103, 100, 102, 101 };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	add_in_function(snapshot, 100, 1, "take_request", &idle);
 	add_in_function(snapshot, 101, 2, "take_request", &lock);
 	add_in_function(snapshot, 102, 3, "answer_request", &idle);
@@ -158,7 +153,7 @@ static void test_turns(void **state)
 }
 
 /* Of the program's threads, those come last whose wait ends by itself: a sleep of the main thread. */
-static void test_sleep(void **state)
+TEST(test_sleep)
 {
 	static const struct ss_wait sleeps = { .kind = SS_WAIT_SLEEP, .timed = true };
 	static const struct ss_wait waits = { .kind = SS_WAIT_CONDVAR };
@@ -166,7 +161,6 @@ static void test_sleep(void **state)
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	struct ss_frame frame = sample_frame(snapshot, SAMPLE_NOWHERE, 1, "work");
 
-	(void)state;
 	frame.kind = SS_FRAME_PYTHON;
 	frame.file = "/srv/work.py";
 	frame.line = 1;
@@ -177,7 +171,7 @@ static void test_sleep(void **state)
 }
 
 /* What an interpreter executes is not on the stack: such threads are not one group. */
-static void test_interpreters_stay_apart(void **state)
+TEST(test_interpreters_stay_apart)
 {
 	static const struct ss_wait idle = { .kind = SS_WAIT_SLEEP };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
@@ -187,7 +181,6 @@ static void test_interpreters_stay_apart(void **state)
 	};
 	const struct ss_frame other = sample_frame(snapshot, SAMPLE_LIBC, 3, "poll");
 
-	(void)state;
 	sample_add_thread(snapshot, 101, "a", python, 2, SS_END_ROOT)->wait = &idle;
 	sample_add_thread(snapshot, 102, "n", &other, 1, SS_END_ROOT)->wait = &idle;
 	sample_add_thread(snapshot, 103, "b", python, 2, SS_END_ROOT)->wait = &idle;
@@ -204,14 +197,13 @@ static void test_interpreters_stay_apart(void **state)
 }
 
 /* Threads of Java with equal stacks are one group if a perf map names each method. */
-static void test_perf_map(void **state)
+TEST(test_perf_map)
 {
 	static const struct {
 		const char *method;
 		size_t groups;
 	} cases[] = { { "void shop.Pool.take()", 1 }, { "Interpreter", 2 }, { NULL, 2 } };
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
 			sample_new();
@@ -230,11 +222,10 @@ static void test_perf_map(void **state)
 	}
 }
 
-static void test_reasons_keep_threads_apart(void **state)
+TEST(test_reasons_keep_threads_apart)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	sample_add_thread(snapshot, 1, "w", NULL, 0, SS_END_TRACED)->reason = "by gdb";
 	sample_add_thread(snapshot, 2, "w", NULL, 0, SS_END_TRACED);
 	sample_add_thread(snapshot, 3, "w", NULL, 0, SS_END_TRACED)->reason = "by gdb";
@@ -244,11 +235,10 @@ static void test_reasons_keep_threads_apart(void **state)
 	assert_int_equal(grouping->groups[1].count, 2);
 }
 
-static void test_not_merged(void **state)
+TEST(test_not_merged)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	sample_add_thread(snapshot, 99, "w", NULL, 0, SS_END_ROOT);
 	sample_add_thread(snapshot, 100, "w", NULL, 0, SS_END_ROOT);
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
@@ -259,31 +249,11 @@ static void test_not_merged(void **state)
 	assert_true(grouping->groups[1].has_main);
 }
 
-static void test_no_threads(void **state)
+TEST(test_no_threads)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		ss_grouping_new(snapshot, SS_TASK_THREAD, true);
 
-	(void)state;
 	assert_int_equal(grouping->count, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_main_first_then_the_smallest),
-		cmocka_unit_test(test_classes),
-		cmocka_unit_test(test_purposes),
-		cmocka_unit_test(test_most_waiters_first),
-		cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_sleep),
-		cmocka_unit_test(test_interpreters_stay_apart),
-		cmocka_unit_test(test_perf_map),
-		cmocka_unit_test(test_reasons_keep_threads_apart),
-		cmocka_unit_test(test_not_merged),
-		cmocka_unit_test(test_no_threads),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/intern.h"
@@ -50,15 +46,13 @@ static void fill(uint64_t hash_mask)
 	assert_int_equal(find(&table, keys, 0, 0), SS_HASH_NONE);
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
-	(void)state;
 	fill(UINT64_MAX);
 }
 
-static void test_equal_hashes(void **state)
+TEST(test_equal_hashes)
 {
-	(void)state;
 	fill(0);
 	fill(0x3000);
 }
@@ -97,20 +91,8 @@ static void number_keys(ss_hash_function *hash)
 	ss_idtable_deinit(&table);
 }
 
-static void test_idtable(void **state)
+TEST(test_idtable)
 {
-	(void)state;
 	number_keys(NULL);
 	number_keys(equal_hash);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_equal_hashes),
-		cmocka_unit_test(test_idtable),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
  * Pointers of the generational ZGC in memory that is made up: ZHeap with two generations, and a
  * page of which objects have been moved.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "runtime/hotspot/hotspot.h"
@@ -138,12 +134,11 @@ static uint64_t find(const struct ss_hotspot_zgc *zgc, uint64_t pointer)
 	return ss_hotspot_zgc_find(zgc, pointer, &found) ? found : UINT64_MAX;
 }
 
-static void test_colors(void **state)
+TEST_WITH(test_colors, make_heap, NULL)
 {
 	const uint64_t object = HEAP_BASE | 2ul << 21 | 0x1238;
 	struct ss_hotspot_zgc zgc;
 
-	(void)state;
 	assert_true(ss_hotspot_zgc_init(&zgc, &layout, &memory));
 	assert_true(zgc.used);
 	/* Nothing is moved: each colour is that of the same address. */
@@ -164,13 +159,12 @@ static void test_colors(void **state)
 	assert_int_equal(find(&zgc, color(object, 3, 0)), UINT64_MAX);
 }
 
-static void test_moved(void **state)
+TEST_WITH(test_moved, make_heap, NULL)
 {
 	const uint64_t before = HEAP_BASE | 2ul << 21 | 0x1238;
 	const uint64_t after = HEAP_BASE | 7ul << 21 | 0x40;
 	struct ss_hotspot_zgc zgc;
 
-	(void)state;
 	assert_true(ss_hotspot_zgc_init(&zgc, &layout, &memory));
 	move(YOUNG_MAP, 0x1238, after - HEAP_BASE);
 	assert_int_equal(find(&zgc, color(before, FRESH, 0)), before);
@@ -194,12 +188,11 @@ static void test_moved(void **state)
 	assert_int_equal(find(&zgc, color(before, OLD_CHANGED, 0)), before);
 }
 
-static void test_broken(void **state)
+TEST_WITH(test_broken, make_heap, NULL)
 {
 	const uint64_t before = HEAP_BASE | 2ul << 21 | 0x1238;
 	struct ss_hotspot_zgc zgc;
 
-	(void)state;
 	assert_true(ss_hotspot_zgc_init(&zgc, &layout, &memory));
 	move(YOUNG_MAP, 0x1238, 0x40);
 	for (size_t i = 0; i < 4; i++) {
@@ -233,14 +226,4 @@ static void test_broken(void **state)
 	put(MASK, 0);
 	assert_true(ss_hotspot_zgc_init(&zgc, &layout, &memory));
 	assert_false(zgc.used);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_colors, make_heap),
-		cmocka_unit_test_setup(test_moved, make_heap),
-		cmocka_unit_test_setup(test_broken, make_heap),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

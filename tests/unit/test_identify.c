@@ -2,14 +2,10 @@
  * Which file of a module is used: one that was found by its path only if it has the
  * build-id of what is mapped.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <elf.h>
 #include <unistd.h>
@@ -90,9 +86,8 @@ static void expect(struct ss_module_impl *module, bool file, const char *id,
 	ss_module_unref(module);
 }
 
-static void test_verified(void **state)
+TEST(test_verified)
 {
-	(void)state;
 	expect(make_module(0xab, -1), true, "abab", NULL);
 	expect(make_module(0, -1), true, NULL, NULL);
 	/* What the kernel says of the file is not looked for again. */
@@ -101,9 +96,8 @@ static void test_verified(void **state)
 	expect(known, true, "cdcd", NULL);
 }
 
-static void test_unverified(void **state)
+TEST(test_unverified)
 {
-	(void)state;
 	expect(make_module(0xab, 0xab), true, "abab", NULL);
 	expect(make_module(0xab, 0xcd), false, "cdcd",
 	       "another build is at its path now");
@@ -124,13 +118,12 @@ static void test_unverified(void **state)
 }
 
 /* What was copied from memory takes the place of a file that is another one. */
-static void test_image_remains(void **state)
+TEST(test_image_remains)
 {
 	struct ss_module_impl *module = make_module(0xab, 0xcd);
 	const struct image image = make_image(0xcd);
 	uint8_t id[ID_SIZE];
 
-	(void)state;
 	module->bytes = malloc(sizeof(image));
 	assert_non_null(module->bytes);
 	memcpy(module->bytes, &image, sizeof(image));
@@ -141,15 +134,4 @@ static void test_image_remains(void **state)
 		ID_SIZE);
 	assert_int_equal(id[0], 0xcd);
 	ss_module_unref(module);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_verified),
-		cmocka_unit_test(test_unverified),
-		cmocka_unit_test(test_image_remains),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <elf.h>
 #include <sys/mman.h>
@@ -58,14 +54,13 @@ static struct ss_image *open_file(const struct file *file)
 	return open_bytes(file, sizeof(*file));
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
 	struct file file = make_file();
 	_cleanup_(ss_image_cleanup) struct ss_image *image = open_file(&file);
 	uint64_t body = 0x5000 + offsetof(struct file, body);
 	uint8_t bytes[8] = {};
 
-	(void)state;
 	assert_non_null(image);
 	assert_int_equal(ss_image_read(image, body + 1, bytes, 8), 8);
 	assert_int_equal(bytes[0], 1);
@@ -77,7 +72,7 @@ static void test_read(void **state)
 }
 
 /* A part of the file is mapped once more. */
-static void test_part(void **state)
+TEST(test_part)
 {
 	struct file file = make_file();
 	_cleanup_(ss_image_cleanup) struct ss_image *image = open_file(&file);
@@ -87,17 +82,15 @@ static void test_part(void **state)
 					    .end = 0x301000,
 					    .offset = 0x40 };
 
-	(void)state;
 	assert_non_null(image);
 	assert_true(ss_module_add_mapping(part, &mapping));
 	assert_int_equal(ss_image_bias(image, part), 0x300000 - 0x5040);
 }
 
-static void test_truncated(void **state)
+TEST(test_truncated)
 {
 	struct file file = make_file();
 
-	(void)state;
 	for (size_t size = 0; size < offsetof(struct file, body); size++)
 		assert_null(open_bytes(&file, size));
 	_cleanup_(ss_image_cleanup) struct ss_image *image =
@@ -109,7 +102,7 @@ static void test_truncated(void **state)
 
 /* Each absurd header separately: whether the image opens or not, its claims are not
    believed. */
-static void test_absurd(void **state)
+TEST(test_absurd)
 {
 	static const uint64_t values[] = { 0,
 					   1,
@@ -120,7 +113,6 @@ static void test_absurd(void **state)
 					   UINT64_MAX };
 	uint8_t bytes[64];
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(values) * 4; i++) {
 		struct file file = make_file();
 		uint64_t value = values[i / 4];
@@ -144,12 +136,11 @@ static void test_absurd(void **state)
 }
 
 /* Overlapping segments: the first one that is not writable wins. */
-static void test_overlapping(void **state)
+TEST(test_overlapping)
 {
 	struct file file = make_file();
 	uint8_t byte;
 
-	(void)state;
 	file.programs[1] = file.programs[0];
 	file.programs[1].p_offset = offsetof(struct file, body);
 	file.programs[1].p_filesz = BODY;
@@ -177,7 +168,7 @@ static bool find_table(const struct file *file, struct ss_cfi_table *table)
 	return ss_cfi_table_find(image, table);
 }
 
-static void test_table(void **state)
+TEST(test_table)
 {
 	static const uint8_t usual[] = { 1, 0x1b, 0x03, 0x3b };
 	static const uint8_t unusual[][4] = {
@@ -187,7 +178,6 @@ static void test_table(void **state)
 	struct file file = make_file();
 	struct ss_cfi_table table;
 
-	(void)state;
 	assert_false(find_table(&file, &table));
 	set_frame_header(&file, usual, 2);
 	assert_true(find_table(&file, &table));
@@ -242,7 +232,7 @@ static struct file make_imports(void)
 	return file;
 }
 
-static void test_imports(void **state)
+TEST(test_imports)
 {
 	const struct file file = make_imports();
 	_cleanup_(ss_image_cleanup) struct ss_image *image = open_file(&file);
@@ -250,7 +240,6 @@ static void test_imports(void **state)
 	_cleanup_(ss_image_cleanup) struct ss_image *without = open_file(&plain);
 	char name[16];
 
-	(void)state;
 	assert_true(image && without);
 	assert_true(ss_image_find_import(image, 0x9000, name, sizeof(name)));
 	assert_string_equal(name, "lock");
@@ -261,16 +250,4 @@ static void test_imports(void **state)
 	assert_false(ss_image_find_import(image, 0x9010, name, sizeof(name)));
 	assert_false(ss_image_find_import(image, 0x9018, name, sizeof(name)));
 	assert_false(ss_image_find_import(without, 0x9000, name, sizeof(name)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),	    cmocka_unit_test(test_part),
-		cmocka_unit_test(test_truncated),   cmocka_unit_test(test_absurd),
-		cmocka_unit_test(test_overlapping), cmocka_unit_test(test_table),
-		cmocka_unit_test(test_imports),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

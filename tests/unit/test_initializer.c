@@ -60,11 +60,10 @@ static pid_t owner(struct ss_snapshot *snapshot)
 	return snapshot->waits[WAITER].owner_tid;
 }
 
-static void test_once(void **state)
+TEST(test_once)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	ADD(snapshot, SS_LOCK_ONCE, "__pthread_once_slow", "user", "main");
 	ADD(snapshot, SS_LOCK_NONE, "__join", "setup", "__pthread_once_slow", "main");
 	/* Another one that waits, too, and one that is within another call. */
@@ -82,11 +81,10 @@ static void test_once(void **state)
 }
 
 /* Two threads that may be it: neither is named. */
-static void test_ambiguous(void **state)
+TEST(test_ambiguous)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	ADD(snapshot, SS_LOCK_ONCE, "__pthread_once_slow", "user", "main");
 	ADD(snapshot, SS_LOCK_NONE, "__join", "setup", "__pthread_once_slow", "main");
 	ADD(snapshot, SS_LOCK_NONE, "__join", "setup", "__pthread_once_slow", "main");
@@ -97,11 +95,10 @@ static void test_ambiguous(void **state)
 }
 
 /* The routine of pthread_once() calls it again for the same word. */
-static void test_itself(void **state)
+TEST(test_itself)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	ADD(snapshot, SS_LOCK_ONCE, "__pthread_once_slow", "setup", "__pthread_once_slow",
 	    "main");
 	refer(snapshot, WAITER, 0, 0);
@@ -123,43 +120,29 @@ static struct ss_snapshot *new_static(uint8_t calls)
 	return snapshot;
 }
 
-static void test_static(void **state)
+TEST(test_static)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = new_static(1);
 
-	(void)state;
 	assert_int_equal(owner(snapshot), 101);
 }
 
 /* The function has released the guard already, or is not known to have acquired it. */
-static void test_released(void **state)
+TEST(test_released)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *released = new_static(2);
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *unknown = new_static(0);
 
-	(void)state;
 	assert_int_equal(owner(released), 0);
 	assert_int_equal(owner(unknown), 0);
 }
 
 /* The thread may be one whose stack is cut. */
-static void test_incomplete(void **state)
+TEST(test_incomplete)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = new_static(1);
 
-	(void)state;
 	ADD(snapshot, SS_LOCK_NONE, "__join");
 	snapshot->tasks[SS_TASK_THREAD].items[THIRD].end = SS_END_LIMIT;
 	assert_int_equal(owner(snapshot), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_once),	 cmocka_unit_test(test_ambiguous),
-		cmocka_unit_test(test_itself),	 cmocka_unit_test(test_static),
-		cmocka_unit_test(test_released), cmocka_unit_test(test_incomplete),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "symbolize/lines.h"
 #include "symbolize_sample.h"
@@ -52,7 +48,7 @@ static void check_sample(const struct sample *sample)
 	ss_dwarf_close(dwarf);
 }
 
-static void test_versions(void **state)
+TEST_WITH(test_versions, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -63,7 +59,7 @@ static void test_versions(void **state)
 }
 
 /* A hundred calls inlined into each other: some are shown, and it ends. */
-static void test_deep(void **state)
+TEST_WITH(test_deep, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	struct ss_inline inlines[SS_INLINES_MAX];
@@ -99,7 +95,7 @@ static void test_deep(void **state)
 }
 
 /* Damaged bytes in .debug_info and .debug_abbrev: anything may come out but a crash. */
-static void test_damage(void **state)
+TEST_WITH(test_damage, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	struct ss_inline inlines[SS_INLINES_MAX];
@@ -141,18 +137,4 @@ static void test_damage(void **state)
 	}
 	ss_elf_free(elf);
 	ss_module_unref(module);
-}
-
-#define SAMPLE_TEST(test)                                                                \
-	cmocka_unit_test_setup_teardown(test, sample_setup, sample_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_versions),
-		SAMPLE_TEST(test_deep),
-		SAMPLE_TEST(test_damage),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "base/cleanup.h"
@@ -33,9 +31,8 @@ static void assert_string(const char *bytes, const char *json_text, const char *
 	json_decref(parsed);
 }
 
-static void test_strings(void **state)
+TEST(test_strings)
 {
-	(void)state;
 	assert_string("", "\"\"", "");
 	assert_string("a/b 'c' <d>", "\"a/b 'c' <d>\"", "a/b 'c' <d>");
 	assert_string("\"\\", "\"\\\"\\\\\"", "\"\\");
@@ -49,9 +46,8 @@ static void test_strings(void **state)
 }
 
 /* Overlong forms, surrogates, numbers that are too large, sequences that are cut. */
-static void test_invalid_utf8(void **state)
+TEST(test_invalid_utf8)
 {
-	(void)state;
 	assert_string("a\xff"
 		      "b",
 		      "\"a\\\\xffb\"", "a\\xffb");
@@ -63,14 +59,13 @@ static void test_invalid_utf8(void **state)
 	assert_string("\x80\n", "\"\\\\x80\\n\"", "\\x80\n");
 }
 
-static void test_commas_brackets_and_lines(void **state)
+TEST(test_commas_brackets_and_lines)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
 	struct ss_json json;
 	FILE *out = begin(&json, &text, &size);
 
-	(void)state;
 	ss_json_open(&json, NULL, '{');
 	ss_json_open(&json, "empty", '[');
 	ss_json_close(&json, ']');
@@ -91,14 +86,13 @@ static void test_commas_brackets_and_lines(void **state)
 				  "{\"i\":1,\"none\":null}],\"yes\":true,\"no\":false}");
 }
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
 	struct ss_json json;
 	FILE *out = begin(&json, &text, &size);
 
-	(void)state;
 	ss_json_open(&json, NULL, '[');
 	ss_json_unsigned(&json, NULL, UINT64_MAX);
 	ss_json_signed(&json, NULL, INT64_MIN);
@@ -111,16 +105,4 @@ static void test_numbers(void **state)
 	assert_int_equal(fclose(out), 0);
 	assert_string_equal(text, "[18446744073709551615,-9223372036854775808,"
 				  "\"0xffffffffffffffff\",-1,null,\"0x0\",null]");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_invalid_utf8),
-		cmocka_unit_test(test_commas_brackets_and_lines),
-		cmocka_unit_test(test_numbers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,13 @@
  * JSON shows the members of a struct as its table of fields says; stacksnap-json(5) documents
  * each of them, and no others.
  */
+#include "unit.h"
+
 #include "report/json.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "base/cleanup.h"
@@ -99,11 +97,10 @@ static char *new_section(const char *page, const char *name)
 	return end ? strndup(start, (size_t)(end - start)) : strdup(start);
 }
 
-static void test_fields_are_documented(void **state)
+TEST(test_fields_are_documented)
 {
 	_cleanup_free_ char *page = read_page();
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(sections); i++) {
 		const struct section *section = &sections[i];
 		_cleanup_free_ char *text = new_section(page, section->name);
@@ -146,11 +143,10 @@ static void check_headings(const struct section *section, char *text)
 	}
 }
 
-static void test_documented_members_exist(void **state)
+TEST(test_documented_members_exist)
 {
 	_cleanup_free_ char *page = read_page();
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(sections); i++) {
 		_cleanup_free_ char *text = new_section(page, sections[i].name);
 		if (sections[i].derived)
@@ -182,7 +178,7 @@ static bool is_null(const json_t *object, const char *key)
 	return json_is_null(json_object_get(object, key));
 }
 
-static void test_members_of_a_lock(void **state)
+TEST(test_members_of_a_lock)
 {
 	const struct ss_wait wait = {
 		.kind = SS_WAIT_MUTEX,
@@ -200,7 +196,6 @@ static void test_members_of_a_lock(void **state)
 	json_t *root = new_wait(&wait);
 	json_t *frames = json_object_get(root, "owner_frames");
 
-	(void)state;
 	assert_string_equal(text_of(root, "kind"), "mutex");
 	assert_string_equal(text_of(root, "address"), "0x7f10");
 	assert_string_equal(text_of(root, "owner_access"), "exclusive");
@@ -219,7 +214,7 @@ static void test_members_of_a_lock(void **state)
 }
 
 /* A descriptor in a set does not show what it watches itself. */
-static void test_members_of_descriptors(void **state)
+TEST(test_members_of_descriptors)
 {
 	const struct ss_descriptor socket = {
 		.kind = SS_FD_SOCKET,
@@ -234,7 +229,6 @@ static void test_members_of_descriptors(void **state)
 				      .fd = 3,
 				      .descriptor = &set };
 
-	(void)state;
 	set.watches = watched;
 	set.watch_count = 2;
 	json_t *root = new_wait(&wait);
@@ -252,16 +246,4 @@ static void test_members_of_descriptors(void **state)
 	assert_null(json_object_get(second, "watches"));
 	assert_null(json_object_get(second, "watches_complete"));
 	json_decref(root);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_members_of_a_lock),
-		cmocka_unit_test(test_members_of_descriptors),
-		cmocka_unit_test(test_fields_are_documented),
-		cmocka_unit_test(test_documented_members_exist),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,13 +31,12 @@ static const char *text_of(json_t *object, const char *key)
 }
 
 /* With a limit: the frames of equal stacks once, and always the thread that crashed. */
-static void test_limit(void **state)
+TEST(test_limit)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 0x10, "poll") };
 	struct ss_format_options options = { .size = sizeof(options), .max_size = 4000 };
 
-	(void)state;
 	for (pid_t tid = 100; tid < 150; tid++)
 		sample_add_thread(snapshot, tid, "shop", stack, 1, SS_END_ROOT);
 	snapshot->process.crash = (struct ss_crash){ .signal = SIGSEGV, .tid = 149 };
@@ -55,7 +54,7 @@ static void test_limit(void **state)
 	json_decref(root);
 }
 
-static void test_one_document_on_one_line(void **state)
+TEST(test_one_document_on_one_line)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	struct ss_frame stack[] = {
@@ -63,7 +62,6 @@ static void test_one_document_on_one_line(void **state)
 		sample_frame(snapshot, SAMPLE_NOWHERE, 0x7f10, NULL),
 	};
 
-	(void)state;
 	stack[0].file = "poll.c";
 	stack[0].line = 29;
 	stack[1].area = "[heap]";
@@ -104,11 +102,10 @@ static void test_one_document_on_one_line(void **state)
 	json_decref(root);
 }
 
-static void test_any_bytes_in_names(void **state)
+TEST(test_any_bytes_in_names)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	snapshot->process.name = "\xff\"\\\n\033\xc3\xb6";
 	sample_add_thread(snapshot, 100, "shop", NULL, 0, SS_END_ROOT);
 	_cleanup_free_ char *text = sample_render(&ss_format_json, snapshot, NULL);
@@ -118,15 +115,4 @@ static void test_any_bytes_in_names(void **state)
 	assert_string_equal(text_of(json_object_get(root, "process"), "name"),
 			    "\\xff\"\\\n\033\xc3\xb6");
 	json_decref(root);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_one_document_on_one_line),
-		cmocka_unit_test(test_any_bytes_in_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/cleanup.h"
 #include "report/profile.h"
@@ -20,7 +17,7 @@ static void assert_text(char *text, const char *expected)
 	assert_string_equal(owned, expected);
 }
 
-static void test_places(void **state)
+TEST(test_places)
 {
 	const struct ss_frame in_libc = { .module = &libc,
 					  .pc = 0x7f0000001010,
@@ -33,7 +30,6 @@ static void test_places(void **state)
 	const struct ss_frame in_file = { .pc = 0x5000, .area = "/tmp/code.bin" };
 	const struct ss_frame nowhere = { .pc = 0x5000 };
 
-	(void)state;
 	assert_text(ss_label_new(&in_libc, false), "libc.so.6+0x1010");
 	assert_text(ss_label_new(&in_libc, true), "libc.so.6+0x100f [9fa5]");
 	assert_text(ss_label_new(&in_program, false), "/opt/shop/+0x20");
@@ -46,24 +42,13 @@ static void test_places(void **state)
 	assert_text(ss_label_new_module(&in_libc), "libc.so.6");
 }
 
-static void test_raw_ignores_the_symbol(void **state)
+TEST(test_raw_ignores_the_symbol)
 {
 	const struct ss_frame frame = { .module = &libc,
 					.symbol = "poll",
 					.offset = 0x1010,
 					.lookup_offset = 0x100f };
 
-	(void)state;
 	assert_text(ss_label_new(&frame, true), "libc.so.6+0x100f [9fa5]");
 	assert_text(ss_label_new_place(&frame), "libc.so.6+0x1010");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_raw_ignores_the_symbol),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void find_locks(struct ss_snapshot *snapshot)
 	ss_wait_table_free(table);
 }
 
-static void test_library(void **state)
+TEST(test_library)
 {
 	static const struct {
 		enum ss_frame_kind kind;
@@ -92,7 +92,6 @@ static void test_library(void **state)
 		{ SS_FRAME_JAVASCRIPT, "f", "/srv/node.js", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		const struct ss_frame frame =
 			language_frame(cases[i].kind, cases[i].symbol, cases[i].file);
@@ -103,11 +102,10 @@ static void test_library(void **state)
 
 /* A function of the program counts, and neither one of the virtual machine nor one that every
    thread of Java has. */
-static void test_suspects(void **state)
+TEST(test_suspects)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	ADD(snapshot, 100, "java.util.concurrent.locks.ReentrantLock.lock", "J.take",
 	    "J.work", "java.lang.Thread.run");
 	ADD(snapshot, 101, "J.other", "java.lang.Thread.run");
@@ -129,13 +127,12 @@ static void test_suspects(void **state)
 }
 
 /* The stacks have a native function in common that is further in. */
-static void test_within(void **state)
+TEST(test_within)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	struct ss_activity activity = {};
 	struct ss_progress *progress = NULL;
 
-	(void)state;
 	ADD(snapshot, 100, "J.work", "java.lang.Thread.run");
 	const struct ss_snapshot *snapshots[] = { snapshot, snapshot };
 	assert_null(ss_progress_new(&activity, &activity, snapshots, 2, &progress));
@@ -146,7 +143,7 @@ static void test_within(void **state)
 
 /* Inlined functions of the language count as frames that refer to locks, since only inlined
    native calls are inserted later. */
-static void test_owner_frames(void **state)
+TEST(test_owner_frames)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	struct ss_frame frames[] = {
@@ -158,7 +155,6 @@ static void test_owner_frames(void **state)
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x40, "main"),
 	};
 
-	(void)state;
 	frames[1].inlined = frames[2].inlined = true;
 	snapshot->facts = ss_facts_new();
 	snapshot->waits = calloc(2, sizeof(*snapshot->waits));
@@ -185,16 +181,4 @@ static void test_owner_frames(void **state)
 	ss_owner_frames_find(snapshot);
 	assert_int_equal(snapshot->waits[0].owner_frame_count, 1);
 	assert_int_equal(snapshot->waits[0].owner_frames[0].frame, 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_library),
-		cmocka_unit_test(test_suspects),
-		cmocka_unit_test(test_within),
-		cmocka_unit_test(test_owner_frames),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

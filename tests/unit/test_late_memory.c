@@ -1,13 +1,9 @@
 /*
  * Memory that runtimes read after a capture: what is kept, and what is read again for a proof.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "runtime/late_memory.h"
 
@@ -39,14 +35,13 @@ static uint64_t word(const struct ss_late_memory *memory, uint64_t address)
 	return ss_memory_read_u64(&memory->memory, address, &value) ? value : 0;
 }
 
-static void test_after(void **state)
+TEST(test_after)
 {
 	struct process process = {};
 	const struct ss_capture capture = {};
 	struct ss_late_memory memory;
 	struct ss_late_memory after;
 
-	(void)state;
 	ss_late_memory_init(&memory, &capture, NULL, read_process, &process);
 	ss_late_memory_of_after(&after, &memory);
 	assert_int_equal(word(&memory, BASE), 1);
@@ -73,7 +68,7 @@ static void test_after(void **state)
 }
 
 /* A range that is in two pages. */
-static void test_range(void **state)
+TEST(test_range)
 {
 	struct process process = {};
 	const struct ss_capture capture = {};
@@ -81,7 +76,6 @@ static void test_range(void **state)
 	struct ss_late_memory after;
 	uint64_t words[4];
 
-	(void)state;
 	ss_late_memory_init(&memory, &capture, NULL, read_process, &process);
 	ss_late_memory_of_after(&after, &memory);
 	assert_true(
@@ -95,7 +89,7 @@ static void test_range(void **state)
 }
 
 /* What the capture has comes first, also in a page that was read late. */
-static void test_copied(void **state)
+TEST(test_copied)
 {
 	struct process process = {};
 	uint64_t stack[] = { 77, 78 };
@@ -103,7 +97,6 @@ static void test_copied(void **state)
 	struct ss_capture capture = {};
 	struct ss_late_memory memory;
 
-	(void)state;
 	threads[1].stacks[0] = (struct ss_stack_copy){ .address = BASE + 64,
 						       .bytes = (uint8_t *)stack,
 						       .size = sizeof(stack) };
@@ -133,13 +126,12 @@ static size_t read_prefix(void *data, uint64_t address, void *bytes, size_t size
 }
 
 /* The pages that follow are read at the same time, up to one that is kept. */
-static void test_ahead(void **state)
+TEST(test_ahead)
 {
 	struct process process = {};
 	const struct ss_capture capture = {};
 	struct ss_late_memory memory;
 
-	(void)state;
 	ss_late_memory_init(&memory, &capture, NULL, read_prefix, &process);
 	memory.ahead = true;
 	assert_int_equal(word(&memory, BASE + 2 * PAGE), 1);
@@ -168,14 +160,13 @@ static size_t read_large(void *data, uint64_t address, void *bytes, size_t size)
 }
 
 /* One page in sixteen is needed: not all that are between are read. */
-static void test_scattered(void **state)
+TEST(test_scattered)
 {
 	size_t left = BUDGET;
 	const struct ss_capture capture = {};
 	struct ss_late_memory memory;
 	bool limited = false;
 
-	(void)state;
 	ss_late_memory_init(&memory, &capture, NULL, read_large, &left);
 	memory.ahead = true;
 	memory.limited = &limited;
@@ -193,7 +184,7 @@ static void test_scattered(void **state)
 }
 
 /* Pages that are kept are limited, too. */
-static void test_pages(void **state)
+TEST(test_pages)
 {
 	size_t left = LARGE;
 	const struct ss_capture capture = {};
@@ -202,7 +193,6 @@ static void test_pages(void **state)
 	bool limited = false;
 	uint64_t i = 0;
 
-	(void)state;
 	ss_late_memory_init(&memory, &capture, NULL, read_large, &left);
 	memory.ahead = true;
 	memory.limited = &limited;
@@ -262,7 +252,7 @@ static void visit_chain(void *data)
 	walk->reached = address;
 }
 
-static void test_together(void **state)
+TEST(test_together)
 {
 	struct process process = {};
 	const struct ss_capture capture = {};
@@ -270,7 +260,6 @@ static void test_together(void **state)
 	struct ss_late_memory after;
 	struct walk walk = {};
 
-	(void)state;
 	ss_late_memory_init(&memory, &capture, NULL, read_chain, &process);
 	ss_late_memory_of_after(&after, &memory);
 	walk.memory = &memory.memory;
@@ -295,16 +284,4 @@ static void test_together(void **state)
 	assert_int_equal(process.reads, 7);
 	ss_late_memory_deinit(&after);
 	ss_late_memory_deinit(&memory);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_after),  cmocka_unit_test(test_together),
-		cmocka_unit_test(test_ahead),  cmocka_unit_test(test_scattered),
-		cmocka_unit_test(test_pages),  cmocka_unit_test(test_range),
-		cmocka_unit_test(test_copied),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "symbolize/lines.h"
 #include "symbolize_sample.h"
@@ -46,7 +42,7 @@ static void expect_line(const struct sample *sample, const char *name, uint32_t 
 		expect_line_in(open_sample(sample, name, may_fault != 0), address, line);
 }
 
-static void test_versions(void **state)
+TEST_WITH(test_versions, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	static const char *const options[] = { "-gdwarf-4", "-gdwarf-5",
@@ -59,7 +55,7 @@ static void test_versions(void **state)
 }
 
 /* Each compression that linkers offer; binutils may lack the last one. */
-static void test_compressions(void **state)
+TEST_WITH(test_compressions, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	static const char *const kinds[] = { "zlib-gabi", "zlib-gnu", "zstd" };
@@ -76,7 +72,7 @@ static void test_compressions(void **state)
 }
 
 /* Compressed bytes that are damaged: no DWARF, and nothing worse. */
-static void test_damaged_compression(void **state)
+TEST_WITH(test_damaged_compression, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -93,7 +89,7 @@ static void test_damaged_compression(void **state)
 
 /* Sections that are large enough to be mapped, where that is allowed. Where it is not, a file
    that is truncated afterwards does no harm. */
-static void test_large(void **state)
+TEST_WITH(test_large, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -109,7 +105,7 @@ static void test_large(void **state)
 }
 
 /* As Clang writes it. */
-static void test_without_aranges(void **state)
+TEST_WITH(test_without_aranges, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -119,7 +115,7 @@ static void test_without_aranges(void **state)
 }
 
 /* One unit has an index, the other has none. */
-static void test_two_units(void **state)
+TEST_WITH(test_two_units, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -131,7 +127,7 @@ static void test_two_units(void **state)
 	expect_line(sample, "prog", 5);
 }
 
-static void test_without_dwarf(void **state)
+TEST_WITH(test_without_dwarf, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -141,7 +137,7 @@ static void test_without_dwarf(void **state)
 }
 
 /* Not a file that a name in the module leads to, and not more memory than is sane. */
-static void test_hostile_sections(void **state)
+TEST_WITH(test_hostile_sections, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -156,23 +152,4 @@ static void test_hostile_sections(void **state)
 			       "prog; } > huge && cc sample.c -o prog && objcopy "
 			       "--add-section .zdebug_info=huge prog"));
 	assert_null(open_sample(sample, "prog", false));
-}
-
-#define SAMPLE_TEST(test)                                                                \
-	cmocka_unit_test_setup_teardown(test, sample_setup, sample_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_versions),
-		SAMPLE_TEST(test_without_aranges),
-		SAMPLE_TEST(test_two_units),
-		SAMPLE_TEST(test_without_dwarf),
-		SAMPLE_TEST(test_hostile_sections),
-		SAMPLE_TEST(test_compressions),
-		SAMPLE_TEST(test_damaged_compression),
-		SAMPLE_TEST(test_large),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void add_goroutine(struct sample_recording *s, uint64_t tick, uint32_t st
 }
 
 /* The runs of a goroutine follow each other, whatever the order of its ticks is. */
-static void test_goroutine_order(void **state)
+TEST(test_goroutine_order)
 {
 	const uint64_t claimed[] = { 1, 0, 1, 3, 2 };
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS,
@@ -43,7 +43,6 @@ static void test_goroutine_order(void **state)
 	struct ss_summary summary = {};
 	const uint64_t offset = 16;
 
-	(void)state;
 	assert_non_null(profile);
 	sample_open(&s, &options);
 	uint32_t thread = ss_writer_add_thread(s.writer, s.process, 43, "t", 1);
@@ -147,7 +146,7 @@ static const char left_out[] = "file: too many different waits: some are shown w
 			       "their object and owner";
 
 /* The samples stay, and a note says what is missing. */
-static void test_waits_left_out(void **state)
+TEST(test_waits_left_out)
 {
 	const struct ss_wait wait = { .kind = SS_WAIT_MUTEX, .syscall_number = 202 };
 	const struct ss_load_options load = { .size = sizeof(load) };
@@ -155,7 +154,6 @@ static void test_waits_left_out(void **state)
 	struct ss_recording *recording = record_waits(&s, &wait, MANY_WAITS);
 	struct ss_profile *profile = ss_profile_new();
 
-	(void)state;
 	assert_null(ss_load_recording(profile, recording, "file", &load));
 	assert_int_equal(ss_recording_info(recording)->waits_left_out,
 			 MANY_WAITS - SS_CALL_WAITS_MAX);
@@ -169,7 +167,7 @@ static void test_waits_left_out(void **state)
 }
 
 /* What samples of all recordings wait for takes 128 MiB at most, and a little more. */
-static void test_details_limited(void **state)
+TEST(test_details_limited)
 {
 	struct ss_related_process peers[LIST];
 	struct ss_watched_fd fds[LIST];
@@ -185,7 +183,6 @@ static void test_details_limited(void **state)
 	struct sample_recording s = {};
 	struct ss_profile *profile = ss_profile_new();
 
-	(void)state;
 	for (int i = 0; i < LIST; i++) {
 		peers[i] = (struct ss_related_process){ .pid = i + 1,
 							.name = "p",
@@ -207,15 +204,4 @@ static void test_details_limited(void **state)
 	ss_profile_free(profile);
 	ss_recording_close(recording);
 	sample_close(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_goroutine_order),
-		cmocka_unit_test(test_waits_left_out),
-		cmocka_unit_test(test_details_limited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

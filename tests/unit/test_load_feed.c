@@ -1,14 +1,10 @@
 /* Which process gets what it has loaded, and which loads are taken. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "data/module.h"
@@ -24,14 +20,13 @@ static struct ss_mmap_event made(uint64_t time_ns, uint64_t start)
 	return event;
 }
 
-static void test_loads_in_order(void **state)
+TEST(test_loads_in_order)
 {
 	struct ss_module_loads loads = {};
 	const struct ss_mmap_event events[] = { made(30, 0x3000), made(10, 0x1000),
 						made(20, 0x1000), made(40, 0x1000) };
 	const struct ss_module module = { .base = 0x1000, .size = 0x1000 };
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(events); i++)
 		assert_true(ss_module_loads_add(&loads, &events[i]));
 	assert_int_equal(loads.last_ns, 40);
@@ -54,12 +49,11 @@ static void test_loads_in_order(void **state)
 }
 
 /* Where something was mapped since a time; everywhere, if that is no longer known. */
-static void test_covered(void **state)
+TEST(test_covered)
 {
 	struct ss_module_loads loads = {};
 	struct ss_mmap_event event = made(30, 0x3000);
 
-	(void)state;
 	assert_true(ss_module_loads_add(&loads, &event));
 	assert_true(ss_module_loads_covered(&loads, 0x3000, 30));
 	assert_true(ss_module_loads_covered(&loads, 0x3fff, 20));
@@ -76,13 +70,12 @@ static void test_covered(void **state)
 }
 
 /* Code that a program makes may take the place of a module that was unloaded. */
-static void test_anonymous_code(void **state)
+TEST(test_anonymous_code)
 {
 	struct ss_mmap_event event = made(30, 0x3000);
 	struct ss_module_loads loads = {};
 	struct ss_load_feed feed = {};
 
-	(void)state;
 	event.anonymous = true;
 	assert_true(ss_module_loads_add(&loads, &event));
 	assert_int_equal(loads.last_ns, 0);
@@ -113,13 +106,12 @@ static void test_anonymous_code(void **state)
 
 /* What a process has mapped before it was added is not known: a child is added after it has begun to
    run. */
-static void test_added_later(void **state)
+TEST(test_added_later)
 {
 	struct ss_load_feed feed = {};
 	struct ss_module_loads loads = {};
 	const uint64_t before_ns = ss_now_ns();
 
-	(void)state;
 	assert_true(ss_load_feed_add(&feed, 7, &loads));
 	assert_true(loads.last_ns >= before_ns && loads.last_code_ns >= before_ns);
 	assert_true(ss_module_loads_covered(&loads, 0x1000, before_ns));
@@ -127,13 +119,12 @@ static void test_added_later(void **state)
 	ss_load_feed_close(&feed);
 }
 
-static void test_readers(void **state)
+TEST(test_readers)
 {
 	struct ss_load_feed feed = {};
 	struct ss_module_loads a = {};
 	struct ss_module_loads b = {};
 
-	(void)state;
 	assert_true(ss_load_feed_add(&feed, 7, &a));
 	assert_true(ss_load_feed_add(&feed, 8, &b));
 	a.last_ns = b.last_ns = 0;
@@ -150,15 +141,4 @@ static void test_readers(void **state)
 	assert_int_equal(a.last_ns, 0);
 	assert_true(b.last_ns > 0);
 	ss_load_feed_close(&feed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_loads_in_order), cmocka_unit_test(test_covered),
-		cmocka_unit_test(test_anonymous_code), cmocka_unit_test(test_added_later),
-		cmocka_unit_test(test_readers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

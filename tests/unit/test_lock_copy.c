@@ -77,9 +77,8 @@ static void check_mode(pid_t child, enum ss_mode mode)
 	ss_capture_free(capture);
 }
 
-static void test_copy(void **state)
+TEST(test_copy)
 {
-	(void)state;
 	for (int at_end = 0; at_end < 2; at_end++) {
 		map_mutex(at_end);
 		pid_t child = start(wait_for_itself);
@@ -92,13 +91,12 @@ static void test_copy(void **state)
 	}
 }
 
-static void test_no_lock(void **state)
+TEST(test_no_lock)
 {
 	enum ss_error_code code = 0;
 	pid_t child = start(sleepers);
 	struct ss_capture *capture = take(child, NULL, &code);
 
-	(void)state;
 	assert_non_null(capture);
 	assert_int_equal(find_thread(capture, child)->lock.size, 0);
 	ss_capture_free(capture);
@@ -115,11 +113,10 @@ static bool parse(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
 	return ss_futex_parse(&call, ret);
 }
 
-static void test_calls(void **state)
+TEST(test_calls)
 {
 	struct ss_futex futex;
 
-	(void)state;
 	assert_true(parse(SYS_futex, 0x1000, FUTEX_WAIT_PRIVATE, 2, 0, &futex));
 	assert_int_equal(futex.address, 0x1000);
 	assert_int_equal(futex.value, 2);
@@ -147,15 +144,4 @@ static void test_calls(void **state)
 	assert_false(parse(SYS_restart_syscall, 0x1000, 0x2000, 0, 0, &futex));
 	assert_true(parse(SYS_restart_syscall, 0x1000, 393, 0, 0x3000, &futex));
 	assert_true(futex.restarted && futex.timed);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_copy),
-		cmocka_unit_test(test_no_lock),
-		cmocka_unit_test(test_calls),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

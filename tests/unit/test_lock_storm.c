@@ -109,7 +109,7 @@ static void look(struct ss_target *target, struct ss_session *session, enum ss_m
 	ss_capture_free(capture);
 }
 
-static void test_storm(void **state)
+TEST(test_storm)
 {
 	static const enum ss_mode modes[] = { SS_MODE_STOP, SS_MODE_AUTO,
 					      SS_MODE_NO_STOP };
@@ -119,7 +119,6 @@ static void test_storm(void **state)
 	struct ss_session *session = NULL;
 	pid_t child = start(run_storm);
 
-	(void)state;
 	assert_null(ss_target_open(child, &target));
 	assert_null(ss_session_new(NULL, &session));
 	for (size_t i = 0; i < SS_ARRAY_SIZE(modes); i++) {
@@ -135,13 +134,4 @@ static void test_storm(void **state)
 	ss_session_free(session);
 	ss_target_close(target);
 	stop(child);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_storm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,17 @@
 /*
  * Functions on the stack that wait, and the layouts of locks in memory.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "diagnose/lock.h"
 #include "data/snapshot.h"
 
 enum { LOCK = 0x10000, WORDS = 16 };
 
-static void test_plain_names(void **state)
+TEST(test_plain_names)
 {
 	static const char *const names[][2] = {
 		{ "___pthread_mutex_lock", "pthread_mutex_lock" },
@@ -29,7 +25,6 @@ static void test_plain_names(void **state)
 	};
 	char name[20];
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++) {
 		ss_wait_function_plain_name(names[i][0], name, sizeof(name));
 		assert_string_equal(name, names[i][1]);
@@ -67,9 +62,8 @@ static struct ss_wait_function function_of(const char *inner, const char *middle
 	return found;
 }
 
-static void test_wait_functions(void **state)
+TEST(test_wait_functions)
 {
-	(void)state;
 	struct ss_wait_function found = function_of("futex_wait", "__GI___lll_lock_wait",
 						    "___pthread_mutex_lock");
 	assert_int_equal(found.lock_class, SS_CLASS_MUTEX);
@@ -116,7 +110,7 @@ static bool read_lock(const uint32_t *words, size_t word,
 	return ss_lock_read(&memory, &futex, &function, ret);
 }
 
-static void test_mutexes(void **state)
+TEST(test_mutexes)
 {
 	const struct ss_wait_function glibc = { .lock_class = SS_CLASS_MUTEX };
 	const struct ss_wait_function musl = { .lock_class = SS_CLASS_MUTEX,
@@ -124,7 +118,6 @@ static void test_mutexes(void **state)
 	uint32_t words[WORDS] = { 2, 0, 4711, 1, 0 };
 	struct ss_lock_state lock;
 
-	(void)state;
 	assert_true(read_lock(words, 0, glibc, FUTEX_WAIT, &lock));
 	assert_int_equal(lock.owner, 4711);
 	assert_int_equal(lock.type, SS_LOCK_MUTEX);
@@ -162,15 +155,13 @@ static void test_mutexes(void **state)
 	assert_int_equal(lock.owner, 4714);
 }
 
-static void test_others(void **state)
+TEST(test_others)
 {
 	uint32_t rwlock[WORDS] = { 3 | 4, 1, 3, 3, 0, 0, 4711 };
 	uint32_t barrier[WORDS] = { 5, 3, 4 };
 	uint32_t stream[WORDS] = { 2, 1, 0x1000, 0x7f00 };
 	struct ss_lock_state lock;
 
-	(void)state;
-	/* A writer holds it. Readers wait on the third word, other writers on the fourth. */
 	for (size_t word = 2; word < 4; word++) {
 		assert_true(read_lock(
 			rwlock, word,
@@ -195,12 +186,11 @@ static void test_others(void **state)
 }
 
 /* The copied memory may end anywhere. */
-static void test_short_copies(void **state)
+TEST(test_short_copies)
 {
 	uint8_t bytes[64];
 	struct ss_lock_state lock;
 
-	(void)state;
 	memset(bytes, 0xff, sizeof(bytes));
 	for (size_t size = 0; size <= sizeof(bytes); size++) {
 		for (int layout = 0; layout < SS_CLASS_COUNT; layout++) {
@@ -217,17 +207,4 @@ static void test_short_copies(void **state)
 			}
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain_names),
-		cmocka_unit_test(test_wait_functions),
-		cmocka_unit_test(test_mutexes),
-		cmocka_unit_test(test_others),
-		cmocka_unit_test(test_short_copies),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

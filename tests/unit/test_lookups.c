@@ -1,12 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "symbolize/names.h"
 
@@ -43,13 +39,12 @@ static void fill(struct ss_buffer *ret)
 	assert_true(ss_lookups_write(lookups, &sources, ret));
 }
 
-static void test_kept(void **state)
+TEST(test_kept)
 {
 	_cleanup_(ss_lookups_cleanup) struct ss_lookups *lookups = ss_lookups_new();
 	_cleanup_buffer_ struct ss_buffer bytes = {};
 	struct ss_name name = { .symbol = "wrong" };
 
-	(void)state;
 	assert_non_null(lookups);
 	fill(&bytes);
 	assert_true(ss_lookups_read(lookups, bytes.bytes, bytes.size, &sources));
@@ -91,11 +86,10 @@ static bool is_read(const void *bytes, size_t size)
 	return false;
 }
 
-static void test_damage(void **state)
+TEST(test_damage)
 {
 	_cleanup_buffer_ struct ss_buffer bytes = {};
 
-	(void)state;
 	fill(&bytes);
 	assert_true(is_read(bytes.bytes, bytes.size));
 	for (size_t i = 0; i < bytes.size; i++) {
@@ -111,12 +105,11 @@ static void test_damage(void **state)
 }
 
 /* Another build, or another debug file. */
-static void test_other_sources(void **state)
+TEST(test_other_sources)
 {
 	_cleanup_buffer_ struct ss_buffer bytes = {};
 	struct ss_lookup_sources others[4] = { sources, sources, sources, sources };
 
-	(void)state;
 	others[0].build_id[2] = 4;
 	others[1].files[0].changed_ns++;
 	memset(&others[2].files[1], 0, sizeof(others[2].files[1]));
@@ -133,7 +126,7 @@ static void test_other_sources(void **state)
 
 /* If there are too many, only those of this run are kept; if even these are too many,
    none. */
-static void test_limit(void **state)
+TEST(test_limit)
 {
 	enum { LENGTH = 4096, FIT = SS_LOOKUPS_SIZE_MAX / (LENGTH + 32) };
 	_cleanup_(ss_lookups_cleanup) struct ss_lookups *lookups = ss_lookups_new();
@@ -142,7 +135,6 @@ static void test_limit(void **state)
 	_cleanup_free_ char *names = calloc(3 * FIT, LENGTH);
 	struct ss_name name;
 
-	(void)state;
 	assert_non_null(lookups);
 	assert_non_null(again);
 	assert_non_null(names);
@@ -174,7 +166,7 @@ static void test_limit(void **state)
 }
 
 /* Of texts with a key, only the current one is kept. */
-static void test_notes(void **state)
+TEST(test_notes)
 {
 	_cleanup_buffer_ struct ss_buffer bytes = {};
 	const struct ss_name old = { .symbol = "old-dbgsym" };
@@ -182,7 +174,6 @@ static void test_notes(void **state)
 	struct ss_lookups *lookups = ss_lookups_new();
 	struct ss_name name;
 
-	(void)state;
 	fill(&bytes);
 	for (uint64_t key = 1; key <= 2; key++) {
 		assert_true(ss_lookups_read(lookups, bytes.bytes, bytes.size, &sources));
@@ -199,16 +190,4 @@ static void test_notes(void **state)
 	assert_string_equal(name.symbol, "new-dbgsym");
 	assert_true(ss_lookups_find(lookups, 0x1010, CODE, &name));
 	ss_lookups_free(lookups);
-}
-
-#define TEST(name) cmocka_unit_test(name)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_kept),  TEST(test_damage), TEST(test_other_sources),
-		TEST(test_limit), TEST(test_notes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

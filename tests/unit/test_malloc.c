@@ -2,14 +2,10 @@
  * Chunks of a made-up heap of glibc: consistent ones, and what a hostile or a running process may have
  * there.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "heap/malloc.h"
 
@@ -97,7 +93,7 @@ static struct ss_glibc_walk walk(struct heap *heap)
 	return walk;
 }
 
-static void test_whole(void **state)
+TEST_WITH(test_whole, setup, teardown)
 {
 	struct heap *heap = *state;
 
@@ -110,7 +106,7 @@ static void test_whole(void **state)
 	assert_null(result.problem);
 }
 
-static void test_inconsistent(void **state)
+TEST_WITH(test_inconsistent, setup, teardown)
 {
 	static const uint64_t sizes[] = { 0, 1, CHUNK + 8, SIZE, UINT64_MAX, 1ULL << 63 };
 	struct heap *heap = *state;
@@ -125,7 +121,7 @@ static void test_inconsistent(void **state)
 	}
 }
 
-static void test_unreadable(void **state)
+TEST_WITH(test_unreadable, setup, teardown)
 {
 	struct heap *heap = *state;
 
@@ -137,7 +133,7 @@ static void test_unreadable(void **state)
 }
 
 /* The description of a heap is believed only if it can be one of this arena. */
-static void test_heap(void **state)
+TEST_WITH(test_heap, setup, teardown)
 {
 	enum { ARENA, PREVIOUS, BYTES, ADDRESS = 0x7000 };
 	static const struct {
@@ -165,16 +161,4 @@ static void test_heap(void **state)
 		assert_int_equal(ss_glibc_heap_read(&malloc, &arena, START + 100, &found),
 				 cases[i].valid);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_inconsistent, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_heap, setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

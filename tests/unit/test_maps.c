@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <sys/mman.h>
 
@@ -21,9 +17,8 @@ static bool first(const char *text)
 	return ss_maps_next(&cursor, text + strlen(text), &entry);
 }
 
-static void test_fields(void **state)
+TEST(test_fields)
 {
-	(void)state;
 	assert_true(
 		first("7f0000001000-7f0000003000 r-xs 0001f000 fd:1c 4711       /a b\n"));
 	assert_int_equal(entry.start, 0x7f0000001000);
@@ -44,7 +39,7 @@ static void test_fields(void **state)
 	assert_int_equal(entry.name_size, 0);
 }
 
-static void test_invalid_lines(void **state)
+TEST(test_invalid_lines)
 {
 	const char *const bad[] = {
 		"",
@@ -62,7 +57,6 @@ static void test_invalid_lines(void **state)
 		"1000-2000 r-xp 0 00:00 18446744073709551616 /a",
 		" 1000-2000 r-xp 0 00:00 0",
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(first(bad[i]));
 	assert_true(first("junk\n\n1000-2000 r-xp 0 00:00 18446744073709551615 /a"));
@@ -70,11 +64,10 @@ static void test_invalid_lines(void **state)
 }
 
 /* No byte beyond the end is looked at: every prefix, in a block of just its size. */
-static void test_every_prefix(void **state)
+TEST(test_every_prefix)
 {
 	static const char line[] = "1000-2000 r-xp 00000000 00:00 12 /x (deleted)";
 
-	(void)state;
 	for (size_t size = 0; size < sizeof(line); size++) {
 		char *copy = malloc(size ? size : 1);
 		assert_non_null(copy);
@@ -88,9 +81,8 @@ static void test_every_prefix(void **state)
 	}
 }
 
-static void test_deleted(void **state)
+TEST(test_deleted)
 {
-	(void)state;
 	assert_true(first("1000-2000 r-xp 0 00:00 5 /x (deleted)"));
 	assert_true(entry.deleted);
 	assert_int_equal(entry.name_size, 2);
@@ -102,11 +94,10 @@ static void test_deleted(void **state)
 	assert_false(entry.deleted);
 }
 
-static void test_unescape(void **state)
+TEST(test_unescape)
 {
 	char text[8];
 
-	(void)state;
 	assert_int_equal(ss_maps_unescape("a\\012b", 6, text, sizeof(text)), 3);
 	assert_string_equal(text, "a\nb");
 	assert_int_equal(ss_maps_unescape("\\01", 3, text, sizeof(text)), 3);
@@ -116,15 +107,4 @@ static void test_unescape(void **state)
 	assert_int_equal(ss_maps_unescape("1", 1, text, 1), 0);
 	assert_string_equal(text, "");
 	assert_int_equal(ss_maps_unescape("1", 1, text, 0), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),	     cmocka_unit_test(test_invalid_lines),
-		cmocka_unit_test(test_every_prefix), cmocka_unit_test(test_deleted),
-		cmocka_unit_test(test_unescape),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,14 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "data/capture.h"
 
-static void test_capture(void **state)
+TEST(test_capture)
 {
 	static const uint8_t first[16] = "0123456789abcdef";
 	static const uint8_t second[16] = "ABCDEFGHIJKLMNOP";
@@ -29,7 +25,6 @@ static void test_capture(void **state)
 	uint32_t u32 = 7;
 	uint64_t u64 = 7;
 
-	(void)state;
 	ss_capture_memory_init(&all, &capture, NULL);
 	ss_capture_memory_init(&one, &capture, &threads[0]);
 	/* Adjacent copies read as one range, but only where both are visible. */
@@ -56,7 +51,7 @@ static void test_capture(void **state)
 }
 
 /* What was gathered at another moment than a thread's stack is not memory of that thread. */
-static void test_gathered(void **state)
+TEST(test_gathered)
 {
 	static const uint8_t gathered[8] = "gathered";
 	struct ss_memory_block block = { .address = 0x1000,
@@ -78,7 +73,6 @@ static void test_gathered(void **state)
 	struct ss_capture_memory memory;
 	char bytes[8];
 
-	(void)state;
 	ss_capture_memory_init(&memory, &capture, NULL);
 	assert_true(ss_memory_read(&memory.memory, 0x1000, bytes, 8));
 	ss_capture_memory_init(&memory, &capture, &threads[0]);
@@ -91,7 +85,7 @@ static void test_gathered(void **state)
 	assert_memory_equal(bytes, "late....", 8);
 }
 
-static void test_string(void **state)
+TEST(test_string)
 {
 	static const uint8_t stack[12] = "hello\0world!";
 	struct ss_capture_thread thread = {
@@ -101,7 +95,6 @@ static void test_string(void **state)
 	struct ss_capture_memory memory;
 	char text[32];
 
-	(void)state;
 	ss_capture_memory_init(&memory, &capture, &thread);
 	assert_true(ss_memory_read_string(&memory.memory, 0x1000, text, 6));
 	assert_string_equal(text, "hello");
@@ -112,15 +105,4 @@ static void test_string(void **state)
 	assert_string_equal(text, "");
 	assert_false(ss_memory_read_string(&memory.memory, 0x2000, text, sizeof(text)));
 	assert_string_equal(text, "");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_capture),
-		cmocka_unit_test(test_gathered),
-		cmocka_unit_test(test_string),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,14 +16,13 @@ static void add_function(struct ss_snapshot *snapshot, pid_t tid, const char *fi
 }
 
 /* Functions of runtimes have no module: two of one name are the same if their file is. */
-static void test_functions_of_runtimes(void **state)
+TEST(test_functions_of_runtimes)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *a = sample_new();
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *b = sample_new();
 	const struct ss_snapshot *items[] = { a, b };
 	const struct ss_snapshots snapshots = { .items = items, .count = 2 };
 
-	(void)state;
 	add_function(a, 100, "a.py");
 	add_function(b, 101, "b.py");
 	add_function(b, 102, "a.py");
@@ -47,7 +46,7 @@ static void add_waiting(struct ss_snapshot *snapshot, pid_t tid, uint64_t offset
 
 /* Places in a function are groups of one snapshot, and one group of a series, whose line is followed
    by the waits of all its threads. */
-static void test_places(void **state)
+TEST(test_places)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_snapshot *items[] = { snapshot };
@@ -62,7 +61,6 @@ static void test_places(void **state)
 	char *text = NULL;
 	size_t size = 0;
 
-	(void)state;
 	second.symbol = "orders";
 	add_waiting(snapshot, 100, 0x10, &first);
 	add_waiting(snapshot, 101, 0x20, &second);
@@ -84,14 +82,4 @@ static void test_places(void **state)
 	assert_int_equal(one->count, 2);
 	snapshot->tasks[SS_TASK_THREAD].items[0].wait = NULL;
 	snapshot->tasks[SS_TASK_THREAD].items[1].wait = NULL;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_functions_of_runtimes),
-		cmocka_unit_test(test_places),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

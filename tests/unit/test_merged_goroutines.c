@@ -80,7 +80,7 @@ static void assert_no_text(const struct ss_snapshots *snapshots, bool changes,
 }
 
 /* A snapshot in the middle, and the first one, have none: they are left out and counted. */
-static void test_series(void **state)
+TEST(test_series)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *a = new_snapshot(7, 2);
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *b = new_snapshot(0, 0);
@@ -88,7 +88,6 @@ static void test_series(void **state)
 	const struct ss_snapshot *items[COUNT] = { a, b, c };
 	const struct ss_snapshots snapshots = { .items = items, .count = COUNT };
 
-	(void)state;
 	b->coverage[SS_TASK_GOROUTINE].problem = PROBLEM;
 	c->coverage[SS_TASK_GOROUTINE].unread = 500;
 	assert_text(
@@ -116,7 +115,7 @@ static void test_series(void **state)
 }
 
 /* What was not read is neither new nor gone. */
-static void test_changes(void **state)
+TEST(test_changes)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *a = new_snapshot(7, 1);
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *b = new_snapshot(0, 0);
@@ -124,7 +123,6 @@ static void test_changes(void **state)
 	const struct ss_snapshot *items[] = { a, b };
 	const struct ss_snapshots snapshots = { .items = items, .count = 2 };
 
-	(void)state;
 	assert_text(&snapshots, true, 10, false, "not read in the second snapshot\n");
 	assert_no_text(&snapshots, true, "gone");
 	assert_text(&snapshots, true, 10, true, "\"goroutines\":null");
@@ -151,14 +149,13 @@ static void test_changes(void **state)
 }
 
 /* Two runtimes of Go in one process, with the same ids and functions. */
-static void test_several(void **state)
+TEST(test_several)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *a = new_snapshot(6, 0);
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *b = new_snapshot(6, 0);
 	const struct ss_snapshot *items[] = { a, b };
 	const struct ss_snapshots snapshots = { .items = items, .count = 2 };
 
-	(void)state;
 	for (size_t i = 0; i < a->tasks[SS_TASK_GOROUTINE].count; i++) {
 		struct ss_task *first = &a->tasks[SS_TASK_GOROUTINE].items[i];
 		struct ss_task *last = &b->tasks[SS_TASK_GOROUTINE].items[i];
@@ -178,15 +175,4 @@ static void test_several(void **state)
 	assert_text(&snapshots, true, 10, true, "\"change\":\"gone\"");
 	items[0] = b;
 	assert_no_text(&snapshots, false, "goroutines of ");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_series),
-		cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_several),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static struct ss_snapshot *make(size_t index)
 	return snapshot;
 }
 
-static void test_merged(void **state)
+TEST(test_merged)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *a = make(0);
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *b = make(1);
@@ -73,7 +73,6 @@ static void test_merged(void **state)
 	const struct ss_snapshot *items[COUNT] = { a, b, c };
 	const struct ss_snapshots snapshots = { .items = items, .count = COUNT };
 
-	(void)state;
 	b->coverage[SS_TASK_ASYNCIO].unread = 7;
 	assert_text(&snapshots, 20, false,
 		    "\n4 asyncio tasks, 3 in the first snapshot; 3 groups; up to 7 "
@@ -99,25 +98,14 @@ static void test_merged(void **state)
 	assert_text(&snapshots, 20, true, "\"status\":\"waiting\",");
 }
 
-static void test_none(void **state)
+TEST(test_none)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_snapshot *items[] = { snapshot, snapshot };
 	const struct ss_snapshots snapshots = { .items = items, .count = 2 };
 
-	(void)state;
 	assert_text(&snapshots, 20, false, "");
 	assert_text(&snapshots, 20, true, "\"tasks\":null,\"tasks_problem\":null");
 	snapshot->coverage[SS_TASK_ASYNCIO].problem = "asyncio tasks are not shown: no";
 	assert_text(&snapshots, 20, false, "\nasyncio tasks are not shown: no\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_merged),
-		cmocka_unit_test(test_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

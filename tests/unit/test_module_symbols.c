@@ -1,12 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "runtime/runtime.h"
 #include "symbolize_sample.h"
@@ -75,7 +71,7 @@ static void check(const struct process *process, int32_t index)
 }
 
 /* The second time nothing is read, neither for symbols that are there nor for others. */
-static void test_kept(void **state)
+TEST_WITH(test_kept, sample_setup, sample_teardown)
 {
 	struct process process;
 
@@ -93,7 +89,7 @@ static void test_kept(void **state)
 }
 
 /* More modules than are kept; and those are kept that the capture has no longer. */
-static void test_many(void **state)
+TEST_WITH(test_many, sample_setup, sample_teardown)
 {
 	struct process process;
 
@@ -109,7 +105,7 @@ static void test_many(void **state)
 }
 
 /* A module whose file must not be read. */
-static void test_skipped(void **state)
+TEST_WITH(test_skipped, sample_setup, sample_teardown)
 {
 	const int32_t skipped[] = { 1 };
 	struct ss_elf_symbol found[3];
@@ -124,18 +120,4 @@ static void test_skipped(void **state)
 					    &bias));
 	check(&process, 2);
 	tear_down(&process);
-}
-
-#define SAMPLE_TEST(test)                                                                \
-	cmocka_unit_test_setup_teardown(test, sample_setup, sample_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_kept),
-		SAMPLE_TEST(test_many),
-		SAMPLE_TEST(test_skipped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

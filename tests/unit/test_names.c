@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -50,7 +46,7 @@ static void expect_whole(const struct sample *sample, const char *form)
 }
 
 /* Lookups of the same files are used, and those of others are not. */
-static void test_cached(void **state)
+TEST_WITH(test_cached, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	struct ss_lookup_sources sources = {};
@@ -111,7 +107,7 @@ static void test_cached(void **state)
 	ss_session_free(session);
 }
 
-static void test_whole(void **state)
+TEST_WITH(test_whole, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -119,7 +115,7 @@ static void test_whole(void **state)
 	expect_whole(sample, "whole");
 }
 
-static void test_debug_file(void **state)
+TEST_WITH(test_debug_file, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -134,7 +130,7 @@ static void test_debug_file(void **state)
 }
 
 /* Where the symbol table is lost, the DWARF has the name of the function, too. */
-static void test_without_symbols(void **state)
+TEST_WITH(test_without_symbols, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -143,7 +139,7 @@ static void test_without_symbols(void **state)
 	expect_whole(sample, "prog");
 }
 
-static void test_embedded(void **state)
+TEST_WITH(test_embedded, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	struct ss_name name;
@@ -160,7 +156,7 @@ static void test_embedded(void **state)
 	ss_names_free(names);
 }
 
-static void test_flags(void **state)
+TEST_WITH(test_flags, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	struct ss_name name;
@@ -180,7 +176,7 @@ static void test_flags(void **state)
 }
 
 /* Neither file nor image, and a file that is no ELF. */
-static void test_nothing_to_read(void **state)
+TEST_WITH(test_nothing_to_read, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	struct ss_name name;
@@ -192,19 +188,4 @@ static void test_nothing_to_read(void **state)
 	assert_null(name.symbol);
 	assert_int_equal(name.inline_count, 0);
 	ss_names_free(NULL);
-}
-
-#define SAMPLE_TEST(test)                                                                \
-	cmocka_unit_test_setup_teardown(test, sample_setup, sample_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_whole),	   SAMPLE_TEST(test_cached),
-		SAMPLE_TEST(test_debug_file),	   SAMPLE_TEST(test_embedded),
-		SAMPLE_TEST(test_without_symbols), SAMPLE_TEST(test_flags),
-		SAMPLE_TEST(test_nothing_to_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "symbolize/names.h"
 #include "symbolize_sample.h"
 
-static void test_kept(void **state)
+TEST_WITH(test_kept, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	struct ss_session *session = NULL;
@@ -33,11 +29,10 @@ static void test_kept(void **state)
 	ss_session_free(session);
 }
 
-static void test_images(void **state)
+TEST(test_images)
 {
 	struct ss_session *session = NULL;
 
-	(void)state;
 	assert_null(ss_session_new(NULL, &session));
 	struct ss_module_impl *modules[3];
 	for (size_t i = 0; i < 3; i++) {
@@ -56,12 +51,11 @@ static void test_images(void **state)
 	ss_session_free(session);
 }
 
-static void test_too_many(void **state)
+TEST(test_too_many)
 {
 	struct ss_session *session = NULL;
 	size_t named = 0;
 
-	(void)state;
 	assert_null(ss_session_new(NULL, &session));
 	for (uint32_t i = 0; i < 5000; i++) {
 		struct ss_module_impl *module = ss_module_new("x", 0x1000, 0x2000);
@@ -76,15 +70,4 @@ static void test_too_many(void **state)
 	assert_non_null(ss_names_cache_find(session, module));
 	ss_module_unref(module);
 	ss_session_free(session);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_kept, sample_setup, sample_teardown),
-		cmocka_unit_test(test_images),
-		cmocka_unit_test(test_too_many),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

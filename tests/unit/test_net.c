@@ -1,10 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -24,13 +20,12 @@ static const char *word(const char *address)
 	return text;
 }
 
-static void test_tcp(void **state)
+TEST(test_tcp)
 {
 	char text[400];
 	uint8_t wanted[4];
 	struct ss_net_inet line;
 
-	(void)state;
 	(void)snprintf(text, sizeof(text),
 		       "  sl  local_address rem_address   st tx_queue rx_queue\n"
 		       "   0: %s:0CEA 00000000:0000 0A" REST "4711 1 00 100\n"
@@ -49,14 +44,13 @@ static void test_tcp(void **state)
 	assert_false(ss_net_next_inet(&cursor, end, &line));
 }
 
-static void test_tcp6(void **state)
+TEST(test_tcp6)
 {
 	static const char text[] = "   1: 00000000000000000000000001000000:0050 "
 				   "00000000000000000000000000000000:0000 01" REST "5";
 	const char *cursor = text;
 	struct ss_net_inet line;
 
-	(void)state;
 	assert_true(ss_net_next_inet(&cursor, text + strlen(text), &line));
 	assert_int_equal(line.local.size, 16);
 	assert_int_equal(line.local.bytes[15], 1); /* ::1 (this byte order) */
@@ -64,7 +58,7 @@ static void test_tcp6(void **state)
 	assert_int_equal(line.inode, 5);
 }
 
-static void test_bad_inet(void **state)
+TEST(test_bad_inet)
 {
 	static const char *const texts[] = {
 		"   0: 0100007F",
@@ -77,14 +71,13 @@ static void test_bad_inet(void **state)
 	};
 	struct ss_net_inet line;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		const char *cursor = texts[i];
 		assert_false(ss_net_next_inet(&cursor, cursor + strlen(cursor), &line));
 	}
 }
 
-static void test_unix(void **state)
+TEST(test_unix)
 {
 	static const char text[] =
 		"Num       RefCount Protocol Flags    Type St Inode Path\n"
@@ -95,7 +88,6 @@ static void test_unix(void **state)
 	const char *end = text + strlen(text);
 	struct ss_net_unix line;
 
-	(void)state;
 	assert_true(ss_net_next_unix(&cursor, end, &line));
 	assert_true(line.listens);
 	assert_int_equal(line.inode, 23413);
@@ -107,16 +99,4 @@ static void test_unix(void **state)
 	assert_int_equal(line.state, 3);
 	assert_int_equal(line.path_size, 0);
 	assert_false(ss_net_next_unix(&cursor, end, &line));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tcp),
-		cmocka_unit_test(test_tcp6),
-		cmocka_unit_test(test_bad_inet),
-		cmocka_unit_test(test_unix),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -104,37 +100,25 @@ static void check(const struct fixture *f, bool named)
 	assert_contents(f, "second");
 }
 
-static void test_unnamed(void **state)
+TEST_WITH(test_unnamed, set_up, tear_down)
 {
 	check(*state, false);
 }
 
-static void test_named(void **state)
+TEST_WITH(test_named, set_up, tear_down)
 {
 	check(*state, true);
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
 	struct ss_new_file file;
 	_cleanup_close_ int proc = open("/proc", O_PATH | O_DIRECTORY);
 
-	(void)state;
 	assert_int_equal(ss_new_file_create(proc, "file", &file), -ENOENT);
 	assert_int_equal(file.fd, -1);
 	ss_new_file_deinit(&file);
 	assert_true(ss_new_file_is_temporary("file.00000000.part"));
 	assert_false(ss_new_file_is_temporary(".part"));
 	assert_false(ss_new_file_is_temporary("file"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_unnamed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_named, set_up, tear_down),
-		cmocka_unit_test(test_errors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

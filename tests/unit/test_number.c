@@ -1,18 +1,13 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "cli/arguments.h"
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
 	uint64_t value = 7;
 
-	(void)state;
 	assert_int_equal(ss_number_parse("", 0, 9, &value), SS_NUMBER_NONE);
 	assert_int_equal(ss_number_parse("+1", 0, 9, &value), SS_NUMBER_NONE);
 	assert_int_equal(ss_number_parse("-", 0, 9, &value), SS_NUMBER_NONE);
@@ -24,11 +19,4 @@ static void test_numbers(void **state)
 	assert_int_equal(ss_number_parse("18446744073709551615", 0, UINT64_MAX, &value),
 			 SS_NUMBER_OK);
 	assert_true(value == UINT64_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_numbers) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,10 @@
  * What blocked threads refer to: descriptors, sockets, owners of file locks, other
  * processes. A directory of files takes the place of /proc.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -166,7 +162,7 @@ static const struct ss_fd_fact *expect_fd(const struct fixture *f, int fd,
 	return fact;
 }
 
-static void test_descriptors(void **state)
+TEST_WITH(test_descriptors, setup, teardown)
 {
 	struct fixture *f = *state;
 	const struct pollfd few[] = { { .fd = 7 }, { .fd = -1 }, { .fd = 9 } };
@@ -212,7 +208,7 @@ static void test_descriptors(void **state)
 }
 
 /* Each number of descriptors in a set has a limit. */
-static void test_large_sets(void **state)
+TEST_WITH(test_large_sets, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct pollfd set[100];
@@ -230,7 +226,7 @@ static void test_large_sets(void **state)
 	assert_int_equal(f->facts->fds.count, SS_SET_SHOWN * 2);
 }
 
-static void test_sockets(void **state)
+TEST_WITH(test_sockets, setup, teardown)
 {
 	struct fixture *f = *state;
 	char path[32];
@@ -261,7 +257,7 @@ static void test_sockets(void **state)
 	assert_false(expect_fd(f, 5, SS_FD_SOCKET)->socket.found);
 }
 
-static void test_pipe_holders(void **state)
+TEST_WITH(test_pipe_holders, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -298,7 +294,7 @@ static struct ss_facts *capture_again(struct fixture *f)
 }
 
 /* In a series, holders of a pipe are only confirmed, until a search is needed. */
-static void test_later_pipe_holder(void **state)
+TEST_WITH(test_later_pipe_holder, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -320,7 +316,7 @@ static void test_later_pipe_holder(void **state)
 }
 
 /* If one of them has closed it, all processes are searched. */
-static void test_pipe_is_handed_on(void **state)
+TEST_WITH(test_pipe_is_handed_on, setup, teardown)
 {
 	struct fixture *f = *state;
 	char path[64];
@@ -341,7 +337,7 @@ static void test_pipe_is_handed_on(void **state)
 }
 
 /* This process and its children may have inherited what their caller had open. */
-static void test_own_descriptors(void **state)
+TEST_WITH(test_own_descriptors, setup, teardown)
 {
 	struct fixture *f = *state;
 	enum { CHILD = SELF + 1, STARTED = SELF + 2 };
@@ -381,7 +377,7 @@ static void test_own_descriptors(void **state)
 }
 
 /* The other ends of a server's connections are often in the process that started it. */
-static void test_parent_first(void **state)
+TEST_WITH(test_parent_first, setup, teardown)
 {
 	struct fixture *f = *state;
 	char path[64];
@@ -404,7 +400,7 @@ static void test_parent_first(void **state)
 }
 
 /* In a pipeline the writer was started just before the reader. */
-static void test_nearest_next(void **state)
+TEST_WITH(test_nearest_next, setup, teardown)
 {
 	struct fixture *f = *state;
 
@@ -436,7 +432,7 @@ static void make_lock_file(const struct fixture *f, char *path, size_t size,
 		       (unsigned long)st.st_ino);
 }
 
-static void test_flock_owner(void **state)
+TEST_WITH(test_flock_owner, setup, teardown)
 {
 	struct fixture *f = *state;
 	char path[64];
@@ -465,7 +461,7 @@ static void test_flock_owner(void **state)
 	assert_int_equal(thread->holder.pid, OTHER);
 }
 
-static void test_range_owner(void **state)
+TEST_WITH(test_range_owner, setup, teardown)
 {
 	struct fixture *f = *state;
 	char path[64];
@@ -497,7 +493,7 @@ static void test_range_owner(void **state)
 	assert_false(thread->holder_known);
 }
 
-static void test_children_and_tracer(void **state)
+TEST_WITH(test_children_and_tracer, setup, teardown)
 {
 	struct fixture *f = *state;
 	char path[64];
@@ -541,7 +537,7 @@ static struct ss_peers find_peers(struct fixture *f)
 	return peers;
 }
 
-static void test_peers(void **state)
+TEST_WITH(test_peers, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct ss_thread_facts *thread = add_thread(f, SELF, SS_SYS_FLOCK, 5, LOCK_EX);
@@ -573,7 +569,7 @@ static void test_peers(void **state)
 }
 
 /* A lock in shared memory whose word names a thread of another process. */
-static void test_shared_lock(void **state)
+TEST_WITH(test_shared_lock, setup, teardown)
 {
 	static const char map[] =
 		"7f0000000000-7f0000001000 rw-s 0 00:01 55 /dev/shm/x\n";
@@ -601,7 +597,7 @@ static void test_shared_lock(void **state)
 }
 
 /* Two threads, each waiting for a lock that the other one holds. */
-static void test_unproven_cycle(void **state)
+TEST_WITH(test_unproven_cycle, setup, teardown)
 {
 	struct fixture *f = *state;
 	const uint32_t words[2] = { SELF + 1, SELF };
@@ -643,7 +639,7 @@ static void set_wchan(const struct fixture *f, const char *function)
 }
 
 /* The kernel's function tells that a FIFO is opened. */
-static void test_fifo(void **state)
+TEST_WITH(test_fifo, setup, teardown)
 {
 	struct fixture *f = *state;
 	struct ss_thread_facts *thread =
@@ -664,7 +660,7 @@ static void test_fifo(void **state)
 }
 
 /* A call that waits for the server of a FUSE file system, and two processes that may be it. */
-static void test_fuse(void **state)
+TEST_WITH(test_fuse, setup, teardown)
 {
 	static const char path[] = "/mnt/one/file";
 	static const char mounts[] = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
@@ -701,31 +697,4 @@ static void test_fuse(void **state)
 	thread->memory[1].size = 0;
 	ss_wait_channels_read(f->facts, &f->target);
 	assert_string_equal(thread->mount, "");
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_descriptors),
-		TEST(test_large_sets),
-		TEST(test_sockets),
-		TEST(test_pipe_holders),
-		TEST(test_later_pipe_holder),
-		TEST(test_pipe_is_handed_on),
-		TEST(test_own_descriptors),
-		TEST(test_parent_first),
-		TEST(test_nearest_next),
-		TEST(test_flock_owner),
-		TEST(test_range_owner),
-		TEST(test_children_and_tracer),
-		TEST(test_peers),
-		TEST(test_shared_lock),
-		TEST(test_unproven_cycle),
-		TEST(test_fifo),
-		TEST(test_fuse),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* How samples of the CPUs are grouped into ticks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/cleanup.h"
 #include "sample/gathers.h"
@@ -22,10 +18,9 @@ static const struct {
 	{ 0, 14, 300 },
 };
 
-static void test_ticks(void **state)
+TEST(test_ticks)
 {
 	struct ss_on_cpu on_cpu = {};
-	(void)state;
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(made); i++) {
 		struct ss_on_cpu_sample *sample = ss_vector_push(&on_cpu.samples);
@@ -58,13 +53,4 @@ static void test_ticks(void **state)
 	assert_int_equal(ss_on_cpu_find(&on_cpu, 104), 2);
 	assert_int_equal(ss_on_cpu_find(&on_cpu, UINT64_MAX), 7);
 	ss_on_cpu_deinit(&on_cpu);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ticks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* What is opened in a child, and what without one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -83,21 +79,19 @@ static void run(ss_opener_find *find_on_disk, struct log *log)
 	assert_int_equal(log->pids[1], 0);
 }
 
-static void test_in_a_child(void **state)
+TEST(test_in_a_child)
 {
 	struct log log = {};
 
-	(void)state;
 	run(NULL, &log);
 	assert_int_not_equal(log.pids[0], getpid());
 	assert_int_equal(log.pids[0], log.pids[2]);
 }
 
-static void test_files_on_disk_are_opened_here(void **state)
+TEST(test_files_on_disk_are_opened_here)
 {
 	struct log log = {};
 
-	(void)state;
 	run(find_first, &log);
 	assert_int_equal(log.pids[0], getpid());
 	assert_int_not_equal(log.pids[2], getpid());
@@ -105,14 +99,4 @@ static void test_files_on_disk_are_opened_here(void **state)
 	run(find_any, &log);
 	assert_int_equal(log.pids[0], getpid());
 	assert_int_equal(log.pids[2], getpid());
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_in_a_child),
-		cmocka_unit_test(test_files_on_disk_are_opened_here),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* The rows of options of all commands. */
+#include "unit.h"
+
 #include <argp.h>
 #include <ctype.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "cli/command.h"
 
@@ -74,11 +70,10 @@ static void check_unique(void)
 	}
 }
 
-static void test_commands(void **state)
+TEST(test_commands)
 {
 	const struct ss_command *command;
 
-	(void)state;
 	for (size_t i = 0; (command = ss_command_at(i)); i++) {
 		assert_ptr_equal(ss_command_find(command->name), command);
 		assert_true(strlen(command->summary) > 0);
@@ -89,11 +84,4 @@ static void test_commands(void **state)
 		for (size_t j = 0; j < count; j++)
 			check_option(options[j]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_commands) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "cli/output.h"
 
-static void test_pattern(void **state)
+TEST(test_pattern)
 {
-	(void)state;
 	assert_null(ss_output_check("a%p%t%%"));
 	assert_true(ss_output_is_per_target("%%%p"));
 	assert_false(ss_output_is_per_target("%%p"));
@@ -21,11 +16,4 @@ static void test_pattern(void **state)
 		_cleanup_error_ struct ss_error *error = ss_output_check(wrong[i]);
 		assert_non_null(error);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_pattern) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

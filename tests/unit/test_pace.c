@@ -1,21 +1,16 @@
 /* The intervals of the CPU clock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "sample/pace.h"
 
 enum { US = 1000, MS = 1000 * US };
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
 	struct ss_pace pace;
 	uint64_t first_ns = 0;
 
-	(void)state;
 	ss_pace_init(&pace, 10 * MS, 1000);
 	assert_int_equal(ss_pace_next_ns(&pace), 1000 + 10 * MS);
 	assert_int_equal(ss_pace_advance(&pace, 1000 + 10 * MS - 1, &first_ns), 0);
@@ -63,9 +58,8 @@ static void check_intervals(uint64_t period_ns, uint64_t lag_ns)
 		    period_ns > 10 * MS);
 }
 
-static void test_intervals(void **state)
+TEST(test_intervals)
 {
-	(void)state;
 	check_intervals(10 * MS, 200 * US);
 	check_intervals(1 * MS, 250 * US);
 	check_intervals(100 * US, 25 * US);
@@ -91,20 +85,8 @@ static void check_reading(uint64_t period_ns, uint64_t max_ns, uint64_t range_ns
 		assert_in_range(counts[i], TRIES / PARTS * 4 / 5, TRIES / PARTS * 6 / 5);
 }
 
-static void test_reading(void **state)
+TEST(test_reading)
 {
-	(void)state;
 	check_reading(1 * MS, 2 * MS, 1 * MS);
 	check_reading(10 * MS, 2 * MS, 2 * MS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counts),
-		cmocka_unit_test(test_intervals),
-		cmocka_unit_test(test_reading),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

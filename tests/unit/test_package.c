@@ -1,15 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
+#include "unit.h"
+
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/cleanup.h"
 #include "report/advice.h"
@@ -123,18 +119,16 @@ static void assert_package(const char *path, const char *expected)
 	assert_string_equal(name, expected);
 }
 
-static void test_packages(void **state)
+TEST(test_packages)
 {
-	(void)state;
 	assert_package("/usr/lib/x86_64-linux-gnu/libc.so.6", "libc6-dbg");
 	assert_package("/lib/x86_64-linux-gnu/libc.so.6", "libc6-dbg");
 	assert_package("/usr/sbin/mariadbd", "mariadb-server-core-dbgsym");
 	assert_package("/usr/lib/jvm/17/lib/libjvm.so", "openjdk-dbgsym");
 }
 
-static void test_no_package(void **state)
+TEST(test_no_package)
 {
-	(void)state;
 	assert_package("/usr/sbin/mariadb", NULL); /* the start of another path */
 	assert_package("/sbin/mysql", NULL);
 	assert_package("/usr/lib/17/lib/libjvm.so", NULL); /* its end */
@@ -146,7 +140,7 @@ static void test_no_package(void **state)
 	assert_null(query.package);
 }
 
-static void test_several(void **state)
+TEST(test_several)
 {
 	struct ss_package_query queries[] = {
 		{ .path = "/usr/share/shop/shop" }, /* of which all lists are searched */
@@ -165,7 +159,6 @@ static void test_several(void **state)
 		NULL,
 	};
 
-	(void)state;
 	ss_packages_find_debug(directory, queries, SS_ARRAY_SIZE(queries));
 	for (size_t i = 0; i < SS_ARRAY_SIZE(queries); i++) {
 		_cleanup_free_ char *name = queries[i].package;
@@ -178,13 +171,4 @@ static void test_several(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_packages),
-		cmocka_unit_test(test_no_package),
-		cmocka_unit_test(test_several),
-	};
-
-	return cmocka_run_group_tests(tests, make_database, remove_database);
-}
+TEST_GROUP(make_database, remove_database)

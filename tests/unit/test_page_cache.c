@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -66,7 +62,7 @@ static void check(const struct ss_piece *piece, size_t offset)
 }
 
 /* More pages than it holds, in one call and again; pieces in two pages. */
-static void test_many(void **state)
+TEST(test_many)
 {
 	static uint8_t bytes[PIECES][SMALL];
 	static struct ss_piece pieces[PIECES];
@@ -74,7 +70,6 @@ static void test_many(void **state)
 	struct ss_page_cache *cache = ss_page_cache_new();
 	unsigned random = 1;
 
-	(void)state;
 	assert_non_null(cache);
 	for (int round = 0; round < 20; round++) {
 		for (size_t i = 0; i < PIECES; i++) {
@@ -96,14 +91,13 @@ static void test_many(void **state)
 }
 
 /* A page is read once, until it is forgotten. */
-static void test_once(void **state)
+TEST(test_once)
 {
 	uint8_t bytes[2][SMALL];
 	struct ss_page_cache *cache = ss_page_cache_new();
 	struct ss_piece first = piece_at(100, bytes[0], SMALL);
 	struct ss_piece second = piece_at(200, bytes[1], SMALL);
 
-	(void)state;
 	assert_non_null(cache);
 	ss_page_cache_read(cache, &memory, &first, 1);
 	check(&first, 100);
@@ -118,7 +112,7 @@ static void test_once(void **state)
 }
 
 /* Pages that are not there, pieces larger than a page, and addresses at the end. */
-static void test_ends(void **state)
+TEST(test_ends)
 {
 	static uint8_t bytes[6][3 * PAGE];
 	struct ss_page_cache *cache = ss_page_cache_new();
@@ -132,7 +126,6 @@ static void test_ends(void **state)
 		piece_at(PAGES * PAGE - 40, bytes[5], 40),
 	};
 
-	(void)state;
 	assert_non_null(cache);
 	ss_page_cache_read(cache, &memory, pieces, SS_ARRAY_SIZE(pieces));
 	assert_int_equal(pieces[0].done, 16);
@@ -144,13 +137,4 @@ static void test_ends(void **state)
 	ss_page_cache_free(cache);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_once),
-		cmocka_unit_test(test_ends),
-	};
-
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -1,13 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "symbolize/perfmap.h"
 
@@ -36,14 +32,13 @@ static void assert_nothing(const struct ss_perfmap *map, uint64_t address)
 	assert_false(ss_perfmap_find(map, address, &symbol));
 }
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
 	struct ss_perfmap *map =
 		make("7fbaf6fc5b80 11c JS:^hot /tmp/n.js:2:13\n"
 		     "0x00007f9890940b80 0x0000000000017de0 Interpreter\n"
 		     "1000 10 int java.lang.Object.hashCode()\n");
 
-	(void)state;
 	assert_name(map, 0x7fbaf6fc5b80, "JS:^hot /tmp/n.js:2:13", 0x7fbaf6fc5b80);
 	assert_name(map, 0x7fbaf6fc5b80 + 0x11b, "JS:^hot /tmp/n.js:2:13",
 		    0x7fbaf6fc5b80);
@@ -58,7 +53,7 @@ static void test_lines(void **state)
 
 /* Lines that were added while the process was looked at: what was there at which moment
    cannot be told where names differ. */
-static void test_changes(void **state)
+TEST(test_changes)
 {
 	static const char before[] = "1000 100 old\n"
 				     "1000 80 newer\n"
@@ -72,7 +67,6 @@ static void test_changes(void **state)
 				    "5040 10 instead\n";
 	char text[sizeof(before) + sizeof(after)];
 
-	(void)state;
 	(void)snprintf(text, sizeof(text), "%s%s", before, after);
 	struct ss_perfmap *map = ss_perfmap_new(text, strlen(text), sizeof(before) - 1);
 	assert_name(map, 0x1010, "newer", 0x1000);
@@ -89,7 +83,7 @@ static void test_changes(void **state)
 }
 
 /* Memory that was used again belongs to the last line, wherever it begins. */
-static void test_overlaps(void **state)
+TEST(test_overlaps)
 {
 	struct ss_perfmap *map = make("200 40 inner\n"
 				      "100 300 outer again\n"
@@ -98,7 +92,6 @@ static void test_overlaps(void **state)
 				      "500 10 one\n"
 				      "500 10 two\n");
 
-	(void)state;
 	assert_name(map, 0x100, "outer again", 0x100);
 	assert_name(map, 0x110, "small", 0x110);
 	assert_name(map, 0x118, "outer again", 0x100);
@@ -111,7 +104,7 @@ static void test_overlaps(void **state)
 	ss_perfmap_free(map);
 }
 
-static void test_invalid_lines(void **state)
+TEST(test_invalid_lines)
 {
 	struct ss_perfmap *map = make("\n"
 				      "x 10 letters\n"
@@ -125,7 +118,6 @@ static void test_invalid_lines(void **state)
 				      "fffffffffffffff0 20 beyond the end\n"
 				      "2000 10 still being wri");
 
-	(void)state;
 	assert_nothing(map, 0);
 	assert_nothing(map, 0x1000);
 	assert_nothing(map, 0x2000);
@@ -137,14 +129,13 @@ static void test_invalid_lines(void **state)
 }
 
 /* Of a file that is too large the end is read, from the first whole line of it on. */
-static void test_large_file(void **state)
+TEST(test_large_file)
 {
 	static const char line[] = "1000 10 name\n";
 	FILE *file = tmpfile();
 	struct ss_module_impl *module = ss_module_new("/tmp/perf-1.map", 0, 0);
 	size_t comparisons = SS_PERFMAP_COMPARISONS;
 
-	(void)state;
 	assert_true(file && module);
 	assert_true(fputs("9000 10 too early\n", file) >= 0);
 	for (size_t written = 0; written < SS_PERFMAP_MAX; written += sizeof(line) - 1)
@@ -161,19 +152,18 @@ static void test_large_file(void **state)
 	(void)fclose(file);
 }
 
-static void test_no_file(void **state)
+TEST(test_no_file)
 {
 	struct ss_module_impl *module = ss_module_new("/tmp/perf-1.map", 0, 0);
 	size_t comparisons = SS_PERFMAP_COMPARISONS;
 
-	(void)state;
 	assert_null(ss_perfmap_read(module, UINT64_MAX, &comparisons));
 	ss_module_unref(module);
 }
 
 /* What many maps, or long names, may cost altogether is bounded: then changes have no
    names, and what was there before has. */
-static void test_comparisons(void **state)
+TEST(test_comparisons)
 {
 	static const char text[] = "1000 10 before\n"
 				   "2000 100 name\n"
@@ -181,7 +171,6 @@ static void test_comparisons(void **state)
 	struct ss_module_impl *module = ss_module_new("/tmp/perf-1.map", 0, 0);
 	size_t comparisons = 4; /* three at the first of the pieces, one at the other */
 
-	(void)state;
 	assert_non_null(module);
 	module->bytes = (uint8_t *)strdup(text);
 	module->size = strlen(text);
@@ -196,16 +185,4 @@ static void test_comparisons(void **state)
 	assert_nothing(map, 0x2018);
 	ss_perfmap_free(map);
 	ss_module_unref(module);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),	    cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_overlaps),    cmocka_unit_test(test_invalid_lines),
-		cmocka_unit_test(test_large_file),  cmocka_unit_test(test_no_file),
-		cmocka_unit_test(test_comparisons),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,7 @@
 /* The capture thread is at high priority before it moves to another CPU, and until it may
    leave that CPU again: at normal priority it would wait for its turn on a busy CPU. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
+
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,9 +30,8 @@ int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *cpus)
 	return 0;
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
-	(void)state;
 	struct ss_placement placement = {};
 	struct ss_task_list tasks = {};
 	const struct ss_target target = {};
@@ -50,11 +46,4 @@ static void test_order(void **state)
 	assert_int_equal(policy, SCHED_OTHER);
 	assert_int_equal(moves, 2);
 	assert_int_equal(slow_moves, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_order) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /*
  * Locks in the shared memory of a made-up server of PostgreSQL, whose PGPROC has offsets of its own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "runtime/runtimes.h"
 
@@ -122,11 +118,10 @@ static pid_t find(const struct server *server)
 		       0;
 }
 
-static void test_holder(void **state)
+TEST(test_holder)
 {
 	struct server *server = make();
 
-	(void)state;
 	hold(server, 2, SHARE);
 	assert_int_equal(find(server), 0); /* it does not wait */
 	wait_for(server, 0, EXCLUSIVE);
@@ -142,12 +137,11 @@ static void test_holder(void **state)
 }
 
 /* Who has asked before. */
-static void test_queue(void **state)
+TEST(test_queue)
 {
 	struct server *server = make();
 	const uint64_t queue[] = { proc(1), proc(2), proc(0), proc(3) };
 
-	(void)state;
 	link_all(server, LOCK + 40, queue, sizeof(queue) / sizeof(queue[0]));
 	wait_for(server, 1, SHARE);
 	wait_for(server, 2, EXCLUSIVE);
@@ -159,11 +153,10 @@ static void test_queue(void **state)
 	free(server);
 }
 
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
 	struct server *server = make();
 
-	(void)state;
 	wait_for(server, 0, EXCLUSIVE);
 	hold(server, 2, SHARE);
 	/* a list that is not the lock's */
@@ -180,15 +173,4 @@ static void test_hostile(void **state)
 	wait_for(server, 0, UINT32_MAX);
 	assert_int_equal(find(server), 0);
 	free(server);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_holder),
-		cmocka_unit_test(test_queue),
-		cmocka_unit_test(test_hostile),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

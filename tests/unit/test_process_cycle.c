@@ -2,14 +2,10 @@
  * Waits that lead through several processes, in snapshots made by hand: chains, and
  * cycles that are proven.
  */
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <signal.h>
+#include <stdlib.h>
 
 #include "diagnose/diagnose.h"
 
@@ -67,11 +63,10 @@ static size_t count_cycles(const struct family *family)
 	return ss_snapshot_cycle_count(first);
 }
 
-static void test_cycle(void **state)
+TEST(test_cycle)
 {
 	struct family family;
 
-	(void)state;
 	make(&family);
 	set_owner(&family, 0, 1);
 	set_owner(&family, 1, 2);
@@ -89,11 +84,10 @@ static void test_cycle(void **state)
 }
 
 /* One that could end in another way is no deadlock. */
-static void test_unproven(void **state)
+TEST(test_unproven)
 {
 	struct family family;
 
-	(void)state;
 	make(&family);
 	set_owner(&family, 0, 1);
 	set_owner(&family, 1, 0);
@@ -114,7 +108,7 @@ static void test_unproven(void **state)
 }
 
 /* A pipe leads to its only other end, if it is certain that there is no other. */
-static void test_pipes(void **state)
+TEST(test_pipes)
 {
 	struct ss_related_process writers[] = { { .pid = FIRST_PID + 1 },
 						{ .pid = FIRST_PID + 2 } };
@@ -123,7 +117,6 @@ static void test_pipes(void **state)
 					  .peer_count = 1 };
 	struct family family;
 
-	(void)state;
 	make(&family);
 	*family.of[0]->waits = (struct ss_wait){ .kind = SS_WAIT_READ,
 						 .fd = 3,
@@ -160,13 +153,12 @@ static bool is_stuck_elsewhere(const struct family *family)
 }
 
 /* The first process waits for its children: two that wait for each other, or for nobody. */
-static void test_children(void **state)
+TEST(test_children)
 {
 	struct ss_related_process children[] = { { .pid = FIRST_PID + 1 },
 						 { .pid = FIRST_PID + 2 } };
 	struct family family;
 
-	(void)state;
 	make(&family);
 	*family.of[0]->waits = (struct ss_wait){ .kind = SS_WAIT_CHILD,
 						 .child_scope = SS_CHILD_ANY,
@@ -190,7 +182,7 @@ static void test_children(void **state)
 }
 
 /* Any of several readers of a pipe may read from it. */
-static void test_readers(void **state)
+TEST(test_readers)
 {
 	struct ss_related_process readers[] = { { .pid = FIRST_PID + 1 },
 						{ .pid = FIRST_PID + 2 } };
@@ -199,7 +191,6 @@ static void test_readers(void **state)
 					  .peer_count = 2 };
 	struct family family;
 
-	(void)state;
 	make(&family);
 	*family.of[0]->waits = (struct ss_wait){ .kind = SS_WAIT_WRITE,
 						 .fd = 1,
@@ -216,11 +207,10 @@ static void test_readers(void **state)
 }
 
 /* A child whose only thread waits for itself, unless a signal handler may help. */
-static void test_closed_child(void **state)
+TEST(test_closed_child)
 {
 	struct family family;
 
-	(void)state;
 	make(&family);
 	set_owner(&family, 0, 1);
 	family.of[0]->waits->kind = SS_WAIT_CHILD;
@@ -244,7 +234,7 @@ static bool is_closed(const struct family *family)
 }
 
 /* The first process waits for itself, the second one for room in its pipe, the others wait for nobody. */
-static void test_closed_process(void **state)
+TEST(test_closed_process)
 {
 	struct ss_related_process reader = { .pid = FIRST_PID };
 	struct ss_descriptor pipe_end = { .kind = SS_FD_PIPE,
@@ -252,7 +242,6 @@ static void test_closed_process(void **state)
 					  .peer_count = 1 };
 	struct family family;
 
-	(void)state;
 	make(&family);
 	struct ss_process *process = &family.of[0]->process;
 	*family.of[0]->waits =
@@ -281,11 +270,10 @@ static void test_closed_process(void **state)
 	ss_snapshot_free(family.of[0]);
 }
 
-static void test_chain(void **state)
+TEST(test_chain)
 {
 	struct family family;
 
-	(void)state;
 	make(&family);
 	set_owner(&family, 0, 1);
 	set_owner(&family, 1, 2);
@@ -300,20 +288,4 @@ static void test_chain(void **state)
 	assert_true(ss_chains_find(family.of[0]));
 	assert_int_equal(wait->chain_length, 12);
 	ss_snapshot_free(family.of[0]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cycle),
-		cmocka_unit_test(test_unproven),
-		cmocka_unit_test(test_pipes),
-		cmocka_unit_test(test_children),
-		cmocka_unit_test(test_readers),
-		cmocka_unit_test(test_closed_child),
-		cmocka_unit_test(test_closed_process),
-		cmocka_unit_test(test_chain),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,25 +60,22 @@ static void check_holes(const struct ss_process_memory *memory)
 	assert_int_equal(bytes[3][PAGE - 1], 0x11);
 }
 
-static void test_holes(void **state)
+TEST(test_holes)
 {
-	(void)state;
 	check_holes(&(struct ss_process_memory){
 		.tid = getpid(), .mem_fd = -1, .pagemap_fd = -1 });
 }
 
-static void test_holes_by_file(void **state)
+TEST(test_holes_by_file)
 {
 	_cleanup_close_ int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
 
-	(void)state;
-	/* Nobody has this tid: process_vm_readv fails with ESRCH. */
 	check_holes(&(struct ss_process_memory){
 		.tid = INT32_MAX, .mem_fd = fd, .pagemap_fd = -1 });
 }
 
 /* More than one call takes, some of them empty, every third in the hole. */
-static void test_many_pieces(void **state)
+TEST(test_many_pieces)
 {
 	static uint8_t bytes[PIECES][8];
 	static struct ss_piece pieces[PIECES];
@@ -90,7 +83,6 @@ static void test_many_pieces(void **state)
 						  .mem_fd = -1,
 						  .pagemap_fd = -1 };
 
-	(void)state;
 	for (size_t i = 0; i < PIECES; i++)
 		pieces[i] = piece(pages + (i % 3 == 2 ? PAGE : 0) + i % PAGE, bytes[i],
 				  i % 5 == 0 ? 0 : 8);
@@ -102,7 +94,7 @@ static void test_many_pieces(void **state)
 }
 
 /* A page that nobody has touched is not read: it is noted, or it ends the piece. */
-static void test_present(void **state)
+TEST(test_present)
 {
 	_cleanup_close_ int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	const struct ss_process_memory memory = { .tid = getpid(),
@@ -113,7 +105,6 @@ static void test_present(void **state)
 	uint8_t *three = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	if (fd < 0)
 		skip();
 	assert_ptr_not_equal(three, MAP_FAILED);
@@ -161,7 +152,7 @@ static void test_present(void **state)
 }
 
 /* Many pages, of which every second one is absent, in more parts than one call takes. */
-static void test_many_absent(void **state)
+TEST(test_many_absent)
 {
 	enum { PAGES = 3000 };
 	_cleanup_close_ int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -173,7 +164,6 @@ static void test_many_absent(void **state)
 	uint8_t *many = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	if (fd < 0)
 		skip();
 	assert_ptr_not_equal(many, MAP_FAILED);
@@ -199,7 +189,7 @@ static void test_many_absent(void **state)
 	assert_int_equal(munmap(many, PAGES * PAGE), 0);
 }
 
-static void test_end_of_addresses(void **state)
+TEST(test_end_of_addresses)
 {
 	_cleanup_close_ int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	const struct ss_process_memory memory = { .tid = getpid(),
@@ -208,12 +198,11 @@ static void test_end_of_addresses(void **state)
 	uint8_t bytes[100];
 	struct ss_piece one = { .address = UINT64_MAX - 50, .bytes = bytes, .size = 100 };
 
-	(void)state;
 	ss_process_memory_read_present(&memory, &one, 1);
 	assert_int_equal(one.done, 0);
 }
 
-static void test_deadline(void **state)
+TEST(test_deadline)
 {
 	_cleanup_close_ int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	const struct ss_process_memory memory = {
@@ -222,7 +211,6 @@ static void test_deadline(void **state)
 	uint8_t bytes[100];
 	struct ss_piece one = piece(pages, bytes, 100);
 
-	(void)state;
 	if (fd < 0)
 		skip();
 	ss_process_memory_read_present(&memory, &one, 1);
@@ -230,12 +218,11 @@ static void test_deadline(void **state)
 	assert_int_equal(one.end, SS_PIECE_LATE);
 }
 
-static void test_unreadable(void **state)
+TEST(test_unreadable)
 {
 	uint8_t byte;
 	struct ss_piece one = piece(pages, &byte, 1);
 
-	(void)state;
 	ss_process_memory_read(&(struct ss_process_memory){ .tid = INT32_MAX,
 							    .mem_fd = -1,
 							    .pagemap_fd = -1 },
@@ -244,12 +231,11 @@ static void test_unreadable(void **state)
 }
 
 /* Of a stopped child, up to the hole, a last word that is not whole. */
-static void test_peek(void **state)
+TEST(test_peek)
 {
 	uint8_t bytes[100] = {};
 	pid_t child = fork();
 
-	(void)state;
 	if (child == 0)
 		for (;;)
 			(void)pause();
@@ -272,13 +258,12 @@ static void test_peek(void **state)
 }
 
 /* The readers that all this stands on. */
-static void test_texts(void **state)
+TEST(test_texts)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 	char name[] = "/tmp/stacksnap-unit-XXXXXX";
 	_cleanup_close_ int fd = mkstemp(name);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(unlink(name), 0);
 	assert_int_equal(ss_io_read_all(fd, 10, &text), 0);
@@ -302,20 +287,4 @@ static void test_texts(void **state)
 	assert_int_equal(text.bytes[5], '\0');
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_holes),
-		cmocka_unit_test(test_holes_by_file),
-		cmocka_unit_test(test_many_pieces),
-		cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_peek),
-		cmocka_unit_test(test_present),
-		cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_many_absent),
-		cmocka_unit_test(test_deadline),
-		cmocka_unit_test(test_end_of_addresses),
-	};
-
-	return cmocka_run_group_tests(tests, make_pages, NULL);
-}
+TEST_GROUP(make_pages, NULL)

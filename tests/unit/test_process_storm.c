@@ -99,7 +99,7 @@ static void look(struct ss_target *target, struct ss_session *session, enum ss_m
 	ss_snapshot_free(snapshot);
 }
 
-static void test_storm(void **state)
+TEST(test_storm)
 {
 	static const enum ss_mode modes[] = { SS_MODE_STOP, SS_MODE_AUTO,
 					      SS_MODE_NO_STOP };
@@ -110,7 +110,6 @@ static void test_storm(void **state)
 	struct counts counts = {};
 	pid_t child = start(run_storm);
 
-	(void)state;
 	assert_null(ss_target_open(child, &target));
 	assert_null(ss_session_new(NULL, &session));
 	for (size_t i = 0; i < SS_ARRAY_SIZE(modes); i++) {
@@ -125,13 +124,4 @@ static void test_storm(void **state)
 	ss_session_free(session);
 	ss_target_close(target);
 	stop(child);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_storm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

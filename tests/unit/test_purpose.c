@@ -76,11 +76,10 @@ static void assert_purpose(const struct ss_snapshot *snapshot, size_t thread,
 	assert_string_equal(wait->purpose_function, function);
 }
 
-static void test_which_counts(void **state)
+TEST(test_which_counts)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	ADD(snapshot, 100, SS_WAIT_CONDVAR, "__cond_wait", "inner_lock(int)",
 	    "outer_lock", "main");
 	/* Locks are built on conditions, which tell less. */
@@ -111,7 +110,7 @@ static void test_which_counts(void **state)
 }
 
 /* A thread does not wait for what a signal handler interrupted. */
-static void test_signal_handler(void **state)
+TEST(test_signal_handler)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	struct ss_frame frames[] = {
@@ -120,7 +119,6 @@ static void test_signal_handler(void **state)
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x30, "outer_lock"),
 	};
 
-	(void)state;
 	frames[1].signal_frame = true;
 	sample_add_thread(snapshot, 100, "shop", frames, 3, SS_END_ROOT);
 	snapshot->waits = calloc(1, sizeof(*snapshot->waits));
@@ -130,7 +128,7 @@ static void test_signal_handler(void **state)
 	assert_purpose(snapshot, 0, SS_PURPOSE_UNKNOWN, NULL);
 }
 
-static void test_threads_of_the_jdk(void **state)
+TEST(test_threads_of_the_jdk)
 {
 	static const struct {
 		const char *name;
@@ -144,7 +142,6 @@ static void test_threads_of_the_jdk(void **state)
 	};
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		ADD(snapshot, 100 + (pid_t)i, SS_WAIT_CONDVAR, "__cond_wait",
 		    cases[i].function, "thread_entry");
@@ -156,7 +153,7 @@ static void test_threads_of_the_jdk(void **state)
 }
 
 /* The same, of a stack in a recording. */
-static void test_search(void **state)
+TEST(test_search)
 {
 	static const struct {
 		const char *call;
@@ -183,7 +180,6 @@ static void test_search(void **state)
 	static const char text[] = "lock take* a word\nidle next_job\n";
 	struct ss_wait_table *table = NULL;
 
-	(void)state;
 	assert_null(ss_wait_table_new(&table));
 	assert_null(ss_wait_table_add(table, "test", text, strlen(text)));
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
@@ -201,11 +197,10 @@ static void test_search(void **state)
 	ss_wait_table_free(table);
 }
 
-static void test_suspects(void **state)
+TEST(test_suspects)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	for (pid_t tid = 100; tid < 103; tid++)
 		ADD(snapshot, tid, SS_WAIT_CONDVAR, "__cond_wait", "take", "query",
 		    "session", "thread", "__start");
@@ -281,9 +276,8 @@ static void check_pool(const char *name, const char *inner, const char *outer,
 			       exhausted ? get : "park");
 }
 
-static void test_pools(void **state)
+TEST(test_pools)
 {
-	(void)state;
 	check_pool("pool-2-thread-1", "park", "getTask", true);
 	check_pool("pool-2-thread-1", "park", "java.util.concurrent.FutureTask.get",
 		   true);
@@ -293,18 +287,4 @@ static void test_pools(void **state)
 	/* An event completes this one. */
 	check_pool("pool-1-thread-3", "park",
 		   "java.util.concurrent.CompletableFuture.get", false);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_which_counts),
-		cmocka_unit_test(test_signal_handler),
-		cmocka_unit_test(test_threads_of_the_jdk),
-		cmocka_unit_test(test_search),
-		cmocka_unit_test(test_suspects),
-		cmocka_unit_test(test_pools),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,10 @@
  * Line tables of CPython in their three encodings, and strings and code objects in memory that
  * is made up, with each way in which they can be invalid.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/cleanup.h"
 #include "runtime/python/python.h"
@@ -60,11 +56,10 @@ static uint32_t line_of(enum ss_python_lines encoding, const char *table, size_t
 	return line;
 }
 
-static void test_lnotab(void **state)
+TEST(test_lnotab)
 {
 	static const char table[] = "\x06\x01\x08\x7f\x00\x05\x04\xfe";
 
-	(void)state;
 	assert_int_equal(line_of(SS_PYTHON_LNOTAB, table, 8, -1), 10);
 	assert_int_equal(line_of(SS_PYTHON_LNOTAB, table, 8, 4), 10);
 	assert_int_equal(line_of(SS_PYTHON_LNOTAB, table, 8, 6), 11);
@@ -73,11 +68,10 @@ static void test_lnotab(void **state)
 	assert_int_equal(line_of(SS_PYTHON_LNOTAB, "\x00\x80", 2, 0), UINT32_MAX);
 }
 
-static void test_pairs(void **state)
+TEST(test_pairs)
 {
 	static const char table[] = "\x04\x01\x02\x80\x04\xff";
 
-	(void)state;
 	assert_int_equal(line_of(SS_PYTHON_LINE_PAIRS, table, 6, -2), 10);
 	assert_int_equal(line_of(SS_PYTHON_LINE_PAIRS, table, 6, 2), 11);
 	assert_int_equal(line_of(SS_PYTHON_LINE_PAIRS, table, 6, 4), 0);
@@ -85,14 +79,13 @@ static void test_pairs(void **state)
 	assert_int_equal(line_of(SS_PYTHON_LINE_PAIRS, table, 6, 10), UINT32_MAX);
 }
 
-static void test_locations(void **state)
+TEST(test_locations)
 {
 	/* short, 2 units; one line +1; no columns -2; long +70; none */
 	static const char table[] =
 		"\x81\x00\xd8\x01\x02\xe8\x05\xf0\x4c\x02\x01\x01\x01\xf8";
 	const size_t size = sizeof(table) - 1;
 
-	(void)state;
 	assert_int_equal(line_of(SS_PYTHON_LOCATIONS, table, size, -2), 10);
 	assert_int_equal(line_of(SS_PYTHON_LOCATIONS, table, size, 2), 10);
 	assert_int_equal(line_of(SS_PYTHON_LOCATIONS, table, size, 4), 11);
@@ -135,12 +128,11 @@ static void make_layout(struct ss_python_layout *layout)
 		ss_python_layout_find(0x030b07f0, "x86_64", &memory, BASE, layout, &why));
 }
 
-static void test_strings(void **state)
+TEST(test_strings)
 {
 	struct ss_python_layout layout;
 	static char text[4 * SS_PYTHON_NAME_MAX + 1];
 
-	(void)state;
 	make_layout(&layout);
 	uint64_t type = put_type(0x100, "str");
 	assert_true(ss_python_string(&layout, &memory,
@@ -180,13 +172,12 @@ static void put_code(void)
 	memcpy(bytes + 0x420, "\x80\x00", 2);
 }
 
-static void test_code(void **state)
+TEST(test_code)
 {
 	/* What makes it invalid: the reference count, its type, its name, its line table */
 	static const size_t invalid[] = { 0x800, 0x808, 0x800 + 128, 0x800 + 136 };
 	struct ss_python_layout layout;
 
-	(void)state;
 	for (size_t i = 0; i <= SS_ARRAY_SIZE(invalid); i++) {
 		_cleanup_(ss_intern_cleanup) struct ss_intern *strings = ss_intern_new();
 		struct ss_python_codes codes = { .layout = &layout,
@@ -252,7 +243,7 @@ static const char *find_name(const struct ss_runtime_process *process,
 }
 
 /* A code object of an earlier capture counts only if nothing has changed that it was read from. */
-static void test_kept(void **state)
+TEST(test_kept)
 {
 	/* Its line, its file, its name, its line table, and the names of types */
 	static const size_t changes[] = { 0x800 + 72, 0x230, 0x330, 0x420, 0x1a0, 0x120 };
@@ -265,7 +256,6 @@ static void test_kept(void **state)
 						    .read_ranges = compare,
 						    .read_data = &layout };
 
-	(void)state;
 	struct ss_gathered *turn = ss_vector_push(&capture->turns);
 	assert_non_null(turn);
 	*turn = (struct ss_gathered){};
@@ -307,7 +297,7 @@ static void test_kept(void **state)
 }
 
 /* Functions of which more is to be compared than is allowed: some are. */
-static void test_many_kept(void **state)
+TEST(test_many_kept)
 {
 	enum { CODES = 5000 };
 	_cleanup_(ss_capture_cleanup) struct ss_capture *capture = ss_capture_new();
@@ -319,7 +309,6 @@ static void test_many_kept(void **state)
 						    .read_ranges = compare };
 	size_t found = 0;
 
-	(void)state;
 	struct ss_gathered *turn = ss_vector_push(&capture->turns);
 	assert_non_null(turn);
 	*turn = (struct ss_gathered){};
@@ -353,12 +342,11 @@ static void test_many_kept(void **state)
 	slot.free(slot.data);
 }
 
-static void test_versions(void **state)
+TEST(test_versions)
 {
 	struct ss_python_layout layout;
 	const char *why = NULL;
 
-	(void)state;
 	memset(bytes, 0, sizeof(bytes));
 	for (unsigned minor = 0; minor < 20; minor++) {
 		bool known = minor >= 8 && minor <= 12;
@@ -374,7 +362,7 @@ static void test_versions(void **state)
 }
 
 /* The table of Debian's CPython 3.14.10, as its process has it. */
-static void test_table(void **state)
+TEST(test_table)
 {
 	static const uint64_t words[81] = {
 		[1] = 0x030e0af0,
@@ -438,7 +426,6 @@ static void test_table(void **state)
 	const char *why = NULL;
 	uint8_t frame[88] = {};
 
-	(void)state;
 	memcpy(bytes, words, sizeof(words));
 	memcpy(bytes, "xdebugpy", 8);
 	assert_true(ss_python_layout_find(0x030e0af0, "x86_64", &memory, BASE, &layout,
@@ -467,17 +454,4 @@ static void test_table(void **state)
 	bytes[36 * 8] = 88;
 	assert_false(ss_python_layout_find(0x030e0af0, "x86_64", &memory, BASE, &layout,
 					   &why));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lnotab),	  cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_locations), cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_code),	  cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_table),	  cmocka_unit_test(test_kept),
-		cmocka_unit_test(test_many_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
  * Locks of CPython 3.14 in memory that is made up: a Lock and an RLock, as threading has them, the
  * entries of threads that wait for them, and the frame of a with statement.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "data/capture.h"
@@ -253,11 +249,10 @@ static struct ss_python_lock find_owner(void)
 	return lock;
 }
 
-static void test_held_lock(void **state)
+TEST_WITH(test_held_lock, set_up, NULL)
 {
 	struct ss_python_lock lock = find_owner();
 
-	(void)state;
 	assert_int_equal(lock.address, LOCK);
 	assert_int_equal(lock.shown, LOCK + MUTEX);
 	assert_int_equal(lock.semaphore, entry_of(0) + ENTRY_SEMAPHORE);
@@ -265,11 +260,10 @@ static void test_held_lock(void **state)
 	assert_ptr_equal(lock.owner, &threads[1]);
 }
 
-static void test_held_rlock(void **state)
+TEST_WITH(test_held_rlock, set_up, NULL)
 {
 	struct ss_python_lock lock = {};
 
-	(void)state;
 	set_mutex(RLOCK, LOCKED | PARKED);
 	put(RLOCK + OWNER, THREAD_ID);
 	put(RLOCK + LEVEL, 3);
@@ -287,11 +281,10 @@ static void test_held_rlock(void **state)
 }
 
 /* It was released, and the thread that waits is about to be woken. */
-static void test_unlocked(void **state)
+TEST_WITH(test_unlocked, set_up, NULL)
 {
 	static const uint8_t values[] = { 0, PARKED };
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(values); i++) {
 		set_mutex(LOCK, values[i]);
 		set_mutex(RLOCK, values[i]);
@@ -304,12 +297,11 @@ static void test_unlocked(void **state)
 }
 
 /* Each has an entry, and the owner is the owner of all. */
-static void test_waiters(void **state)
+TEST_WITH(test_waiters, set_up, NULL)
 {
 	struct ss_python_lock locks[LOCKS_MAX] = {};
 	uint64_t work_left = SS_PYTHON_LOCKS_WORK;
 
-	(void)state;
 	set_mutex(LOCK, LOCKED | PARKED);
 	set_mutex(RLOCK, LOCKED | PARKED);
 	put(RLOCK + OWNER, THREAD_ID);
@@ -341,14 +333,13 @@ static void test_waiters(void **state)
 }
 
 /* Entries that refer to nothing, to other objects, or to a part of one. */
-static void test_torn_entry(void **state)
+TEST_WITH(test_torn_entry, set_up, NULL)
 {
 	static const uint64_t mutexes[] = {
 		0,	     MUTEX,    LOCK + MUTEX + 1, LOCK + MUTEX + 4, LOCK,
 		BASE + SIZE, BASE - 8, UINT64_MAX,	 UINT64_MAX - 7,   LAST + MUTEX,
 	};
 
-	(void)state;
 	set_mutex(LOCK, LOCKED);
 	put_object(LAST, LOCK_TYPE);
 	set_mutex(LAST, LOCKED);
@@ -372,12 +363,11 @@ static void test_torn_entry(void **state)
 }
 
 /* The object is freed, and its memory reused. */
-static void test_torn_lock(void **state)
+TEST_WITH(test_torn_lock, set_up, NULL)
 {
 	static const uint64_t torn[] = { 0, OTHER_TYPE, LOCK_TYPE + 1, BASE + SIZE,
 					 UINT64_MAX - 7 };
 
-	(void)state;
 	set_mutex(LOCK, LOCKED);
 	set_waiting(0, LOCK + MUTEX);
 	for (size_t i = 0; i < SS_ARRAY_SIZE(torn); i++) {
@@ -391,7 +381,7 @@ static void test_torn_lock(void **state)
 }
 
 /* What the frame has is not valid, or not that of a with statement of the lock: no owner. */
-static void test_torn_frame(void **state)
+TEST_WITH(test_torn_frame, set_up, NULL)
 {
 	const uint64_t values = FRAME + layout.frame_locals;
 	const struct {
@@ -447,19 +437,4 @@ static void test_torn_frame(void **state)
 	assert_null(find_owner().owner);
 	set_up(state);
 	assert_ptr_equal(find_owner().owner, &threads[1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_held_lock, set_up),
-		cmocka_unit_test_setup(test_held_rlock, set_up),
-		cmocka_unit_test_setup(test_unlocked, set_up),
-		cmocka_unit_test_setup(test_waiters, set_up),
-		cmocka_unit_test_setup(test_torn_entry, set_up),
-		cmocka_unit_test_setup(test_torn_lock, set_up),
-		cmocka_unit_test_setup(test_torn_frame, set_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

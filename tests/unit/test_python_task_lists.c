@@ -1,13 +1,9 @@
 /*
  * The table of CPython 3.14 for its lists of tasks, and lists that change while they are read.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "runtime/python/python.h"
@@ -95,11 +91,10 @@ static void keep(size_t index)
 	       16);
 }
 
-static void test_list(void **state)
+TEST(test_list)
 {
 	bool whole = false;
 
-	(void)state;
 	memset(words, 0, sizeof(words));
 	memcpy(old, words, sizeof(words));
 	assert_int_equal(read_list(100, &whole), 0);
@@ -127,10 +122,8 @@ static void test_list(void **state)
 }
 
 /* Some nodes were read earlier. */
-static void test_changes(void **state)
+TEST(test_changes)
 {
-	(void)state;
-	/* 2 has ended, and 3 was read before. */
 	PUT_LIST(0, 1, 2, 3, 4);
 	memcpy(old, words, sizeof(words));
 	PUT_LIST(0, 1, 3, 4);
@@ -170,11 +163,10 @@ static size_t read_changing(const struct ss_memory *memory, uint64_t address, vo
 	return read_words(words, address, ret, size);
 }
 
-static void test_changing(void **state)
+TEST(test_changing)
 {
 	static const struct ss_memory changing = { .read = read_changing };
 
-	(void)state;
 	for (reads = 0; reads < 200;) {
 		struct ss_python_objects found = {};
 		bool whole = false;
@@ -190,13 +182,12 @@ static void test_changing(void **state)
 	}
 }
 
-static void test_table(void **state)
+TEST(test_table)
 {
 	static const uint64_t table[] = { 168,	136, 96,   108, 109, 128, 152,
 					  4096, 640, 4096, 864, 872, 880 };
 	struct ss_python_task_table found = {};
 
-	(void)state;
 	memcpy(words, table, sizeof(table));
 	assert_null(ss_python_task_table_read(&now, BASE, &found));
 	assert_int_equal(found.task_size, 168);
@@ -222,16 +213,4 @@ static void test_table(void **state)
 	assert_null(ss_python_task_table_read(&now, BASE, &found));
 	assert_string_equal(ss_python_task_table_read(&now, 8, &found),
 			    "its table of offsets could not be read");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_changing),
-		cmocka_unit_test(test_table),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,9 @@
  * Tasks of asyncio in memory that is made up: a table of offsets of CPython 3.13, and modules,
  * sets, tasks and coroutines as its process has them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "runtime/python/python.h"
@@ -294,12 +290,11 @@ static struct found read_tasks(const struct ss_python_layout *layout,
 	return read_limited(layout, interned, SS_PYTHON_TASK_READS);
 }
 
-static void test_task(void **state)
+TEST(test_task)
 {
 	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
 	struct ss_python_layout layout;
 
-	(void)state;
 	make_process(&layout, 88, 0, 56);
 	struct found found = read_tasks(&layout, interned);
 	assert_true(found.ok);
@@ -310,7 +305,7 @@ static void test_task(void **state)
 }
 
 /* A task that is read again until two readings agree. */
-static void test_changes(void **state)
+TEST(test_changes)
 {
 	static const struct {
 		size_t changes;
@@ -325,7 +320,6 @@ static void test_changes(void **state)
 	};
 	struct ss_python_layout layout;
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
 		make_process(&layout, 88, 0, 56);
@@ -346,12 +340,11 @@ static void test_changes(void **state)
 }
 
 /* A frame with members beyond what is read of that of a coroutine. */
-static void test_large_frame(void **state)
+TEST(test_large_frame)
 {
 	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
 	struct ss_python_layout layout;
 
-	(void)state;
 	make_process(&layout, 1016, 1000, 1008);
 	struct found found = read_tasks(&layout, interned);
 	assert_true(found.ok);
@@ -362,13 +355,12 @@ static void test_large_frame(void **state)
 }
 
 /* One task, in all slots of the set. */
-static void test_repeated(void **state)
+TEST(test_repeated)
 {
 	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
 	struct ss_python_objects objects = {};
 	struct ss_python_layout layout;
 
-	(void)state;
 	make_process(&layout, 88, 0, 56);
 	put(SET + 32, 15);
 	for (size_t i = 1; i < 16; i++)
@@ -399,13 +391,12 @@ static void put_children(size_t count)
 }
 
 /* What all tasks wait for is limited. */
-static void test_many_awaited(void **state)
+TEST(test_many_awaited)
 {
 	enum { TASKS = 80, CHILDREN_COUNT = 1 << 14 };
 	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
 	struct ss_python_layout layout;
 
-	(void)state;
 	make_process(&layout, 88, 0, 56);
 	put_children(CHILDREN_COUNT);
 	put(SET + 24, TASKS);
@@ -425,12 +416,11 @@ static void test_many_awaited(void **state)
 	assert_int_equal(found.tasks + found.unread, TASKS);
 }
 
-static void test_reads(void **state)
+TEST(test_reads)
 {
 	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
 	struct ss_python_layout layout;
 
-	(void)state;
 	make_process(&layout, 88, 0, 56);
 	for (uint64_t reads = 0; reads < 400; reads += 7) {
 		struct found found = read_limited(&layout, interned, reads);
@@ -443,12 +433,11 @@ static void test_reads(void **state)
 
 /* Of a type that is not known, as Cython's; or its coroutine has a name that is too long. Neither
    changes. */
-static void test_unread(void **state)
+TEST(test_unread)
 {
 	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
 	struct ss_python_layout layout;
 
-	(void)state;
 	make_process(&layout, 88, 0, 56);
 	(void)put_object(COROUTINE, "_cython_3_0_11.coroutine", 160);
 	struct found found = read_tasks(&layout, interned);
@@ -464,12 +453,11 @@ static void test_unread(void **state)
 }
 
 /* A task that cannot be read since memory has a limit has not changed. */
-static void test_limit(void **state)
+TEST(test_limit)
 {
 	_cleanup_(ss_intern_cleanup) struct ss_intern *interned = ss_intern_new();
 	struct ss_python_layout layout;
 
-	(void)state;
 	make_process(&layout, 88, 0, 56);
 	(void)put_object(TASK, "int", TASK_SIZE);
 	struct found found = read_tasks(&layout, interned);
@@ -480,16 +468,4 @@ static void test_limit(void **state)
 	limited = false;
 	assert_int_equal(found.tasks + found.changed, 0);
 	assert_int_equal(found.unread, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_task),	     cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_large_frame),  cmocka_unit_test(test_repeated),
-		cmocka_unit_test(test_many_awaited), cmocka_unit_test(test_reads),
-		cmocka_unit_test(test_unread),	     cmocka_unit_test(test_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

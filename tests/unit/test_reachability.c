@@ -1,13 +1,9 @@
 /* A made-up heap of Go: which goroutines nobody can wake. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "base/cleanup.h"
@@ -188,9 +184,8 @@ static void assert_found(struct fake *fake, const char *wanted)
 
 static const unsigned versions[] = { 19, 26 };
 
-static void test_nobody(void **state)
+TEST(test_nobody)
 {
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(versions); i++) {
 		_cleanup_free_ struct fake *fake = make(versions[i]);
 		assert_found(fake, "1110");
@@ -198,9 +193,8 @@ static void test_nobody(void **state)
 }
 
 /* Goroutines that can be woken refer to what others wait for. */
-static void test_stacks(void **state)
+TEST(test_stacks)
 {
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(versions); i++) {
 		_cleanup_free_ struct fake *fake = make(versions[i]);
 		/* The first one is in a circle of goroutines that nobody can wake. */
@@ -218,9 +212,8 @@ static void test_stacks(void **state)
 }
 
 /* The second one waits for a condition, as a goroutine that sleeps did before. */
-static void test_condition(void **state)
+TEST(test_condition)
 {
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(versions); i++) {
 		const uint64_t list = channel(1) + 16;
 		_cleanup_free_ struct fake *fake = make(versions[i]);
@@ -237,9 +230,8 @@ static void test_condition(void **state)
 }
 
 /* A thread's system call, an object with a finalizer. */
-static void test_roots(void **state)
+TEST(test_roots)
 {
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(versions); i++) {
 		_cleanup_free_ struct fake *fake = make(versions[i]);
 		put(fake, REST, channel(2) + 16);
@@ -256,9 +248,8 @@ static void test_roots(void **state)
 }
 
 /* Nothing is certain. */
-static void test_doubts(void **state)
+TEST(test_doubts)
 {
-	(void)state;
 	for (size_t checks = 0; checks < 2; checks++) {
 		_cleanup_free_ struct fake *fake = make(19);
 		fake->checks = checks;
@@ -290,15 +281,4 @@ static void test_doubts(void **state)
 	_cleanup_free_ struct fake *waiter = make(19);
 	put(waiter, SUDOGS, GS + G_STEP);
 	assert_found(waiter, "0110");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nobody),	  cmocka_unit_test(test_stacks),
-		cmocka_unit_test(test_condition), cmocka_unit_test(test_roots),
-		cmocka_unit_test(test_doubts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static void update(struct ss_module_set *set, const struct ss_capture *capture,
 }
 
 /* The objects are not in the order of their bases. */
-static void test_tracked(void **state)
+TEST(test_tracked)
 {
 	struct ss_module_impl *modules = calloc(TRACKED, sizeof(*modules));
 	struct ss_module_impl **items = calloc(TRACKED, sizeof(struct ss_module_impl *));
@@ -49,7 +49,6 @@ static void test_tracked(void **state)
 	struct ss_module_set list = {};
 	struct watched watched = {};
 
-	(void)state;
 	for (size_t i = 0; i < TRACKED; i++) {
 		items[i] = &modules[i * 7 % TRACKED];
 		items[i]->pub.base = i;
@@ -110,13 +109,12 @@ static void add_thread(struct ss_snapshot *snapshot)
 	free(frames);
 }
 
-static void test_snapshot(void **state)
+TEST(test_snapshot)
 {
 	struct ss_snapshot *snapshot = ss_snapshot_new();
 	struct ss_recording *recording = NULL;
 	int fd = memfd_create("recording", MFD_CLOEXEC);
 
-	(void)state;
 	snapshot->process.pid = 42;
 	snapshot->process.name = "many";
 	add_modules(snapshot);
@@ -136,7 +134,7 @@ static void test_snapshot(void **state)
 }
 
 /* All are loaded at once, and defined again by the next segment. */
-static void test_long_paths(void **state)
+TEST(test_long_paths)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
 	struct sample_recording s = {};
@@ -145,7 +143,6 @@ static void test_long_paths(void **state)
 	const uint64_t offsets[] = { 1, 2 };
 	char path[PATH_SIZE];
 
-	(void)state;
 	sample_open(&s, &options);
 	(void)memset(path, 'd', sizeof(path));
 	for (unsigned i = 0; i < LONG_PATHS; i++) {
@@ -176,15 +173,4 @@ static void test_long_paths(void **state)
 	assert_int_equal(ss_recording_info(recording)->samples, 2);
 	ss_recording_close(recording);
 	sample_close(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tracked),
-		cmocka_unit_test(test_snapshot),
-		cmocka_unit_test(test_long_paths),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* The summary of record: what is missing, and the remedy for it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <unistd.h>
@@ -51,11 +47,10 @@ static void check(const struct ss_recorder_summary *summary, bool on_cpu,
 		fail_msg("\"%s\" is in: %s", absent, text);
 }
 
-static void test_nothing_is_missing(void **state)
+TEST(test_nothing_is_missing)
 {
 	struct ss_recorder_summary summary = { .sampled_cpus = true };
 
-	(void)state;
 	check(&summary, false, "the kernel sampled running threads", "not available");
 	check(&summary, true, "the CPUs were sampled", "not available");
 	check(&summary, true, "no thread was stopped", "threads were stopped");
@@ -63,7 +58,7 @@ static void test_nothing_is_missing(void **state)
 }
 
 /* Times are of stops that are counted, and of each, not parts of the time of one thread. */
-static void test_stops(void **state)
+TEST(test_stops)
 {
 	struct ss_recorder_summary summary = { .perf_errno = EACCES,
 					       .duration_ns = 1000 * 1000 * 1000,
@@ -72,7 +67,6 @@ static void test_stops(void **state)
 					       .stopped_max_ns = 4 * 1000 * 1000,
 					       .not_stopped = 20 };
 
-	(void)state;
 	check(&summary, false,
 	      "threads were stopped 1,000 times, for 1.43 s in total, 1.43 ms each on "
 	      "average, "
@@ -81,7 +75,7 @@ static void test_stops(void **state)
 	check(&summary, false, "20 samples of running threads have no stack", NULL);
 }
 
-static void test_no_programs(void **state)
+TEST(test_no_programs)
 {
 	static const struct {
 		int errnum;
@@ -95,7 +89,6 @@ static void test_no_programs(void **state)
 		{ ENOSYS, "it needs Linux 5.11 or later" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		struct ss_recorder_summary summary = { .sampled_cpus = true,
 						       .copy_errno = cases[i].errnum };
@@ -109,7 +102,7 @@ static void test_no_programs(void **state)
 	}
 }
 
-static void test_no_samples(void **state)
+TEST(test_no_samples)
 {
 	static const struct {
 		int errnum;
@@ -124,7 +117,6 @@ static void test_no_samples(void **state)
 		{ ENOSYS, "with a kernel that has perf events" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		struct ss_recorder_summary summary = { .perf_errno = cases[i].errnum,
 						       .copy_errno = ENOENT };
@@ -137,11 +129,10 @@ static void test_no_samples(void **state)
 	}
 }
 
-static void test_losses(void **state)
+TEST(test_losses)
 {
 	struct ss_recorder_summary summary = { .sampled_cpus = true };
 
-	(void)state;
 	check(&summary, false, NULL, "lost");
 	check(&summary, false, NULL, "children");
 	summary.lost = 3;
@@ -152,17 +143,4 @@ static void test_losses(void **state)
 	check(&summary, false, "some children were not recorded: too many open files",
 	      NULL);
 	check(&summary, false, "cannot be dropped, so the file grows", NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_is_missing),
-		cmocka_unit_test(test_stops),
-		cmocka_unit_test(test_no_programs),
-		cmocka_unit_test(test_no_samples),
-		cmocka_unit_test(test_losses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

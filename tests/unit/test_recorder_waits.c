@@ -2,12 +2,8 @@
  * The time for looking up what threads of a recording wait for: all processes share it, and each
  * has its turn.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "sample/recorder_process.h"
 
@@ -17,14 +13,13 @@ static const uint64_t tick_ns = 10 * 1000 * 1000;
 static const uint64_t lookup_ns = 5 * 1000 * 1000;
 
 /* All processes ask at each tick. */
-static void test_budget(void **state)
+TEST(test_budget)
 {
 	struct ss_recorder_waits waits[PROCESSES] = {};
 	struct ss_recorder_waits_budget budget = {};
 	unsigned looked[PROCESSES] = {};
 	uint64_t now_ns = 1;
 
-	(void)state;
 	for (int tick = 0; tick < TICKS; tick++, now_ns += tick_ns) {
 		ss_recorder_waits_budget_begin(&budget);
 		for (int i = 0; i < PROCESSES; i++) {
@@ -41,25 +36,14 @@ static void test_budget(void **state)
 }
 
 /* One process that asks for nothing more leaves the time to others. */
-static void test_enough(void **state)
+TEST(test_enough)
 {
 	struct ss_recorder_waits waits[2] = {};
 	struct ss_recorder_waits_budget budget = {};
 
-	(void)state;
 	for (int tick = 0; tick < 10; tick++) {
 		ss_recorder_waits_budget_begin(&budget);
 		assert_true(ss_recorder_waits_may_look(&waits[0], &budget, 1));
 		assert_true(ss_recorder_waits_may_look(&waits[1], &budget, 1));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_enough),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

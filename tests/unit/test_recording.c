@@ -120,21 +120,19 @@ static void stacks_with(ss_hash_function *hash, unsigned pairs)
 	sample_close(&s);
 }
 
-static void test_order_of_frames(void **state)
+TEST(test_order_of_frames)
 {
-	(void)state;
 	stacks_with(NULL, 5000);
 }
 
-static void test_equal_hashes(void **state)
+TEST(test_equal_hashes)
 {
-	(void)state;
 	stacks_with(same_hash, 600);
 	stacks_with(poor_hash, 600);
 }
 
 /* Calls of a runtime, and the native frame that executes them; also in a new segment. */
-static void test_calls_of_a_runtime(void **state)
+TEST(test_calls_of_a_runtime)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
 	const uint32_t flags = SS_FROM_RUNTIME << SS_FRAME_SOURCE_SHIFT;
@@ -142,7 +140,6 @@ static void test_calls_of_a_runtime(void **state)
 	struct ss_tick_record tick = {};
 	struct ss_sample got;
 
-	(void)state;
 	sample_open(&s, &options);
 	struct ss_frame_record frames[] = {
 		{ .module = SS_ID_NONE,
@@ -320,7 +317,7 @@ static uint64_t samples_between(unsigned first, unsigned last)
 	return count;
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
 	const struct ss_writer_options options = { .wall_ns = 1000000000000,
 						   .period_ns = SAMPLE_PERIOD_NS,
@@ -328,7 +325,6 @@ static void test_round_trip(void **state)
 						   .host = "here" };
 	struct sample_recording s = {};
 
-	(void)state;
 	write_many(&s, &options);
 	finish(&s);
 	struct ss_recording *recording = reopen(s.fd);
@@ -353,13 +349,12 @@ static void test_round_trip(void **state)
 }
 
 /* A file that is truncated anywhere can be read up to the last whole chunk. */
-static void test_truncated_anywhere(void **state)
+TEST(test_truncated_anywhere)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
 	struct sample_recording s = {};
 	uint64_t before = 0;
 
-	(void)state;
 	write_many(&s, &options);
 	finish(&s);
 	size_t size = size_of(s.fd);
@@ -389,12 +384,11 @@ static void test_truncated_anywhere(void **state)
 	sample_close(&s);
 }
 
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
 	struct sample_recording s = {};
 
-	(void)state;
 	write_many(&s, &options);
 	finish(&s);
 	size_t size = size_of(s.fd);
@@ -426,9 +420,8 @@ static void expect_refused(const void *bytes, size_t size, const char *word)
 	ss_error_free(error);
 }
 
-static void test_not_a_recording(void **state)
+TEST(test_not_a_recording)
 {
-	(void)state;
 	expect_refused("", 0, "empty");
 	expect_refused("\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\0", 17, "not a recording");
 	expect_refused("\x89SSREC\r\n\x09\0\0\0\4\3\2\1", 16, "version 9");
@@ -438,14 +431,13 @@ static void test_not_a_recording(void **state)
 
 /* The memory limit is reached repeatedly: each time a new segment begins, and the reader
    merges the numbers of all segments. */
-static void test_segments(void **state)
+TEST(test_segments)
 {
 	const struct ss_writer_options options = { .wall_ns = 1000000000000,
 						   .period_ns = SAMPLE_PERIOD_NS,
 						   .memory_max = 1 };
 	struct sample_recording s = {};
 
-	(void)state;
 	write_many(&s, &options);
 	finish(&s);
 	struct ss_recording *recording = reopen(s.fd);
@@ -500,24 +492,22 @@ static void ring_under(const char *name)
 	assert_int_equal(rmdir(directory), 0); /* it is empty */
 }
 
-static void test_ring(void **state)
+TEST(test_ring)
 {
 	char longest[NAME_MAX + 1] = "";
 
-	(void)state;
 	ring_under("r");
 	(void)memset(longest, 'r', sizeof(longest) - 1);
 	ring_under(longest);
 }
 
 /* The next segment forgets what has ended; its lifetime remains in the file. */
-static void test_lifetimes(void **state)
+TEST(test_lifetimes)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
 	struct sample_recording s = {};
 	const uint64_t offsets[] = { 1, 2 };
 
-	(void)state;
 	sample_open(&s, &options);
 	uint32_t first = ss_writer_add_thread(s.writer, s.process, 43, "first", 3);
 	uint32_t second = ss_writer_add_thread(s.writer, s.process, 44, "second", 4);
@@ -562,7 +552,7 @@ static void test_lifetimes(void **state)
 }
 
 /* Threads that have ended take no memory, also within a segment. */
-static void test_short_threads(void **state)
+TEST(test_short_threads)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS,
 						   .write_ns = 1 };
@@ -570,7 +560,6 @@ static void test_short_threads(void **state)
 	const uint64_t offsets[] = { 1, 2 };
 	enum { SHORT = 20000, TABLES_MAX = 512 << 10 };
 
-	(void)state;
 	sample_open(&s, &options);
 	for (unsigned i = 0; i < SHORT; i++) {
 		const struct ss_tick_record tick = { .monotonic_ns = 10 + i };
@@ -599,7 +588,7 @@ static void test_short_threads(void **state)
 
 /* After a write error, what was written before can be read. */
 /* Each segment begins in the other one of two files, in place of what it contained. */
-static void test_two_files(void **state)
+TEST(test_two_files)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS,
 						   .other = memfd_create("other", 0),
@@ -608,7 +597,6 @@ static void test_two_files(void **state)
 	struct sample_recording s = {};
 	struct ss_sample got;
 
-	(void)state;
 	assert_true(other >= 0);
 	sample_open(&s, &options);
 	struct ss_sample_record sample = { .call = SS_ID_NONE, .state = 'R' };
@@ -634,12 +622,11 @@ static void test_two_files(void **state)
 	assert_int_equal(close(other), 0);
 }
 
-static void test_full(void **state)
+TEST(test_full)
 {
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
 	struct ss_writer *writer = NULL;
 
-	(void)state;
 	struct ss_error *error =
 		ss_writer_new(open("/dev/full", O_RDWR), &options, &writer);
 	assert_non_null(error);
@@ -648,12 +635,11 @@ static void test_full(void **state)
 }
 
 /* What the recorder lost is in the summary, and so is that it lost nothing. */
-static void test_losses(void **state)
+TEST(test_losses)
 {
 	static const char *const texts[] = { NULL, "the child process crashed" };
 	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct ss_summary summary = { .reason = SS_RECORDING_STOPPED,
 					      .lost = 3 * i,
@@ -674,26 +660,4 @@ static void test_losses(void **state)
 		ss_writer_free(s.writer);
 		assert_int_equal(close(s.fd), 0);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order_of_frames),
-		cmocka_unit_test(test_equal_hashes),
-		cmocka_unit_test(test_calls_of_a_runtime),
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_truncated_anywhere),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_not_a_recording),
-		cmocka_unit_test(test_segments),
-		cmocka_unit_test(test_ring),
-		cmocka_unit_test(test_lifetimes),
-		cmocka_unit_test(test_short_threads),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_two_files),
-		cmocka_unit_test(test_losses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

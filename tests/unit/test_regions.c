@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 
@@ -41,14 +37,13 @@ static int32_t module_at(const struct ss_capture *capture, uint64_t address)
 	"14000-15000 rw-p 00003000 fd:01 7 /lib/a.so\n"                                  \
 	"15000-17000 rw-p 00000000 00:00 0 \n"
 
-static void test_library(void **state)
+TEST(test_library)
 {
 	_cleanup_(ss_capture_cleanup) struct ss_capture *c =
 		read_areas(LIBRARY "20000-21000 r--p 00000000 fd:01 8 /data\n"
 				   "30000-31000 r-xp 00000000 00:00 0 [vdso]\n"
 				   "40000-41000 r-xp 00000000 00:00 0 \n");
 
-	(void)state;
 	assert_int_equal(c->modules.count, 2);
 	assert_int_equal(c->areas.count, 8);
 	assert_int_equal(c->modules.items[0]->mapping_count, 4);
@@ -65,33 +60,31 @@ static void test_library(void **state)
 	assert_string_equal(ss_capture_find_area(c, 0x40000)->name, "//anon");
 }
 
-static void test_loaded_twice(void **state)
+TEST(test_loaded_twice)
 {
 	_cleanup_(ss_capture_cleanup) struct ss_capture *c =
 		read_areas(LIBRARY "20000-21000 r--p 00000000 fd:01 7 /lib/a.so\n"
 				   "21000-23000 r-xp 00001000 fd:01 7 /lib/a.so\n");
 
-	(void)state;
 	assert_int_equal(c->modules.count, 2);
 	assert_int_equal(module_at(c, 0x11000), 0);
 	assert_int_equal(module_at(c, 0x21000), 1);
 }
 
 /* A program that maps its own symbols, far above: that is not its text. */
-static void test_part_far_away(void **state)
+TEST(test_part_far_away)
 {
 	_cleanup_(ss_capture_cleanup) struct ss_capture *c = read_areas(
 		LIBRARY "7f0000000000-7f0000001000 r-xp 00000000 00:00 0 \n"
 			"7f0000001000-7f0000002000 r--p 00004000 fd:01 7 /lib/a.so\n");
 
-	(void)state;
 	assert_int_equal(c->modules.count, 1);
 	assert_int_equal(c->modules.items[0]->pub.size, 0x5000);
 	assert_int_equal(module_at(c, 0x7f0000000000), -1);
 }
 
 /* Text that was replaced by anonymous pages lies in its module still. */
-static void test_text_in_huge_pages(void **state)
+TEST(test_text_in_huge_pages)
 {
 	_cleanup_(ss_capture_cleanup) struct ss_capture *c =
 		read_areas("10000-11000 r-xp 00000000 fd:01 7 /bin/a\n"
@@ -99,14 +92,13 @@ static void test_text_in_huge_pages(void **state)
 			   "15000-16000 r-xp 00005000 fd:01 7 /bin/a\n"
 			   "16000-17000 rw-p 00000000 00:00 0 \n");
 
-	(void)state;
 	assert_int_equal(c->modules.count, 1);
 	assert_int_equal(module_at(c, 0x12000), 0);
 	assert_int_equal(module_at(c, 0x16000), -1);
 }
 
 /* maps is not read at one moment: lines may overlap, or repeat. */
-static void test_overlapping_lines(void **state)
+TEST(test_overlapping_lines)
 {
 	_cleanup_(ss_capture_cleanup) struct ss_capture *c =
 		read_areas("1000-3000 r-xp 0 fd:01 1 /a\n"
@@ -115,7 +107,6 @@ static void test_overlapping_lines(void **state)
 			   "4000-5000 r-xp 1000 fd:01 2 /b\n");
 	bool wanted[4] = {};
 
-	(void)state;
 	for (uint64_t address = 0; address < 0x6000; address += 0x800)
 		(void)module_at(c, address);
 	assert_int_equal(module_at(c, 0x1000), 0);
@@ -124,11 +115,10 @@ static void test_overlapping_lines(void **state)
 	assert_int_equal(c->modules.count, 0);
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
 	_cleanup_(ss_capture_cleanup) struct ss_capture *c = read_areas("");
 
-	(void)state;
 	assert_int_equal(c->areas.count, 0);
 	assert_null(ss_capture_find_area(c, 0));
 }
@@ -141,9 +131,8 @@ static bool conflict(const char *before, const char *after)
 	return ss_regions_conflict(&a, &b);
 }
 
-static void test_conflicts(void **state)
+TEST(test_conflicts)
 {
-	(void)state;
 	assert_false(conflict(LIBRARY, LIBRARY));
 	assert_false(conflict("", LIBRARY));
 	assert_true(conflict(LIBRARY, ""));
@@ -158,7 +147,7 @@ static void test_conflicts(void **state)
 	assert_true(conflict(LIBRARY, "11000-13000 r--p 00001000 fd:01 7 /lib/a.so\n"));
 }
 
-static void test_references(void **state)
+TEST(test_references)
 {
 	_cleanup_(ss_capture_cleanup) struct ss_capture *c =
 		read_areas("1000-2000 r-xp 0 fd:01 1 /a\n"
@@ -170,7 +159,6 @@ static void test_references(void **state)
 	uint64_t words[] = { 0x5000, 0x5fff, 0, UINT64_MAX, 0x1fff, 0x3000, 0x9000 };
 	bool wanted[5] = {};
 
-	(void)state;
 	struct ss_capture_thread *thread = ss_vector_push(&c->threads);
 	thread->stacks[0] = (struct ss_stack_copy){ .address = 0x10004,
 						    .size = sizeof(words) - 4 - 1,
@@ -186,13 +174,12 @@ static void test_references(void **state)
 }
 
 /* Hostile: as many areas as there may be, in time that grows with them. */
-static void test_many_areas(void **state)
+TEST(test_many_areas)
 {
 	enum { COUNT = 60000, LINE = 80 };
 	_cleanup_free_ char *maps = malloc((size_t)COUNT * LINE);
 	size_t used = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT; i++)
 		used += (size_t)snprintf(maps + used, LINE,
 					 "%x-%x r-xp %08x fd:01 7 /lib/a.so\n",
@@ -205,11 +192,10 @@ static void test_many_areas(void **state)
 	assert_int_equal(module_at(c, 0x1000 * 30001), 1);
 }
 
-static void test_paths_below_another_root(void **state)
+TEST(test_paths_below_another_root)
 {
 	struct ss_capture *capture = ss_capture_new();
 
-	(void)state;
 	assert_non_null(capture);
 	assert_string_equal(ss_capture_path(capture, "/jail/bin/sh", 12), "/jail/bin/sh");
 	capture->root = "/jail";
@@ -218,22 +204,4 @@ static void test_paths_below_another_root(void **state)
 	assert_string_equal(ss_capture_path(capture, "/jail", 5), "/jail");
 	assert_string_equal(ss_capture_path(capture, "[heap]", 6), "[heap]");
 	ss_capture_free(capture);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths_below_another_root),
-		cmocka_unit_test(test_library),
-		cmocka_unit_test(test_loaded_twice),
-		cmocka_unit_test(test_part_far_away),
-		cmocka_unit_test(test_text_in_huge_pages),
-		cmocka_unit_test(test_overlapping_lines),
-		cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_conflicts),
-		cmocka_unit_test(test_references),
-		cmocka_unit_test(test_many_areas),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* Memory that the kernel copies with the samples of this thread, by a program made from a gather
    plan. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -166,7 +162,7 @@ static void set(struct fixture *fixture, const struct ss_gather_plan *plan)
 	}
 }
 
-static void test_list(void **state)
+TEST_WITH(test_list, set_up, tear_down)
 {
 	struct fixture *fixture = *state;
 	const struct ss_gather_plan plan = make_plan(100);
@@ -189,7 +185,7 @@ static void test_list(void **state)
 }
 
 /* What ends early, at memory that cannot be read, has the rest. */
-static void test_unreadable(void **state)
+TEST_WITH(test_unreadable, set_up, tear_down)
 {
 	struct fixture *fixture = *state;
 	const struct ss_gather_plan plan = make_plan(100);
@@ -206,7 +202,7 @@ static void test_unreadable(void **state)
 }
 
 /* A list that is longer than the plan allows, or a cycle, gives no copies: they are not all. */
-static void test_cut(void **state)
+TEST_WITH(test_cut, set_up, tear_down)
 {
 	struct fixture *fixture = *state;
 	struct ss_gather_plan plan = make_plan(NODES - 1);
@@ -221,7 +217,7 @@ static void test_cut(void **state)
 }
 
 /* A second root of a thread, as another interpreter has. */
-static void test_roots(void **state)
+TEST_WITH(test_roots, set_up, tear_down)
 {
 	struct fixture *fixture = *state;
 	struct ss_gather_plan plan = make_plan(100);
@@ -241,7 +237,7 @@ static void test_roots(void **state)
 }
 
 /* Another plan of the same steps, and none. */
-static void test_threads(void **state)
+TEST_WITH(test_threads, set_up, tear_down)
 {
 	struct fixture *fixture = *state;
 	struct ss_gather_plan plan = make_plan(100);
@@ -264,7 +260,7 @@ static void test_threads(void **state)
 }
 
 /* Steps that the program does not know. */
-static void test_other_steps(void **state)
+TEST_WITH(test_other_steps, set_up, tear_down)
 {
 	struct fixture *fixture = *state;
 	struct ss_gather_plan plan = make_plan(100);
@@ -278,7 +274,7 @@ static void test_other_steps(void **state)
 
 /* Processes share programs; a plan that is not known is not tried again, and none is if there were too
    many. */
-static void test_programs(void **state)
+TEST_WITH(test_programs, set_up, tear_down)
 {
 	struct fixture *fixture = *state;
 	struct ss_gather_plan plan = make_plan(1000);
@@ -315,11 +311,10 @@ static bool make(const struct ss_gather_plan *plan)
 }
 
 /* What would take the kernel long to check, or is not known. */
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
 	struct ss_gather_plan plan = make_plan(100);
 
-	(void)state;
 	assert_true(make(&plan));
 	plan.steps[2].max_nodes = 2;
 	assert_false(make(&plan));
@@ -345,7 +340,7 @@ static void test_shapes(void **state)
 }
 
 /* Without the clock. */
-static void test_closed(void **state)
+TEST_WITH(test_closed, set_up, tear_down)
 {
 	struct fixture *fixture = *state;
 	struct ss_sample_reader reader = {};
@@ -358,21 +353,4 @@ static void test_closed(void **state)
 	assert_false(
 		ss_sample_reader_find(&reader, &sample, fixture->bytes, &fixture->size));
 	ss_sample_reader_close(&reader);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_list, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_unreadable, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_cut, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_roots, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_other_steps, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_programs, set_up, tear_down),
-		cmocka_unit_test(test_shapes),
-		cmocka_unit_test_setup_teardown(test_closed, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

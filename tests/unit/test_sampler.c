@@ -3,16 +3,12 @@
  * executes another program, loads modules and ends, between two ticks or in the middle of
  * one. No process is accessed, and no time passes.
  */
+#include "unit.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -545,11 +541,10 @@ static void reject_all(struct process *process)
 }
 
 /* What has not run is not captured, not stopped, and costs no look at the maps. */
-static void test_blocked_threads(void **state)
+TEST(test_blocked_threads)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 3);
 	assert_int_equal(captured(&process), 0x7);
 	assert_int_equal(process.stops, 0);
@@ -565,11 +560,10 @@ static void test_blocked_threads(void **state)
 }
 
 /* A thread that was stopped for 1 % of its time, and one that would be. */
-static void test_share_of_stops(void **state)
+TEST(test_share_of_stops)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 2);
 	process.stop_ns = 2 * SS_NS_PER_MS;
 	process.threads[0].runs_now = process.threads[1].runs_now = true;
@@ -586,11 +580,10 @@ static void test_share_of_stops(void **state)
 }
 
 /* After one that took too long, no thread is stopped for a while. */
-static void test_long_stop(void **state)
+TEST(test_long_stop)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 2);
 	process.stop_ns = SS_NS_PER_SECOND;
 	process.threads[0].runs_now = true;
@@ -606,11 +599,10 @@ static void test_long_stop(void **state)
 }
 
 /* Threads that do not stop: fewer are tried in the next ticks, and others. */
-static void test_late_stops(void **state)
+TEST(test_late_stops)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 4);
 	for (unsigned i = 0; i < 4; i++)
 		process.threads[i].runs_now = process.threads[i].deaf = true;
@@ -628,11 +620,10 @@ static void test_late_stops(void **state)
 }
 
 /* This program waited for a CPU for longer than it may hold a thread. */
-static void test_starved(void **state)
+TEST(test_starved)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 1);
 	process.threads[0].runs_now = true;
 	(void)captured(&process);
@@ -653,11 +644,10 @@ static void test_starved(void **state)
 	end(&process);
 }
 
-static void test_running_threads(void **state)
+TEST(test_running_threads)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 3);
 	process.threads[0].runs_now = process.threads[2].runs_now = true;
 	assert_int_equal(captured(&process), 0x7);
@@ -682,7 +672,7 @@ static void test_running_threads(void **state)
 /* Its stack may change although it is not put on a CPU again. */
 /* A thread that was on a CPU at the tick has the kernel's sample, and is not stopped, unless it is
    known to need a stop. */
-static void test_sampled_by_the_kernel(void **state)
+TEST(test_sampled_by_the_kernel)
 {
 	struct ss_on_cpu_sample samples[] = {
 		{ .clock = { .tid = FIRST_TID, .time_ns = 10, .has_regs = true },
@@ -692,7 +682,6 @@ static void test_sampled_by_the_kernel(void **state)
 	};
 	struct process process;
 
-	(void)state;
 	begin(&process, 3);
 	process.sampler.by_kernel = SS_SAMPLES_OF_STACKS;
 	process.threads[0].runs_now = process.threads[2].runs_now = true;
@@ -736,11 +725,10 @@ static void test_sampled_by_the_kernel(void **state)
 
 /* However many captures there are, the arena has room for the next one; what the caller keeps at its
    beginning stays. */
-static void test_room_for_stacks(void **state)
+TEST(test_room_for_stacks)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 3);
 	process.stack_size = 16 << 10;
 	process.threads[0].runs_now = process.threads[2].runs_now = true;
@@ -768,11 +756,10 @@ static void test_room_for_stacks(void **state)
 }
 
 /* What a thread is sampled for when it leaves a CPU must be seldom. */
-static void test_switches(void **state)
+TEST(test_switches)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 2);
 	process.sampler.by_kernel = SS_SAMPLES_OF_STACKS;
 	process.threads[0].runs_now = process.threads[1].runs_now = true;
@@ -806,7 +793,7 @@ static const char *name_of_first(const struct process *process)
 }
 
 /* What the kernel samples has its name: at first, that of its creator. */
-static void test_names(void **state)
+TEST(test_names)
 {
 	const struct ss_on_cpu_sample sample = {
 		.clock = { .tid = FIRST_TID, .time_ns = 10, .has_regs = true },
@@ -814,7 +801,6 @@ static void test_names(void **state)
 	};
 	struct process process;
 
-	(void)state;
 	begin(&process, 2);
 	process.sampler.by_kernel = SS_SAMPLES_OF_STACKS;
 	process.threads[0].runs_now = process.threads[0].short_runs = true;
@@ -855,11 +841,10 @@ static void test_names(void **state)
 }
 
 /* The samples of a thread are not those of the next one with its id. */
-static void test_end_of_switches(void **state)
+TEST(test_end_of_switches)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 1);
 	process.threads[0].tid = gettid();
 	ss_switch_stacks_open(&process.sampler.switches);
@@ -879,11 +864,10 @@ static void test_end_of_switches(void **state)
 	end(&process);
 }
 
-static void test_running_in_a_call(void **state)
+TEST(test_running_in_a_call)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 2);
 	process.threads[0].runs_now = process.threads[0].in_call = true;
 	assert_int_equal(captured(&process), 0x3);
@@ -899,11 +883,10 @@ static void test_running_in_a_call(void **state)
 
 /* A thread that computes for a fifth of a second is not looked at before its stops, until it has
    spent a clock tick in the kernel. */
-static void test_computing(void **state)
+TEST(test_computing)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 1);
 	process.threads[0].runs_now = true;
 	for (int i = 0; i < 2; i++) {
@@ -929,12 +912,11 @@ static void end_last(struct process *process)
 	process->threads[2].tid = 0;
 }
 
-static void test_threads_start_and_end(void **state)
+TEST(test_threads_start_and_end)
 {
 	const enum moment moments[] = { AFTER_LISTING, BEFORE_CHECK, BEFORE_STOP };
 	struct process process;
 
-	(void)state;
 	begin(&process, 3);
 	assert_int_equal(captured(&process), 0x7);
 	begin_thread(&process);
@@ -989,11 +971,10 @@ static void run_first(struct process *process)
 }
 
 /* The call that it was in is known at the stop, too: it may still be in it. */
-static void test_wakes_in_fragile_call(void **state)
+TEST(test_wakes_in_fragile_call)
 {
 	struct process process;
 
-	(void)state;
 	for (int fragile = 0; fragile < 2; fragile++) {
 		begin(&process, 2);
 		process.threads[0].fragile = fragile;
@@ -1058,7 +1039,7 @@ static void run_after_sleep(struct process *process)
 
 /* A thread that was in uninterruptible sleep when it was read, and has run when its group is copied,
    is what it is then. */
-static void test_runs_before_its_group(void **state)
+TEST(test_runs_before_its_group)
 {
 	static const struct {
 		void (*event)(struct process *process);
@@ -1071,7 +1052,6 @@ static void test_runs_before_its_group(void **state)
 		{ end_first, 0, 0, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		struct process process;
 		begin(&process, 2);
@@ -1092,12 +1072,11 @@ static void test_runs_before_its_group(void **state)
 }
 
 /* Of a thread that sleeps as it did before, only the call is read; its name now and then. */
-static void test_sleeps_again(void **state)
+TEST(test_sleeps_again)
 {
 	struct process process;
 	unsigned reads = 0;
 
-	(void)state;
 	begin(&process, 2);
 	begin_gathering(&process);
 	for (int i = 0; i < 200; i++) {
@@ -1141,7 +1120,7 @@ static void sleep_first(struct process *process)
 
 /* Where the kernel samples the CPUs, a thread that slept before, and was not on a CPU at the tick, may go
    to sleep again if it is not on one now, or has got one at once. */
-static void test_sleeps_soon(void **state)
+TEST(test_sleeps_soon)
 {
 	const struct ss_on_cpu_sample sample = {
 		.clock = { .tid = FIRST_TID, .time_ns = 10, .has_regs = true },
@@ -1178,11 +1157,10 @@ static void test_sleeps_soon(void **state)
 
 /* One that runs now, and whose CPU ticks were not read while it slept, may be in a call: it is looked
    at before it is stopped. */
-static void test_ticks_that_were_not_read(void **state)
+TEST(test_ticks_that_were_not_read)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 2);
 	begin_gathering(&process);
 	process.sampler.threads.sampled = true;
@@ -1202,7 +1180,7 @@ static void test_ticks_that_were_not_read(void **state)
 
 /* A thread of a runtime that was on a CPU for a moment at the tick: it is seen to run, not to sleep
    where it sleeps when it is read. */
-static void test_slept_since(void **state)
+TEST(test_slept_since)
 {
 	const struct ss_on_cpu_sample sample = {
 		.clock = { .tid = FIRST_TID, .time_ns = 10, .has_regs = true },
@@ -1238,7 +1216,7 @@ static void test_slept_since(void **state)
 }
 
 /* What was copied with the sample of a thread is not enough: it is captured, as one that runs. */
-static void test_copied_in_vain(void **state)
+TEST(test_copied_in_vain)
 {
 	const struct ss_on_cpu_sample sample = {
 		.clock = { .tid = FIRST_TID, .time_ns = 10, .has_regs = true },
@@ -1277,11 +1255,10 @@ static void test_copied_in_vain(void **state)
 }
 
 /* A thread that runs while its group is copied, and cannot be stopped then, but be read. */
-static void test_gathered_at_last(void **state)
+TEST(test_gathered_at_last)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 2);
 	begin_gathering(&process);
 	process.threads[0].runs++;
@@ -1296,11 +1273,10 @@ static void test_gathered_at_last(void **state)
 }
 
 /* However many groups there are: a look takes time, and the samples of all CPUs. */
-static void test_one_look_for_all_groups(void **state)
+TEST(test_one_look_for_all_groups)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, THREADS_MAX);
 	begin_gathering(&process);
 	for (size_t i = 0; i < THREADS_MAX; i++) {
@@ -1316,11 +1292,10 @@ static void test_one_look_for_all_groups(void **state)
 }
 
 /* What sleeps again when its stack is copied is not stopped. */
-static void test_thread_runs_briefly_in_a_tick(void **state)
+TEST(test_thread_runs_briefly_in_a_tick)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 2);
 	process.moment = BEFORE_CHECK;
 	process.event = run_first;
@@ -1338,11 +1313,10 @@ static void test_thread_runs_briefly_in_a_tick(void **state)
 }
 
 /* A thread that runs while it is read without a stop, and goes on, is stopped. */
-static void test_thread_wakes_up_in_a_tick(void **state)
+TEST(test_thread_wakes_up_in_a_tick)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 2);
 	process.moment = BEFORE_CHECK;
 	process.event = wake_first;
@@ -1363,11 +1337,10 @@ static void test_thread_wakes_up_in_a_tick(void **state)
 
 /* A register that only a stop gives is fetched once, unless a stop would end the call;
    the stop itself is not taken for a wake-up. */
-static void test_register(void **state)
+TEST(test_register)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 2);
 	process.threads[1].fragile = true;
 	tick(&process);
@@ -1385,11 +1358,10 @@ static void test_register(void **state)
 	end(&process);
 }
 
-static void test_thread_that_does_not_stop(void **state)
+TEST(test_thread_that_does_not_stop)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 1);
 	process.threads[0].runs_now = process.threads[0].deaf = true;
 	assert_int_equal(captured(&process), 0x1);
@@ -1409,11 +1381,10 @@ static bool is_first(void *data, pid_t tid, const char *name, char state)
 	return tid == FIRST_TID;
 }
 
-static void test_filter(void **state)
+TEST(test_filter)
 {
 	struct process process;
 
-	(void)state;
 	begin_filtered(&process, 3, is_first);
 	assert_int_equal(captured(&process), 0x1);
 	assert_true(
@@ -1423,7 +1394,7 @@ static void test_filter(void **state)
 }
 
 /* What a change of the address space means for a capture, and for the next one. */
-static void test_modules_change(void **state)
+TEST(test_modules_change)
 {
 	static const struct {
 		enum ss_mapping_check check;
@@ -1439,7 +1410,6 @@ static void test_modules_change(void **state)
 		{ SS_MAPPING_DIFFERS, SS_ADDRESS_SPACE_ENDED, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		struct process process;
 		bool stale;
@@ -1461,11 +1431,10 @@ static void test_modules_change(void **state)
 	}
 }
 
-static void test_modules_change_between_ticks(void **state)
+TEST(test_modules_change_between_ticks)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 2);
 	assert_int_equal(captured(&process), 0x3);
 	/* what maps a module has run */
@@ -1477,11 +1446,10 @@ static void test_modules_change_between_ticks(void **state)
 	end(&process);
 }
 
-static void test_exec(void **state)
+TEST(test_exec)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 3);
 	assert_int_equal(captured(&process), 0x7);
 	/* Only the leader is left, and it has run. */
@@ -1496,12 +1464,11 @@ static void test_exec(void **state)
 }
 
 /* Whether a thread whose memory was mapped anew while it could run is believed. */
-static void test_mappings_are_verified(void **state)
+TEST(test_mappings_are_verified)
 {
 	static const uint64_t start = CODE;
 	struct process process;
 
-	(void)state;
 	begin(&process, 1);
 	process.threads[0].runs_now = true;
 	assert_int_equal(captured(&process), 0x1);
@@ -1522,11 +1489,10 @@ static void test_mappings_are_verified(void **state)
 	end(&process);
 }
 
-static void test_the_end(void **state)
+TEST(test_the_end)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 2);
 	assert_int_equal(captured(&process), 0x3);
 	process.threads[0].tid = process.threads[1].tid = 0;
@@ -1550,12 +1516,11 @@ static void assert_fails(struct process *process, enum ss_error_code code)
 }
 
 /* After an error the next tick captures what was due. */
-static void test_errors(void **state)
+TEST(test_errors)
 {
 	struct process process;
 	bool stale;
 
-	(void)state;
 	begin(&process, 2);
 	process.no_memory = true;
 	assert_fails(&process, SS_ERROR_NO_MEMORY);
@@ -1582,11 +1547,10 @@ static void test_errors(void **state)
 }
 
 /* After missed ticks, however many, one tick has everything that happened since. */
-static void test_missed_ticks(void **state)
+TEST(test_missed_ticks)
 {
 	struct process process;
 
-	(void)state;
 	begin(&process, 3);
 	assert_int_equal(captured(&process), 0x7);
 	process.threads[0].runs += 1000;
@@ -1603,13 +1567,12 @@ static void test_missed_ticks(void **state)
 
 /* All maps are read if the number of pages has changed, at most 1 % of the time, and each
    second. */
-static void test_when_maps_are_read(void **state)
+TEST(test_when_maps_are_read)
 {
 	const struct ss_address_space space = { .pages = 50,
 						.updated_ns = 1000 * SS_NS_PER_MS,
 						.cost_ns = SS_NS_PER_MS };
 
-	(void)state;
 	assert_false(ss_address_space_is_due(&space, 50, 1001 * SS_NS_PER_MS));
 	assert_false(ss_address_space_is_due(&space, 51, 1099 * SS_NS_PER_MS));
 	assert_true(ss_address_space_is_due(&space, 51, 1100 * SS_NS_PER_MS));
@@ -1617,48 +1580,4 @@ static void test_when_maps_are_read(void **state)
 	assert_true(ss_address_space_is_due(&space, 50, 2000 * SS_NS_PER_MS));
 	/* an exec, or the end */
 	assert_true(ss_address_space_is_due(&space, 0, 1001 * SS_NS_PER_MS));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_blocked_threads),
-		cmocka_unit_test(test_running_threads),
-		cmocka_unit_test(test_share_of_stops),
-		cmocka_unit_test(test_long_stop),
-		cmocka_unit_test(test_late_stops),
-		cmocka_unit_test(test_starved),
-		cmocka_unit_test(test_sampled_by_the_kernel),
-		cmocka_unit_test(test_room_for_stacks),
-		cmocka_unit_test(test_switches),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_end_of_switches),
-		cmocka_unit_test(test_running_in_a_call),
-		cmocka_unit_test(test_computing),
-		cmocka_unit_test(test_threads_start_and_end),
-		cmocka_unit_test(test_wakes_in_fragile_call),
-		cmocka_unit_test(test_runs_before_its_group),
-		cmocka_unit_test(test_sleeps_again),
-		cmocka_unit_test(test_sleeps_soon),
-		cmocka_unit_test(test_ticks_that_were_not_read),
-		cmocka_unit_test(test_slept_since),
-		cmocka_unit_test(test_copied_in_vain),
-		cmocka_unit_test(test_gathered_at_last),
-		cmocka_unit_test(test_one_look_for_all_groups),
-		cmocka_unit_test(test_thread_runs_briefly_in_a_tick),
-		cmocka_unit_test(test_thread_wakes_up_in_a_tick),
-		cmocka_unit_test(test_register),
-		cmocka_unit_test(test_thread_that_does_not_stop),
-		cmocka_unit_test(test_filter),
-		cmocka_unit_test(test_modules_change),
-		cmocka_unit_test(test_modules_change_between_ticks),
-		cmocka_unit_test(test_exec),
-		cmocka_unit_test(test_mappings_are_verified),
-		cmocka_unit_test(test_the_end),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_missed_ticks),
-		cmocka_unit_test(test_when_maps_are_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* The retry policy of the sandbox: what is left out after which failure, how often, and
    what the caller gets to know. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -97,12 +93,11 @@ static void assert_failure(const struct ss_sandbox_result *result, size_t index,
 	assert_int_equal(result->failures[index].module, module);
 }
 
-static void succeeds_at_once(void **state)
+TEST(succeeds_at_once)
 {
 	struct job job = {};
 	struct ss_sandbox_result *result = run(&job, (struct ss_sandbox_options){});
 
-	(void)state;
 	assert_output(result, "names, 0 failures");
 	assert_int_equal(result->level, SS_SANDBOX_NAMES);
 	assert_int_equal(result->value, 5);
@@ -111,58 +106,53 @@ static void succeeds_at_once(void **state)
 	ss_sandbox_result_free(result);
 }
 
-static void skips_modules(void **state)
+TEST(skips_modules)
 {
 	struct job job = { .fatal_modules = { 4, 9 }, .fatal_count = 2 };
 	struct ss_sandbox_result *result = run(&job, (struct ss_sandbox_options){});
 
-	(void)state;
 	assert_output(result, "names, 2 failures");
 	assert_failure(result, 0, SS_SANDBOX_SYMBOLIZE, 4);
 	assert_failure(result, 1, SS_SANDBOX_SYMBOLIZE, 9);
 	ss_sandbox_result_free(result);
 }
 
-static void gives_up_names_after_three_modules(void **state)
+TEST(gives_up_names_after_three_modules)
 {
 	struct job job = { .fatal_modules = { 1, 2, 3, 4 }, .fatal_count = 4 };
 	struct ss_sandbox_result *result = run(&job, (struct ss_sandbox_options){});
 
-	(void)state;
 	assert_output(result, "raw, 4 failures");
 	assert_failure(result, 3, SS_SANDBOX_SYMBOLIZE, -1);
 	assert_int_equal(result->level, SS_SANDBOX_RAW);
 	ss_sandbox_result_free(result);
 }
 
-static void keeps_modules_if_told(void **state)
+TEST(keeps_modules_if_told)
 {
 	struct job job = { .fatal_modules = { 1 }, .fatal_count = 1 };
 	struct ss_sandbox_result *result =
 		run(&job, (struct ss_sandbox_options){ .keep_modules = true });
 
-	(void)state;
 	assert_output(result, "raw, 1 failures");
 	ss_sandbox_result_free(result);
 }
 
-static void skips_waits(void **state)
+TEST(skips_waits)
 {
 	struct job job = { .fatal_waits = true };
 	struct ss_sandbox_result *result = run(&job, (struct ss_sandbox_options){});
 
-	(void)state;
 	assert_output(result, "names, 1 failures");
 	assert_true(result->no_waits);
 	ss_sandbox_result_free(result);
 }
 
-static void lowers_the_level(void **state)
+TEST(lowers_the_level)
 {
 	struct job job = { .fatal_names = true };
 	struct ss_sandbox_result *result = run(&job, (struct ss_sandbox_options){});
 
-	(void)state;
 	assert_output(result, "raw, 1 failures");
 	ss_sandbox_result_free(result);
 	job.fatal_raw = true;
@@ -172,7 +162,7 @@ static void lowers_the_level(void **state)
 	ss_sandbox_result_free(result);
 }
 
-static void survives_every_failure_at_once(void **state)
+TEST(survives_every_failure_at_once)
 {
 	struct job job = { .fatal_modules = { 1, 2, 3, 4 },
 			   .fatal_count = 4,
@@ -180,12 +170,11 @@ static void survives_every_failure_at_once(void **state)
 			   .fatal_names = true };
 	struct ss_sandbox_result *result = run(&job, (struct ss_sandbox_options){});
 
-	(void)state;
 	assert_output(result, "raw, 5 failures");
 	ss_sandbox_result_free(result);
 }
 
-static void stops_at_the_last_level(void **state)
+TEST(stops_at_the_last_level)
 {
 	const struct ss_sandbox_options options = { .size = sizeof(options),
 						    .last_level = SS_SANDBOX_RAW };
@@ -194,21 +183,19 @@ static void stops_at_the_last_level(void **state)
 	_cleanup_error_ struct ss_error *error =
 		ss_sandbox_run(&options, work, &job, &result);
 
-	(void)state;
 	assert_int_equal(ss_error_code(error), SS_ERROR_SYSTEM);
 	assert_string_equal(ss_error_message(error),
 			    "the analysis exited with status 7 during unwinding");
 	assert_null(result);
 }
 
-static void kills_what_hangs(void **state)
+TEST(kills_what_hangs)
 {
 	struct job job = { .hangs = true };
 	struct ss_sandbox_result *result =
 		run(&job, (struct ss_sandbox_options){ .timeout_ms = 400 });
 	char text[128];
 
-	(void)state;
 	assert_output(result, "raw, 1 failures");
 	assert_int_equal(result->failures[0].cause, SS_SANDBOX_TIMEOUT);
 	ss_sandbox_failure_describe(&result->failures[0], text, sizeof(text));
@@ -223,7 +210,7 @@ static bool stop_at_the_third_call(void *data)
 	return ++job->answers == 3;
 }
 
-static void is_interrupted(void **state)
+TEST(is_interrupted)
 {
 	const struct ss_sandbox_options options = { .size = sizeof(options),
 						    .stop = stop_at_the_third_call };
@@ -232,7 +219,6 @@ static void is_interrupted(void **state)
 	_cleanup_error_ struct ss_error *error =
 		ss_sandbox_run(&options, work, &job, &result);
 
-	(void)state;
 	assert_int_equal(ss_error_code(error), SS_ERROR_INTERRUPTED);
 	assert_int_equal(job.answers, 3); /* there was no second attempt */
 	assert_null(result);
@@ -250,13 +236,12 @@ static struct ss_error *refuse(void *data, const struct ss_sandbox_attempt *atte
 	return ss_error_new(SS_ERROR_NO_PROCESS, "it is gone");
 }
 
-static void returns_the_error_of_work(void **state)
+TEST(returns_the_error_of_work)
 {
 	struct ss_sandbox_result *result = NULL;
 	_cleanup_error_ struct ss_error *error =
 		ss_sandbox_run(NULL, refuse, NULL, &result);
 
-	(void)state;
 	assert_int_equal(ss_error_code(error), SS_ERROR_NO_PROCESS);
 	assert_null(result);
 }
@@ -300,9 +285,8 @@ static void assert_answers(unsigned max, const char *expected)
 	ss_sandbox_result_free(result);
 }
 
-static void answers_requests(void **state)
+TEST(answers_requests)
 {
-	(void)state;
 	assert_answers(10, "3 times more");
 	assert_answers(2, "2 times more");
 	assert_answers(0, "");
@@ -352,15 +336,14 @@ static void assert_answers_at_once(unsigned max, const char *expected)
 	ss_sandbox_result_free(result);
 }
 
-static void answers_while_the_child_waits(void **state)
+TEST(answers_while_the_child_waits)
 {
-	(void)state;
 	assert_answers_at_once(10, "1 times more;2 times more;3 times more;0;100");
 	assert_answers_at_once(2, "1 times more;2 times more;;0;100");
 	assert_answers_at_once(0, ";;;0;100");
 }
 
-static void describes_failures(void **state)
+TEST(describes_failures)
 {
 	static const struct {
 		struct ss_sandbox_failure failure;
@@ -377,7 +360,6 @@ static void describes_failures(void **state)
 	};
 	char text[128];
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		ss_sandbox_failure_describe(&cases[i].failure, text, sizeof(text));
 		assert_string_equal(text, cases[i].text);
@@ -386,31 +368,7 @@ static void describes_failures(void **state)
 	assert_string_equal(text, "crashed");
 }
 
-static void leaves_no_child(void **state)
+TEST(leaves_no_child)
 {
-	(void)state;
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(succeeds_at_once),
-		cmocka_unit_test(skips_modules),
-		cmocka_unit_test(gives_up_names_after_three_modules),
-		cmocka_unit_test(keeps_modules_if_told),
-		cmocka_unit_test(skips_waits),
-		cmocka_unit_test(lowers_the_level),
-		cmocka_unit_test(survives_every_failure_at_once),
-		cmocka_unit_test(stops_at_the_last_level),
-		cmocka_unit_test(kills_what_hangs),
-		cmocka_unit_test(is_interrupted),
-		cmocka_unit_test(returns_the_error_of_work),
-		cmocka_unit_test(answers_requests),
-		cmocka_unit_test(answers_while_the_child_waits),
-		cmocka_unit_test(describes_failures),
-		cmocka_unit_test(leaves_no_child),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

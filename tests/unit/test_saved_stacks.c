@@ -2,14 +2,10 @@
  * Stacks that a snapshot saves for its capture: the same come back, with and without native
  * frames, and bytes that anybody may have changed do no harm.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -137,13 +133,12 @@ static struct ss_capture *make_saved(void)
 	return capture;
 }
 
-static void test_same(void **state)
+TEST(test_same)
 {
 	struct ss_capture *capture = make_saved();
 	struct ss_snapshot *snapshot = unwind(capture, true);
 	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0);
 
-	(void)state;
 	assert_int_equal(thread->frame_count, 5);
 	assert_int_equal(thread->end, SS_END_ROOT);
 	const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, 1);
@@ -176,13 +171,12 @@ static void test_same(void **state)
 }
 
 /* The frame that functions stand for is dropped, and the lock refers to the next one. */
-static void test_not_native(void **state)
+TEST(test_not_native)
 {
 	struct ss_capture *capture = make_saved();
 	struct ss_snapshot *snapshot = unwind(capture, false);
 	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0);
 
-	(void)state;
 	assert_int_equal(thread->frame_count, 4);
 	assert_int_equal(ss_snapshot_frame(snapshot, thread, 3)->pc, 0x3000);
 	assert_int_equal(snapshot->references.items[0].frame, 3);
@@ -191,14 +185,13 @@ static void test_not_native(void **state)
 }
 
 /* A process without a runtime saves nothing, and is unwound. */
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
 	struct ss_capture *capture = make_capture();
 	struct ss_snapshot *snapshot = unwind(capture, true);
 	int fd = memfd_create("saved", MFD_CLOEXEC);
 	bool any = true;
 
-	(void)state;
 	assert_null(ss_snapshot_save_stacks(snapshot, fd));
 	assert_null(ss_capture_add_stacks(capture, fd, &any));
 	assert_false(any);
@@ -229,11 +222,10 @@ static enum ss_lock_type save_lock(enum ss_lock_type type)
 	return read;
 }
 
-static void test_lock_types(void **state)
+TEST(test_lock_types)
 {
 	int type = SS_LOCK_NONE + 1;
 
-	(void)state;
 	for (; strcmp(ss_lock_type_name((enum ss_lock_type)type), "unknown") != 0; type++)
 		assert_int_equal(save_lock((enum ss_lock_type)type), type);
 	assert_int_equal(type, SS_LOCK_TYPE_LAST + 1);
@@ -272,14 +264,13 @@ static struct ss_capture *make_later(bool not_run, bool others_not_run)
 }
 
 /* Of what is taken over as of before, nothing of the runtimes counts: each capture has its own. */
-static void test_earlier(void **state)
+TEST(test_earlier)
 {
 	struct ss_capture *previous = make_saved();
 	struct ss_capture *capture = make_later(false, false);
 	struct ss_snapshot *snapshot = unwind(capture, true);
 	struct ss_saved_stacks *saved = NULL;
 
-	(void)state;
 	ss_capture_keep_stacks(capture, previous);
 	assert_true(ss_saved_stacks_open_earlier(capture, snapshot, &saved));
 	assert_non_null(saved);
@@ -332,7 +323,7 @@ static void count_frames(const struct ss_capture *previous, struct ss_capture *c
 
 /* The stack of a thread that has not run is taken over; not that of one that owns a lock for
    which another thread may wait only now. */
-static void test_taken_over(void **state)
+TEST(test_taken_over)
 {
 	enum { LOCK = 0x4000 };
 	static const uint32_t mutex[] = { 2, 0, TID, 1 };
@@ -341,7 +332,6 @@ static void test_taken_over(void **state)
 	size_t first;
 	size_t second;
 
-	(void)state;
 	capture->threads.items[0].not_run = true;
 	count_frames(previous, capture, &first, &second);
 	assert_int_equal(first, 5);
@@ -370,12 +360,11 @@ static void test_taken_over(void **state)
 }
 
 /* A lock in code without a module that has the code. */
-static void test_code_without_module(void **state)
+TEST(test_code_without_module)
 {
 	struct ss_capture *capture = make_capture();
 	struct ss_snapshot *snapshot = make_snapshot(capture);
 
-	(void)state;
 	snapshot->references.items[0].in_code = true;
 	save(snapshot, capture);
 	assert_false(is_read(capture, true));
@@ -384,14 +373,13 @@ static void test_code_without_module(void **state)
 }
 
 /* Each byte with other values, and each length. What is not valid is no lack of memory. */
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
 	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
 	struct ss_capture *capture = make_saved();
 	const size_t size = capture->saved_size;
 	size_t refused = 0;
 
-	(void)state;
 	for (size_t i = 0; i < size; i++) {
 		const uint8_t before = capture->saved->bytes[i];
 		for (size_t k = 0; k < SS_ARRAY_SIZE(values); k++) {
@@ -407,12 +395,11 @@ static void test_hostile(void **state)
 }
 
 /* A capture of a series in which no thread has run has the stacks of the one before. */
-static void test_kept(void **state)
+TEST(test_kept)
 {
 	struct ss_capture *previous = make_saved();
 	struct ss_capture *capture = make_later(false, true);
 
-	(void)state;
 	ss_capture_keep_stacks(capture, previous);
 	assert_false(ss_capture_has_stacks(capture)); /* its threads have run */
 	assert_non_null(capture->earlier);
@@ -463,19 +450,4 @@ static int free_session(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),
-		cmocka_unit_test(test_not_native),
-		cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_lock_types),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_earlier),
-		cmocka_unit_test(test_taken_over),
-		cmocka_unit_test(test_code_without_module),
-		cmocka_unit_test(test_kept),
-	};
-
-	return cmocka_run_group_tests(tests, make_session, free_session);
-}
+TEST_GROUP(make_session, free_session)

@@ -1,17 +1,13 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+
+#include "unit.h"
 
 #include "base/scan.h"
 
-static void test_decimal(void **state)
+TEST(test_decimal)
 {
 	uint64_t value = 7;
 
-	(void)state;
 	assert_true(ss_scan_decimal("0", 10, &value));
 	assert_int_equal(value, 0);
 	assert_true(ss_scan_decimal("18446744073709551615", UINT64_MAX, &value));
@@ -26,9 +22,8 @@ static void test_decimal(void **state)
 	assert_int_equal(value, 7);
 }
 
-static void test_pid(void **state)
+TEST(test_pid)
 {
-	(void)state;
 	assert_int_equal(ss_scan_pid("4711"), 4711);
 	assert_int_equal(ss_scan_pid("2147483647"), 2147483647);
 	assert_int_equal(ss_scan_pid("2147483648"), 0);
@@ -37,13 +32,12 @@ static void test_pid(void **state)
 	assert_int_equal(ss_scan_pid("12x"), 0);
 }
 
-static void test_pid_list(void **state)
+TEST(test_pid_list)
 {
 	static const char list[] = "4711 4712 \n";
 	struct ss_scan scan = { .at = list, .end = list + sizeof(list) - 1 };
 	pid_t pid = 0;
 
-	(void)state;
 	assert_true(ss_scan_next_pid(&scan, &pid));
 	assert_int_equal(pid, 4711);
 	assert_true(ss_scan_next_pid(&scan, &pid));
@@ -52,15 +46,4 @@ static void test_pid_list(void **state)
 	scan = (struct ss_scan){};
 	assert_false(ss_scan_next_pid(&scan, &pid));
 	assert_int_equal(pid, 4712);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_decimal),
-		cmocka_unit_test(test_pid),
-		cmocka_unit_test(test_pid_list),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

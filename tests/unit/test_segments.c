@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/cleanup.h"
 #include "symbolize/symtab.h"
@@ -16,18 +12,17 @@ static void build(struct ss_segments *segments, struct ss_range *ranges, size_t 
 	assert_true(ss_segments_build(segments, ranges, count));
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
 	struct ss_segments segments;
 
-	(void)state;
 	build(&segments, NULL, 0);
 	assert_int_equal(ss_segments_find(&segments, 0), SS_SEGMENT_NONE);
 	ss_segments_free(&segments);
 	assert_int_equal(ss_segments_find(&segments, 1), SS_SEGMENT_NONE);
 }
 
-static void test_nested(void **state)
+TEST(test_nested)
 {
 	struct ss_range ranges[] = {
 		{ 20, 30, 1 }, { 10, 50, 0 }, { 22, 25, 2 }, { 60, 60, 9 }, { 50, 55, 3 },
@@ -49,7 +44,6 @@ static void test_nested(void **state)
 	};
 	struct ss_segments segments;
 
-	(void)state;
 	build(&segments, ranges, SS_ARRAY_SIZE(ranges));
 	for (size_t i = 0; i < SS_ARRAY_SIZE(expected); i++)
 		assert_int_equal(ss_segments_find(&segments, expected[i][0]),
@@ -73,14 +67,13 @@ static uint32_t find_slowly(const struct ss_range *ranges, size_t count, uint64_
 	return found;
 }
 
-static void test_against_a_slow_search(void **state)
+TEST(test_against_a_slow_search)
 {
 	enum { COUNT = 40, SPACE = 100 };
 	struct ss_range ranges[COUNT];
 	struct ss_range original[COUNT];
 	struct ss_segments segments;
 
-	(void)state;
 	srand(1);
 	for (int round = 0; round < 200; round++) {
 		for (uint32_t i = 0; i < COUNT; i++) {
@@ -98,7 +91,7 @@ static void test_against_a_slow_search(void **state)
 	}
 }
 
-static void test_far_apart(void **state)
+TEST(test_far_apart)
 {
 	struct ss_range ranges[] = {
 		{ UINT64_MAX - 1, UINT64_MAX, 2 },
@@ -107,23 +100,10 @@ static void test_far_apart(void **state)
 	};
 	struct ss_segments segments;
 
-	(void)state;
 	build(&segments, ranges, SS_ARRAY_SIZE(ranges));
 	assert_int_equal(ss_segments_find(&segments, 0), 0);
 	assert_int_equal(ss_segments_find(&segments, (uint64_t)1 << 63), 1);
 	assert_int_equal(ss_segments_find(&segments, UINT64_MAX - 1), 2);
 	assert_int_equal(ss_segments_find(&segments, UINT64_MAX), SS_SEGMENT_NONE);
 	ss_segments_free(&segments);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_nested),
-		cmocka_unit_test(test_against_a_slow_search),
-		cmocka_unit_test(test_far_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,13 +28,12 @@ static uint32_t add(struct ss_snapshot *snapshot, const struct ss_frame *frames,
 	return id;
 }
 
-static void test_equal_stacks(void **state)
+TEST(test_equal_stacks)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *s = ss_snapshot_new();
 	struct ss_module modules[2] = {};
 	struct ss_frame a[2] = { { .pc = 1, .module = &modules[0] }, { .pc = 2 } };
 
-	(void)state;
 	assert_int_equal(add(s, a, 2, SS_END_ROOT), 0);
 	assert_int_equal(add(s, a, 2, SS_END_ROOT), 0);
 	assert_int_equal(add(s, a, 2, SS_END_LIMIT), 1);
@@ -57,14 +52,13 @@ static void test_equal_stacks(void **state)
 }
 
 /* Thousands of stacks of the same frames in another order, each found again, and soon. */
-static void test_permutations(void **state)
+TEST(test_permutations)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *s = ss_snapshot_new();
 	enum { DEPTH = 64, COUNT = 20000 };
 	struct ss_frame frames[DEPTH] = {};
 	double begin = seconds();
 
-	(void)state;
 	for (int round = 0; round < 2; round++) {
 		for (uint64_t i = 0; i < COUNT; i++) {
 			for (uint64_t f = 0; f < DEPTH; f++)
@@ -85,12 +79,11 @@ static void test_permutations(void **state)
 	assert_true(seconds() - begin < 20);
 }
 
-static void test_recount(void **state)
+TEST(test_recount)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *s = ss_snapshot_new();
 	struct ss_frame frames[3] = { { .pc = 1 }, { .pc = 2 }, { .pc = 3 } };
 
-	(void)state;
 	struct ss_task *thread = ss_vector_push(&s->tasks[SS_TASK_THREAD]);
 	thread->stack_id = add(s, frames, 3, SS_END_ROOT);
 	s->stacks.items[0].count = 2;
@@ -100,9 +93,8 @@ static void test_recount(void **state)
 	ss_snapshot_free(NULL);
 }
 
-static void test_end_names(void **state)
+TEST(test_end_names)
 {
-	(void)state;
 	for (int end = SS_END_ROOT; end <= SS_END_GUESSED; end++)
 		assert_string_not_equal(ss_end_name((enum ss_end)end), "unknown");
 	assert_string_equal(ss_end_name((enum ss_end)999), "unknown");
@@ -110,12 +102,11 @@ static void test_end_names(void **state)
 }
 
 /* A table may lack names between others; the value 0 may have none. */
-static void test_values_without_names(void **state)
+TEST(test_values_without_names)
 {
 	static const char *const table[] = { [1] = "one", [3] = "three" };
 	const struct ss_names names = { .names = table, .count = SS_ARRAY_SIZE(table) };
 
-	(void)state;
 	assert_null(ss_names_at(&names, 0));
 	assert_string_equal(ss_names_at(&names, 1), "one");
 	assert_string_equal(ss_names_at(&names, 2), "unknown");
@@ -124,13 +115,12 @@ static void test_values_without_names(void **state)
 }
 
 /* A module's bytes: to their end and not beyond. */
-static void test_module_read(void **state)
+TEST(test_module_read)
 {
 	_cleanup_(ss_module_cleanup) struct ss_module_impl *m =
 		ss_module_new("/x", 0x1000, 0x2000);
 	char bytes[8];
 
-	(void)state;
 	assert_int_equal(ss_module_read(m, 0, bytes, 8), -ENODATA);
 	m->bytes = (uint8_t *)strdup("abcd");
 	m->size = 4;
@@ -154,13 +144,12 @@ static bool is_odd(void *data, pid_t tid, const char *name, char state)
 }
 
 /* The threads that are not selected are behind the others; what refers to threads follows. */
-static void test_select(void **state)
+TEST(test_select)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *s = ss_snapshot_new();
 	size_t members[] = { 0, 3 };
 	size_t calls = 0;
 
-	(void)state;
 	for (pid_t tid = 10; tid < 15; tid++)
 		*ss_vector_push(&s->tasks[SS_TASK_THREAD]) =
 			(struct ss_task){ .tid = tid,
@@ -188,19 +177,4 @@ static void test_select(void **state)
 	assert_int_equal(members[1], 1);
 	assert_int_equal(s->blockers.items[0].thread, 4);
 	assert_ptr_equal(refs[0].thread, ss_snapshot_task(s, SS_TASK_THREAD, 0));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_equal_stacks),
-		cmocka_unit_test(test_permutations),
-		cmocka_unit_test(test_recount),
-		cmocka_unit_test(test_end_names),
-		cmocka_unit_test(test_values_without_names),
-		cmocka_unit_test(test_module_read),
-		cmocka_unit_test(test_select),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/cleanup.h"
 #include "stacksnap/trace.h"
@@ -64,12 +60,11 @@ static uint32_t find(const struct ss_stack_cache *cache, const struct example *e
 				   (const uint8_t *)example->words);
 }
 
-static void test_same(void **state)
+TEST(test_same)
 {
 	__attribute__((cleanup(ss_stack_cache_deinit))) struct ss_stack_cache cache = {};
 	struct example example = make(stack_at);
 
-	(void)state;
 	assert_int_equal(find(&cache, &example), 0);
 	add(&cache, &example, NUMBER);
 	assert_int_equal(find(&cache, &example), NUMBER);
@@ -83,12 +78,11 @@ static void test_same(void **state)
 	assert_int_equal(find(&cache, &example), NUMBER);
 }
 
-static void test_different(void **state)
+TEST(test_different)
 {
 	__attribute__((cleanup(ss_stack_cache_deinit))) struct ss_stack_cache cache = {};
 	struct example example = make(stack_at);
 
-	(void)state;
 	add(&cache, &example, NUMBER);
 	example.words[3] = caller + 1;
 	assert_int_equal(find(&cache, &example), 0);
@@ -116,12 +110,11 @@ static void test_different(void **state)
 }
 
 /* Where a stack ended at a value that is no return address, another one may go on. */
-static void test_ends(void **state)
+TEST(test_ends)
 {
 	struct ss_trace_stack ended = stack;
 	const struct example example = make(stack_at);
 
-	(void)state;
 	for (int end = SS_END_ROOT; end <= SS_END_GUESSED; end++) {
 		__attribute__((
 			cleanup(ss_stack_cache_deinit))) struct ss_stack_cache cache = {};
@@ -136,13 +129,12 @@ static void test_ends(void **state)
 }
 
 /* A return address of zero is the root; zero within a frame is data. */
-static void test_zero(void **state)
+TEST(test_zero)
 {
 	static const uint32_t all[] = { 0, WORD, 2 * WORD, 3 * WORD, 4 * WORD };
 	__attribute__((cleanup(ss_stack_cache_deinit))) struct ss_stack_cache cache = {};
 	struct example example = make(stack_at);
 
-	(void)state;
 	example.words[2] = example.words[4] = 0;
 	ss_stack_cache_add(&cache, &stack, &example.question,
 			   (const uint8_t *)example.words, all, SS_ARRAY_SIZE(all),
@@ -154,12 +146,11 @@ static void test_zero(void **state)
 }
 
 /* Several stacks at one place, and more than the cache holds. */
-static void test_many(void **state)
+TEST(test_many)
 {
 	__attribute__((cleanup(ss_stack_cache_deinit))) struct ss_stack_cache cache = {};
 	struct example example = make(stack_at);
 
-	(void)state;
 	for (uint32_t i = 0; i < 100; i++) {
 		example.words[1] = stack_at + i % WORDS * WORD;
 		set_pc(&example, function + i / WORDS);
@@ -176,15 +167,4 @@ static void test_many(void **state)
 	}
 	assert_int_equal(find(&cache, &example), 40000);
 	assert_in_range(cache.items.count, 1, 10000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same), cmocka_unit_test(test_different),
-		cmocka_unit_test(test_ends), cmocka_unit_test(test_zero),
-		cmocka_unit_test(test_many),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /*
  * Signals of the supervisor reach its command and what that has started, and nobody else.
  */
-#include <setjmp.h>
+#include "unit.h"
+
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "stacksnap.h"
 #include "crash/supervisor.h"
@@ -33,13 +29,12 @@ static void end(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void test_command(void **state)
+TEST(test_command)
 {
 	struct ss_supervisor *supervisor = NULL;
 	pid_t command = start();
 	int status = 0;
 
-	(void)state;
 	assert_null(ss_supervisor_new(command, &supervisor));
 	ss_supervisor_signal(supervisor, command, SIGTERM);
 	assert_int_equal(waitpid(command, &status, 0), command);
@@ -48,13 +43,12 @@ static void test_command(void **state)
 	ss_supervisor_free(supervisor);
 }
 
-static void test_child_of_command(void **state)
+TEST(test_child_of_command)
 {
 	struct ss_supervisor *supervisor = NULL;
 	int ends[2];
 	pid_t child = 0;
 
-	(void)state;
 	assert_int_equal(pipe(ends), 0);
 	pid_t command = fork();
 	if (command == 0) {
@@ -77,14 +71,13 @@ static void test_child_of_command(void **state)
 }
 
 /* As if the number of a process that has ended had been used again. */
-static void test_other(void **state)
+TEST(test_other)
 {
 	struct ss_supervisor *supervisor = NULL;
 	pid_t command = start();
 	pid_t other = start();
 	int status = 0;
 
-	(void)state;
 	assert_null(ss_supervisor_new(command, &supervisor));
 	ss_supervisor_signal(supervisor, other, SIGKILL);
 	ss_supervisor_signal(supervisor, command, SIGKILL);
@@ -96,29 +89,16 @@ static void test_other(void **state)
 }
 
 /* The command has ended; its number belongs to a process of somebody else. */
-static void test_number_used_again(void **state)
+TEST(test_number_used_again)
 {
 	struct ss_supervisor *supervisor = NULL;
 	struct ss_supervised *processes = NULL;
 	size_t count = 0;
 
-	(void)state;
 	assert_null(ss_supervisor_new(getppid(), &supervisor));
 	assert_null(ss_supervisor_list(supervisor, &processes, &count));
 	for (size_t i = 0; i < count; i++)
 		assert_int_not_equal(processes[i].pid, getppid());
 	free(processes);
 	ss_supervisor_free(supervisor);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_command),
-		cmocka_unit_test(test_child_of_command),
-		cmocka_unit_test(test_other),
-		cmocka_unit_test(test_number_used_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

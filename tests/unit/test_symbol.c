@@ -1,12 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "elf/tables.h"
 #include "symbolize_sample.h"
@@ -54,14 +50,14 @@ static void check(const struct sample *sample, const char *style)
 	ss_module_unref(module);
 }
 
-static void test_found(void **state)
+TEST_WITH(test_found, sample_setup, sample_teardown)
 {
 	check(*state, "gnu");
 	check(*state, "sysv");
 }
 
 /* The names are not read for a symbol that is not exported. */
-static void test_absent(void **state)
+TEST_WITH(test_absent, sample_setup, sample_teardown)
 {
 	struct ss_module_impl *module = build(*state, "gnu");
 	size_t longest = 0;
@@ -83,7 +79,7 @@ static void test_absent(void **state)
 
 /* Names that are exported are found by their hash: the others are not read, not even for a name
    that is not there. */
-static void test_exported(void **state)
+TEST_WITH(test_exported, sample_setup, sample_teardown)
 {
 	static const char *const names[] = { "a_name_that_is_rather_long_7",
 					     "a_name_that_is_rather_long_4321",
@@ -102,7 +98,7 @@ static void test_exported(void **state)
 }
 
 /* A damaged table is not followed. */
-static void test_damaged(void **state)
+TEST_WITH(test_damaged, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	static const char *const names[] = { "a_name_that_is_rather_long_2" };
@@ -120,19 +116,4 @@ static void test_damaged(void **state)
 		(void)ss_elf_find_symbols(module, names, 1, &found);
 		ss_module_unref(module);
 	}
-}
-
-#define SAMPLE_TEST(test)                                                                \
-	cmocka_unit_test_setup_teardown(test, sample_setup, sample_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_found),
-		SAMPLE_TEST(test_absent),
-		SAMPLE_TEST(test_exported),
-		SAMPLE_TEST(test_damaged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

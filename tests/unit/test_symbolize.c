@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "elf_builder.h"
 #include "data/session.h"
@@ -57,7 +53,7 @@ static void add_thread(struct ss_snapshot *snapshot, const struct ss_frame *fram
 					  &thread->stack_id));
 }
 
-static void test_inlines(void **state)
+TEST_WITH(test_inlines, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -102,7 +98,7 @@ static void test_inlines(void **state)
 	ss_snapshot_free(snapshot);
 }
 
-static void test_flags(void **state)
+TEST_WITH(test_flags, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -132,7 +128,7 @@ static void test_flags(void **state)
 }
 
 /* 100,000 equal frames are one look-up. */
-static void test_deep_recursion(void **state)
+TEST_WITH(test_deep_recursion, sample_setup, sample_teardown)
 {
 	enum { COUNT = 100000 };
 	const struct sample *sample = *state;
@@ -159,7 +155,7 @@ static void test_deep_recursion(void **state)
 }
 
 /* Names that overlap in one text of 600 KB: each is long, all together are bounded. */
-static void test_long_names(void **state)
+TEST_WITH(test_long_names, sample_setup, sample_teardown)
 {
 	enum { COUNT = 400, SIZE = 600000 };
 	const struct sample *sample = *state;
@@ -209,12 +205,11 @@ static void test_long_names(void **state)
 	ss_session_free(session);
 }
 
-static void test_bad_arguments(void **state)
+TEST(test_bad_arguments)
 {
 	struct ss_snapshot *snapshot = ss_snapshot_new();
 	struct ss_session *session = open_session();
 
-	(void)state;
 	struct ss_error *errors[] = {
 		ss_snapshot_symbolize(NULL, session, 0),
 		ss_snapshot_symbolize(snapshot, NULL, 0),
@@ -228,20 +223,4 @@ static void test_bad_arguments(void **state)
 	assert_null(ss_snapshot_symbolize(snapshot, session, 0));
 	ss_snapshot_free(snapshot);
 	ss_session_free(session);
-}
-
-#define SAMPLE_TEST(test)                                                                \
-	cmocka_unit_test_setup_teardown(test, sample_setup, sample_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SAMPLE_TEST(test_inlines),
-		SAMPLE_TEST(test_flags),
-		SAMPLE_TEST(test_deep_recursion),
-		SAMPLE_TEST(test_long_names),
-		cmocka_unit_test(test_bad_arguments),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

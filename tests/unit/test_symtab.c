@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <sys/auxv.h>
 
@@ -35,11 +31,10 @@ static void expect(const struct ss_symtab *symtab, uint64_t address, const char 
 	}
 }
 
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
 	struct elf_builder elf;
 
-	(void)state;
 	elf_builder_init(&elf);
 	elf_builder_add(&elf, "f", 0x1000, 0x10, STB_GLOBAL, STT_FUNC, BUILDER_TEXT);
 	elf_builder_add(&elf, "g", 0x1020, 0x10, STB_LOCAL, STT_FUNC, BUILDER_TEXT);
@@ -54,11 +49,10 @@ static void test_bounds(void **state)
 	ss_symtab_free(symtab);
 }
 
-static void test_aliases(void **state)
+TEST(test_aliases)
 {
 	struct elf_builder elf;
 
-	(void)state;
 	elf_builder_init(&elf);
 	elf_builder_add(&elf, "local", 0x1000, 0x10, STB_LOCAL, STT_FUNC, BUILDER_TEXT);
 	elf_builder_add(&elf, "weak", 0x1000, 0x10, STB_WEAK, STT_FUNC, BUILDER_TEXT);
@@ -80,11 +74,10 @@ static void test_aliases(void **state)
 	ss_symtab_free(symtab);
 }
 
-static void test_labels(void **state)
+TEST(test_labels)
 {
 	struct elf_builder elf;
 
-	(void)state;
 	elf_builder_init(&elf);
 	elf_builder_add(&elf, "f", 0x1000, 0x10, STB_GLOBAL, STT_FUNC, BUILDER_TEXT);
 	elf_builder_add(&elf, "f_label", 0x1000, 0, STB_LOCAL, STT_NOTYPE, BUILDER_TEXT);
@@ -106,11 +99,10 @@ static void test_labels(void **state)
 }
 
 /* In a table that leaves functions out nothing can follow from the next symbol. */
-static void test_partial(void **state)
+TEST(test_partial)
 {
 	struct elf_builder elf;
 
-	(void)state;
 	elf_builder_init(&elf);
 	elf_builder_add(&elf, "memset", 0x1000, 0, STB_GLOBAL, STT_FUNC, BUILDER_TEXT);
 	elf_builder_add(&elf, "sized", 0x1100, 0x10, STB_GLOBAL, STT_FUNC, BUILDER_TEXT);
@@ -126,11 +118,10 @@ static void test_partial(void **state)
 	ss_elf_free(image);
 }
 
-static void test_ignored_symbols(void **state)
+TEST(test_ignored_symbols)
 {
 	struct elf_builder elf;
 
-	(void)state;
 	elf_builder_init(&elf);
 	elf_builder_add(&elf, "file.c", 0x1000, 4, STB_LOCAL, STT_FILE, SHN_ABS);
 	elf_builder_add(&elf, "tls", 0x1000, 4, STB_GLOBAL, STT_TLS, BUILDER_TEXT);
@@ -147,11 +138,10 @@ static void test_ignored_symbols(void **state)
 	ss_symtab_free(symtab);
 }
 
-static void test_hostile_sizes(void **state)
+TEST(test_hostile_sizes)
 {
 	struct elf_builder elf;
 
-	(void)state;
 	elf_builder_init(&elf);
 	elf_builder_add(&elf, "all", 0x10, UINT64_MAX, STB_GLOBAL, STT_FUNC,
 			BUILDER_TEXT);
@@ -165,11 +155,10 @@ static void test_hostile_sizes(void **state)
 }
 
 /* Every cut of the image, and a table that claims more than there is. */
-static void test_damaged_images(void **state)
+TEST(test_damaged_images)
 {
 	struct elf_builder elf;
 
-	(void)state;
 	elf_builder_init(&elf);
 	elf_builder_add(&elf, "f", 0x1000, 0x10, STB_GLOBAL, STT_FUNC, BUILDER_TEXT);
 	for (size_t size = 0; size < sizeof(elf); size += 7)
@@ -184,14 +173,13 @@ static void test_damaged_images(void **state)
 }
 
 /* A whole ELF image that is always at hand. */
-static void test_vdso(void **state)
+TEST(test_vdso)
 {
 	uint64_t base = getauxval(AT_SYSINFO_EHDR);
 	const Elf64_Ehdr *header = (const Elf64_Ehdr *)(uintptr_t)base;
 	const void *image = header;
 	struct ss_symbol symbol;
 
-	(void)state;
 	if (!base)
 		skip();
 	size_t size = header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
@@ -215,20 +203,4 @@ static void test_vdso(void **state)
 			strstr(symbol.name, "clock_gettime") != NULL;
 	assert_true(found);
 	ss_symtab_free(symtab);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_aliases),
-		cmocka_unit_test(test_labels),
-		cmocka_unit_test(test_partial),
-		cmocka_unit_test(test_ignored_symbols),
-		cmocka_unit_test(test_hostile_sizes),
-		cmocka_unit_test(test_damaged_images),
-		cmocka_unit_test(test_vdso),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

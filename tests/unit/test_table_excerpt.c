@@ -2,14 +2,10 @@
  * In an index of the symbols at some addresses these find what they find in the index of
  * all: in libraries of this machine, and in tables with everything that is unusual.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <link.h>
@@ -138,12 +134,11 @@ static size_t expect_equal(const char *what, const struct ss_elf *elf, uint32_t 
 	return less;
 }
 
-static void test_unusual_tables(void **state)
+TEST(test_unusual_tables)
 {
 	static struct file file;
 	size_t less = 0;
 
-	(void)state;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		unsigned seed = round;
 		uint64_t addresses[ADDRESSES];
@@ -164,13 +159,12 @@ static void test_unusual_tables(void **state)
 }
 
 /* A table of names that ends within a name, and one that is cut off. */
-static void test_damaged_tables(void **state)
+TEST(test_damaged_tables)
 {
 	static struct file file;
 	unsigned seed = 1;
 	uint64_t addresses[ADDRESSES];
 
-	(void)state;
 	make_file(&file, &seed);
 	for (size_t i = 0; i < ADDRESSES; i++)
 		addresses[i] = 0x1000 + draw(&seed, SPAN);
@@ -215,22 +209,10 @@ static int visit_library(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
-static void test_libraries(void **state)
+TEST(test_libraries)
 {
 	struct libraries libraries = { .seed = 1 };
 
-	(void)state;
 	(void)dl_iterate_phdr(visit_library, &libraries);
 	assert_true(libraries.less > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unusual_tables),
-		cmocka_unit_test(test_damaged_tables),
-		cmocka_unit_test(test_libraries),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

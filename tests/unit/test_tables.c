@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "symbolize_sample.h"
 
@@ -45,7 +41,7 @@ static void check_library(const struct sample *sample, const char *style)
 	ss_module_unref(module);
 }
 
-static void test_hash_styles(void **state)
+TEST_WITH(test_hash_styles, sample_setup, sample_teardown)
 {
 	check_library(*state, "gnu");
 	check_library(*state, "sysv");
@@ -53,7 +49,7 @@ static void test_hash_styles(void **state)
 }
 
 /* Loaded, glibc has made the pointers of the dynamic segment absolute. */
-static void test_relocated_pointers(void **state)
+TEST_WITH(test_relocated_pointers, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 	const uint64_t base = 0x7f1234560000;
@@ -88,7 +84,7 @@ static void test_relocated_pointers(void **state)
 }
 
 /* Random bytes in the data that describes the tables. */
-static void test_damage(void **state)
+TEST_WITH(test_damage, sample_setup, sample_teardown)
 {
 	const struct sample *sample = *state;
 
@@ -115,18 +111,4 @@ static void test_damage(void **state)
 	}
 	ss_elf_free(file);
 	ss_module_unref(module);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_hash_styles, sample_setup,
-						sample_teardown),
-		cmocka_unit_test_setup_teardown(test_relocated_pointers, sample_setup,
-						sample_teardown),
-		cmocka_unit_test_setup_teardown(test_damage, sample_setup,
-						sample_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "cli/targets.h"
 
-static void test_targets(void **state)
+TEST(test_targets)
 {
 	struct ss_target_argument argument = {};
 
-	(void)state;
 	assert_null(ss_target_argument_parse("12/12,15", &argument));
 	assert_int_equal(argument.pid, 12);
 	assert_int_equal(argument.tids.count, 2);
@@ -25,11 +20,4 @@ static void test_targets(void **state)
 			ss_target_argument_parse(wrong[i], &argument);
 		assert_non_null(error);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_targets) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

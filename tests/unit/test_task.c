@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/procfs.h"
 
@@ -32,9 +28,8 @@ static bool parse_call(const char *text)
 	return ss_syscall_parse(text, strlen(text), &call);
 }
 
-static void test_stat(void **state)
+TEST(test_stat)
 {
-	(void)state;
 	assert_true(parse_stat("42 (a) (b c)) R 1)" TAIL));
 	assert_string_equal(stat.comm, "a) (b c)) R 1");
 	assert_int_equal(stat.pid, 42);
@@ -58,11 +53,10 @@ static void test_stat(void **state)
 	assert_int_equal(stat.start_time, 3);
 }
 
-static void test_stat_long_comm(void **state)
+TEST(test_stat_long_comm)
 {
 	char text[512];
 
-	(void)state;
 	memset(text, ')', sizeof(text));
 	memcpy(text, "7 (", 3);
 	memcpy(text + 200, TAIL, sizeof(TAIL));
@@ -71,7 +65,7 @@ static void test_stat_long_comm(void **state)
 	assert_int_equal(stat.state, 'S');
 }
 
-static void test_invalid_stat(void **state)
+TEST(test_invalid_stat)
 {
 	const char *const bad[] = {
 		"",
@@ -87,14 +81,12 @@ static void test_invalid_stat(void **state)
 		"42 (a) S 1 2 3 x",
 		"42 (a) S 1 2 3 4 5 99999999999999999999999 5 6 7 8 9 10",
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(parse_stat(bad[i]));
 }
 
-static void test_status(void **state)
+TEST(test_status)
 {
-	(void)state;
 	assert_true(
 		parse_status("Name:\tTgid:\\n1\nUmask:\t0022\nTgid:\t77\nTracerPid:\t8\n"
 			     "Uid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n"
@@ -132,9 +124,8 @@ static void test_status(void **state)
 	assert_int_equal(status.uid[0], 0);
 }
 
-static void test_syscall(void **state)
+TEST(test_syscall)
 {
-	(void)state;
 	assert_true(parse_call("running\n"));
 	assert_int_equal(call.kind, SS_SYSCALL_RUNNING);
 	assert_true(parse_call("-1 0x7ffd1000 0x401000\n"));
@@ -155,7 +146,7 @@ static void test_syscall(void **state)
 	assert_false(parse_call("-1"));
 }
 
-static void test_schedstat(void **state)
+TEST(test_schedstat)
 {
 	struct ss_schedstat sched;
 	static const char text[] = "6949183 13482 18446744073709551615\n";
@@ -163,7 +154,6 @@ static void test_schedstat(void **state)
 		"", "1", "1 2", "1 2 x", "-1 2 3", "1 2 18446744073709551616"
 	};
 
-	(void)state;
 	assert_true(ss_schedstat_parse(text, strlen(text), &sched));
 	assert_int_equal(sched.run_ns, 6949183);
 	assert_int_equal(sched.wait_ns, 13482);
@@ -172,7 +162,7 @@ static void test_schedstat(void **state)
 		assert_false(ss_schedstat_parse(wrong[i], strlen(wrong[i]), &sched));
 }
 
-static void test_kernel_stack(void **state)
+TEST(test_kernel_stack)
 {
 	static const char *const texts[][2] = {
 		{ "[<0>] kernel_clone+0x1af/0x3e0\n[<0>] do_syscall_64+0x71/0x280\n",
@@ -187,7 +177,6 @@ static void test_kernel_stack(void **state)
 		{ "[<0>]\na b", "[<0>]\na b" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		size_t size = strlen(texts[i][0]);
 		char *text = strdup(texts[i][0]);
@@ -195,19 +184,4 @@ static void test_kernel_stack(void **state)
 		assert_string_equal(text, texts[i][1]);
 		free(text);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stat),
-		cmocka_unit_test(test_stat_long_comm),
-		cmocka_unit_test(test_invalid_stat),
-		cmocka_unit_test(test_status),
-		cmocka_unit_test(test_syscall),
-		cmocka_unit_test(test_schedstat),
-		cmocka_unit_test(test_kernel_stack),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static struct ss_snapshot *make(size_t side)
 	return snapshot;
 }
 
-static void test_changes(void **state)
+TEST(test_changes)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *before = make(0);
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *after = make(1);
@@ -95,7 +95,6 @@ static void test_changes(void **state)
 	_cleanup_(ss_diff_cleanup) struct ss_diff *diff =
 		ss_diff_new(&input, SS_TASK_ASYNCIO, threads);
 
-	(void)state;
 	assert_non_null(diff);
 	assert_null(diff->problem);
 	assert_int_equal(diff->count, SS_ARRAY_SIZE(cases));
@@ -135,14 +134,13 @@ static void test_changes(void **state)
 }
 
 /* What is at the address of a task that has ended is another task, if it has another name. */
-static void test_reused_address(void **state)
+TEST(test_reused_address)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *before = sample_new();
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *after = sample_new();
 	const struct ss_diff_input input = { .before.snapshot = before,
 					     .after.snapshot = after };
 
-	(void)state;
 	sample_add_task(before, "Task-1", 0x10, SS_STATUS_RUNNABLE, "fetch", 5);
 	sample_add_task(after, "Task-2", 0x10, SS_STATUS_RUNNABLE, "fetch", 5);
 	sample_add_task(before, "worker", 0x20, SS_STATUS_RUNNABLE, "fetch", 5);
@@ -152,9 +150,8 @@ static void test_reused_address(void **state)
 }
 
 /* Of a task that runs, the thread tells whether it has moved. */
-static void test_running(void **state)
+TEST(test_running)
 {
-	(void)state;
 	for (uint32_t line = 20; line <= 21; line++) {
 		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *before = sample_new();
 		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *after = sample_new();
@@ -174,14 +171,13 @@ static void test_running(void **state)
 }
 
 /* What was not read is not gone. */
-static void test_not_read(void **state)
+TEST(test_not_read)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *before = make(0);
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *after = sample_new();
 	const struct ss_diff_input input = { .before.snapshot = before,
 					     .after.snapshot = after };
 
-	(void)state;
 	before->coverage[SS_TASK_ASYNCIO].changed = 2;
 	after->coverage[SS_TASK_ASYNCIO].unread = 1;
 	assert_text(&input, 20, false,
@@ -198,16 +194,4 @@ static void test_not_read(void **state)
 	after->coverage[SS_TASK_ASYNCIO].known = true;
 	after->coverage[SS_TASK_ASYNCIO].problem = "asyncio tasks are not shown: no";
 	assert_text(&input, 20, false, "\nasyncio tasks are not shown: no\n");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_reused_address),
-		cmocka_unit_test(test_running),
-		cmocka_unit_test(test_not_read),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

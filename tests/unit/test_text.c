@@ -35,12 +35,11 @@ static void assert_second_line(const struct ss_snapshot *snapshot, const char *e
 	assert_string_equal(line, expected);
 }
 
-static void test_header(void **state)
+TEST(test_header)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	_cleanup_free_ char *text = NULL;
 
-	(void)state;
 	snapshot->process.threads_unseen = 2;
 	sample_add_thread(snapshot, 100, "shop", NULL, 0, SS_END_ROOT);
 	text = sample_render(&ss_format_text, snapshot, NULL);
@@ -49,12 +48,11 @@ static void test_header(void **state)
 				     "not be read\n"));
 }
 
-static void test_second_line_says_what_was_paused(void **state)
+TEST(test_second_line_says_what_was_paused)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	struct ss_process *process = &snapshot->process;
 
-	(void)state;
 	process->stopped_ns = 410000;
 	process->running_stopped_ns = 50000;
 	process->threads_stopped = 1;
@@ -79,7 +77,7 @@ static void test_second_line_says_what_was_paused(void **state)
 	assert_second_line(snapshot, "3 threads; no thread was paused, atomic");
 }
 
-static void test_second_line_says_why_it_is_not_atomic(void **state)
+TEST(test_second_line_says_why_it_is_not_atomic)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame stack[] = {
@@ -87,7 +85,6 @@ static void test_second_line_says_why_it_is_not_atomic(void **state)
 	};
 	struct ss_process *process = &snapshot->process;
 
-	(void)state;
 	process->consistent = false;
 	process->threads_stopped = 0;
 	sample_add_thread(snapshot, 100, "shop", stack, 1, SS_END_ROOT);
@@ -112,7 +109,7 @@ static void test_second_line_says_why_it_is_not_atomic(void **state)
 				     "atomic: threads were paused at different times");
 }
 
-static void test_equal_stacks_are_merged(void **state)
+TEST(test_equal_stacks_are_merged)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame main_stack[] = {
@@ -123,7 +120,6 @@ static void test_equal_stacks_are_merged(void **state)
 		sample_frame(snapshot, SAMPLE_LIBC, 0x30, "futex_wait"),
 	};
 
-	(void)state;
 	sample_add_thread(snapshot, 100, "shop", main_stack, 2, SS_END_ROOT);
 	sample_add_thread(snapshot, 101, "worker-1", worker, 1, SS_END_ROOT);
 	sample_add_thread(snapshot, 102, "worker-2", worker, 1, SS_END_ROOT)->state = 'R';
@@ -152,7 +148,7 @@ static void add_idle(struct ss_snapshot *snapshot, pid_t tid, uint64_t offset,
 	sample_add_thread(snapshot, tid, "w", &frame, 1, end)->wait = &wait;
 }
 
-static void test_idle_threads_are_one_line(void **state)
+TEST(test_idle_threads_are_one_line)
 {
 	static const char main_thread[] = "main thread, sleeping, paused 0.30 ms: w 100\n"
 					  "  waits for a signal\n"
@@ -161,7 +157,6 @@ static void test_idle_threads_are_one_line(void **state)
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	char expected[200];
 
-	(void)state;
 	add_idle(snapshot, 101, 1, SS_END_ROOT);
 	add_idle(snapshot, 100, 2, SS_END_ROOT);
 	_cleanup_free_ char *one = render(snapshot, NULL);
@@ -188,13 +183,12 @@ static void test_idle_threads_are_one_line(void **state)
 	assert_non_null(strstr(whole, "w 104\n"));
 }
 
-static void test_threads_of_an_interpreter(void **state)
+TEST(test_threads_of_an_interpreter)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 0x10,
 						       "rb_vm_exec") };
 
-	(void)state;
 	sample_add_thread(snapshot, 101, "a", stack, 1, SS_END_ROOT);
 	sample_add_thread(snapshot, 102, "b", stack, 1, SS_END_ROOT);
 	_cleanup_free_ char *text = render(snapshot, NULL);
@@ -206,7 +200,7 @@ static void test_threads_of_an_interpreter(void **state)
 				  "interpreted program are not known\n");
 }
 
-static void test_ids_of_another_pid_namespace(void **state)
+TEST(test_ids_of_another_pid_namespace)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 0x10,
@@ -217,7 +211,6 @@ static void test_ids_of_another_pid_namespace(void **state)
 	} threads[] = { { 100, 1 },  { 101, 8 },  { 102, 9 }, { 103, 10 },
 			{ 104, 12 }, { 105, 13 }, { 106, 0 }, { 107, 107 } };
 
-	(void)state;
 	snapshot->process.inner_pid = 1;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(threads); i++)
 		sample_add_thread(snapshot, threads[i].tid, "shop", stack, 1, SS_END_ROOT)
@@ -231,11 +224,10 @@ static void test_ids_of_another_pid_namespace(void **state)
 			    "  #0  f+0x10 (libc.so.6)\n");
 }
 
-static void test_frozen(void **state)
+TEST(test_frozen)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	snapshot->process.frozen = "/shop.slice/a\033b";
 	sample_add_thread(snapshot, 100, "shop", NULL, 0, SS_END_ROOT);
 	_cleanup_free_ char *whole = sample_render(&ss_format_text, snapshot, NULL);
@@ -243,7 +235,7 @@ static void test_frozen(void **state)
 				      "thread runs until it is thawed\n\n"));
 }
 
-static void test_no_group_keeps_threads_apart(void **state)
+TEST(test_no_group_keeps_threads_apart)
 {
 	const struct ss_format_options options = { .size = sizeof(options),
 						   .no_group = true };
@@ -251,7 +243,6 @@ static void test_no_group_keeps_threads_apart(void **state)
 	const struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 0x10,
 						       "f") };
 
-	(void)state;
 	sample_add_thread(snapshot, 100, "shop", stack, 1, SS_END_ROOT);
 	sample_add_thread(snapshot, 101, "shop", stack, 1, SS_END_ROOT);
 	_cleanup_free_ char *text = render(snapshot, &options);
@@ -262,7 +253,7 @@ static void test_no_group_keeps_threads_apart(void **state)
 				  "  #0  f+0x10 (libc.so.6)\n");
 }
 
-static void test_every_kind_of_frame(void **state)
+TEST(test_every_kind_of_frame)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	struct ss_frame stack[] = {
@@ -276,7 +267,6 @@ static void test_every_kind_of_frame(void **state)
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x40, "maybe"),
 	};
 
-	(void)state;
 	stack[1].area = "[jit]";
 	stack[1].area_offset = 0x10;
 	stack[2].area = "[heap]";
@@ -304,7 +294,7 @@ static void test_every_kind_of_frame(void **state)
 			    "frames may be missing\n");
 }
 
-static void test_raw(void **state)
+TEST(test_raw)
 {
 	const struct ss_format_options options = { .size = sizeof(options), .raw = true };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
@@ -313,7 +303,6 @@ static void test_raw(void **state)
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x21, NULL),
 	};
 
-	(void)state;
 	sample_add_thread(snapshot, 100, "shop", stack, 2, SS_END_ROOT);
 	_cleanup_free_ char *text = render(snapshot, &options);
 	assert_string_equal(strchr(text, '\n') + 1, "  #0  libc.so.6+0x10 [abcd]\n"
@@ -335,11 +324,10 @@ static struct ss_task *add_recursion(struct ss_snapshot *snapshot, size_t turns)
 	return sample_add_thread(snapshot, 100, "shop", stack, count, SS_END_ROOT);
 }
 
-static void test_recursion_is_collapsed(void **state)
+TEST(test_recursion_is_collapsed)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	add_recursion(snapshot, 25000);
 	_cleanup_free_ char *text = render(snapshot, NULL);
 	assert_string_equal(
@@ -351,13 +339,12 @@ static void test_recursion_is_collapsed(void **state)
 		"  #50001 main+0x10 (shop)\n");
 }
 
-static void test_verbose_collapses_nothing(void **state)
+TEST(test_verbose_collapses_nothing)
 {
 	const struct ss_format_options options = { .size = sizeof(options),
 						   .verbose = true };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	add_recursion(snapshot, 500);
 	_cleanup_free_ char *text = render(snapshot, &options);
 	assert_null(strstr(text, "the same"));
@@ -365,13 +352,12 @@ static void test_verbose_collapses_nothing(void **state)
 		strstr(text, "  #1000 b+0x10 (shop)\n  #1001 main+0x10 (shop)\n"));
 }
 
-static void test_no_thread_is_omitted_silently(void **state)
+TEST(test_no_thread_is_omitted_silently)
 {
 	const struct ss_format_options verbose = { .size = sizeof(verbose),
 						   .verbose = true };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	(void)state;
 	for (pid_t tid = 200; tid < 300; tid += 2)
 		sample_add_thread(snapshot, tid, "w", NULL, 0, SS_END_RUNNING);
 	_cleanup_free_ char *text = render(snapshot, NULL);
@@ -381,12 +367,11 @@ static void test_no_thread_is_omitted_silently(void **state)
 	assert_non_null(strstr(all, ",296,298\n"));
 }
 
-static void test_long_symbols_are_truncated(void **state)
+TEST(test_long_symbols_are_truncated)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	char symbol[1001];
 
-	(void)state;
 	memset(symbol, 'x', 1000);
 	symbol[1000] = '\0';
 	const struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 1,
@@ -397,12 +382,11 @@ static void test_long_symbols_are_truncated(void **state)
 }
 
 /* The remaining time is shown for one thread; it does not keep equal waits apart. */
-static void test_time_limits_of_a_group(void **state)
+TEST(test_time_limits_of_a_group)
 {
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	struct ss_wait waits[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		const struct ss_frame stack[] = { sample_frame(snapshot, SAMPLE_LIBC, 1,
 							       "cond_timedwait") };
@@ -428,7 +412,7 @@ static void test_time_limits_of_a_group(void **state)
 }
 
 /* A stop would not find the register of a thread that was stopped. */
-static void test_missing_register(void **state)
+TEST(test_missing_register)
 {
 	static const struct {
 		enum ss_mode mode;
@@ -443,7 +427,6 @@ static void test_missing_register(void **state)
 		{ SS_MODE_CORE, 0, NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
 			sample_new();
@@ -463,29 +446,4 @@ static void test_missing_register(void **state)
 		else
 			assert_int_equal(*end, '\n');
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_header),
-		cmocka_unit_test(test_second_line_says_what_was_paused),
-		cmocka_unit_test(test_second_line_says_why_it_is_not_atomic),
-		cmocka_unit_test(test_equal_stacks_are_merged),
-		cmocka_unit_test(test_idle_threads_are_one_line),
-		cmocka_unit_test(test_threads_of_an_interpreter),
-		cmocka_unit_test(test_ids_of_another_pid_namespace),
-		cmocka_unit_test(test_frozen),
-		cmocka_unit_test(test_no_group_keeps_threads_apart),
-		cmocka_unit_test(test_every_kind_of_frame),
-		cmocka_unit_test(test_raw),
-		cmocka_unit_test(test_recursion_is_collapsed),
-		cmocka_unit_test(test_verbose_collapses_nothing),
-		cmocka_unit_test(test_no_thread_is_omitted_silently),
-		cmocka_unit_test(test_long_symbols_are_truncated),
-		cmocka_unit_test(test_time_limits_of_a_group),
-		cmocka_unit_test(test_missing_register),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

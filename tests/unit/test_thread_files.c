@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -77,12 +73,11 @@ static bool is_open(int file)
 }
 
 /* The files of a thread that has ended cannot be read, whoever has its id now. */
-static void test_ended(void **state)
+TEST(test_ended)
 {
 	struct waiter waiter = {};
 	struct ss_stat stat;
 
-	(void)state;
 	start(&waiter);
 	struct ss_kept_thread files = open_files(waiter.tid);
 	assert_true(ss_kept_thread_read_stat(&files, &stat));
@@ -97,13 +92,12 @@ static void test_ended(void **state)
 	assert_int_equal(files.schedstat, 0);
 }
 
-static void test_moved(void **state)
+TEST(test_moved)
 {
 	struct ss_kept_files *kept = ss_kept_files_new();
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 	struct waiter waiter = {};
 
-	(void)state;
 	assert_non_null(kept);
 	start(&waiter);
 	/* in any order */
@@ -131,14 +125,4 @@ static void test_moved(void **state)
 	ss_kept_files_free(kept);
 	assert_false(is_open(taken.stat));
 	end(&waiter);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ended),
-		cmocka_unit_test(test_moved),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

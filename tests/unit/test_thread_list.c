@@ -2,13 +2,9 @@
  * The list of threads, over a process that is made up: threads appear, sleep, run and end
  * between two ticks and in the middle of one.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "sample/thread_list.h"
@@ -145,12 +141,11 @@ static size_t tick(struct process *process, struct ss_thread_list *threads)
 	return capture(threads);
 }
 
-static void test_sleep_and_run(void **state)
+TEST(test_sleep_and_run)
 {
 	struct process process;
 	struct ss_thread_list threads;
 
-	(void)state;
 	begin(&process, &threads, 20);
 	assert_int_equal(tick(&process, &threads), 20);
 	for (int i = 0; i < 20; i++)
@@ -167,12 +162,11 @@ static void test_sleep_and_run(void **state)
 
 /* Once all are quiet few of them are read, as long as the CPU time stays the same; and whoever
    runs then is not overlooked. */
-static void test_balance(void **state)
+TEST(test_balance)
 {
 	struct process process;
 	struct ss_thread_list threads;
 
-	(void)state;
 	begin(&process, &threads, 40);
 	for (int i = 0; i < 20; i++)
 		(void)tick(&process, &threads);
@@ -206,12 +200,11 @@ static void check_captured_within(struct process *process, struct ss_thread_list
 }
 
 /* A thread is on a CPU for the first time, or was for a time that does not count. */
-static void test_run_without_time(void **state)
+TEST(test_run_without_time)
 {
 	struct process process;
 	struct ss_thread_list threads;
 
-	(void)state;
 	begin(&process, &threads, 40);
 	for (int i = 0; i < 20; i++)
 		(void)tick(&process, &threads);
@@ -240,12 +233,11 @@ static void test_run_without_time(void **state)
 }
 
 /* What the process has run more than its threads is another constant than before. */
-static void test_other_balance(void **state)
+TEST(test_other_balance)
 {
 	struct process process;
 	struct ss_thread_list threads;
 
-	(void)state;
 	begin(&process, &threads, 40);
 	for (int i = 0; i < 20; i++)
 		(void)tick(&process, &threads);
@@ -263,12 +255,11 @@ static void test_other_balance(void **state)
 	ss_thread_list_deinit(&threads);
 }
 
-static void test_threads_come_and_go(void **state)
+TEST(test_threads_come_and_go)
 {
 	struct process process;
 	struct ss_thread_list threads;
 
-	(void)state;
 	begin(&process, &threads, 10);
 	(void)tick(&process, &threads);
 	end_thread(&process, 3);
@@ -289,12 +280,11 @@ static void test_threads_come_and_go(void **state)
 }
 
 /* While threads end, the kernel's list may lack some that have not ended. */
-static void test_unlisted(void **state)
+TEST(test_unlisted)
 {
 	struct process process;
 	struct ss_thread_list threads;
 
-	(void)state;
 	begin(&process, &threads, 10);
 	(void)tick(&process, &threads);
 	end_thread(&process, 3);
@@ -325,12 +315,11 @@ static void end_first_and_last(struct process *process)
 }
 
 /* Whatever happens while the threads are asked is seen in this tick or the next one. */
-static void test_events_in_a_tick(void **state)
+TEST(test_events_in_a_tick)
 {
 	void (*const events[])(struct process *) = { run_first_and_last,
 						     end_first_and_last };
 
-	(void)state;
 	for (size_t e = 0; e < SS_ARRAY_SIZE(events); e++) {
 		for (unsigned at = 1; at < 50; at++) {
 			struct process process;
@@ -356,12 +345,11 @@ static void test_events_in_a_tick(void **state)
 	}
 }
 
-static void test_the_end(void **state)
+TEST(test_the_end)
 {
 	struct process process;
 	struct ss_thread_list threads;
 
-	(void)state;
 	begin(&process, &threads, 5);
 	(void)tick(&process, &threads);
 	for (size_t i = 0; i < 5; i++)
@@ -382,12 +370,11 @@ static void run_first(struct process *process)
 
 /* While a thread runs all the time, the first ticks read each thread once: whether the others are
    quiet is not known yet. */
-static void test_first_ticks(void **state)
+TEST(test_first_ticks)
 {
 	struct process process;
 	struct ss_thread_list threads;
 
-	(void)state;
 	begin(&process, &threads, 20);
 	process.event = run_first;
 	process.event_at = 1;
@@ -397,21 +384,4 @@ static void test_first_ticks(void **state)
 		assert_int_equal(process.reads, 20);
 	}
 	ss_thread_list_deinit(&threads);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sleep_and_run),
-		cmocka_unit_test(test_balance),
-		cmocka_unit_test(test_run_without_time),
-		cmocka_unit_test(test_other_balance),
-		cmocka_unit_test(test_threads_come_and_go),
-		cmocka_unit_test(test_unlisted),
-		cmocka_unit_test(test_events_in_a_tick),
-		cmocka_unit_test(test_the_end),
-		cmocka_unit_test(test_first_ticks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,11 @@
  * Which threads have run, of a real process: threads that wake up, run for a microsecond and wait
  * again.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -199,25 +195,13 @@ static void check_process(bool timer)
 	(void)munmap(shared, sizeof(*shared));
 }
 
-static void test_short_runs(void **state)
+TEST(test_short_runs)
 {
-	(void)state;
 	check_process(false);
 }
 
 /* With a timer of its CPU time, the kernel keeps a sum of its own for the process. */
-static void test_timer(void **state)
+TEST(test_timer)
 {
-	(void)state;
 	check_process(true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_short_runs),
-		cmocka_unit_test(test_timer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /*
  * The state machine of a sampled thread, event by event.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "sample/thread_list.h"
 
@@ -44,11 +40,10 @@ static void next_tick(struct ss_sampled_thread *thread, uint64_t count)
 	(void)ss_thread_update(thread, count, 0);
 }
 
-static void test_sleeping(void **state)
+TEST(test_sleeping)
 {
 	struct ss_sampled_thread thread = idle_thread(5);
 
-	(void)state;
 	for (int i = 0; i < 300; i++) {
 		next_tick(&thread, 5);
 		assert_false(thread.due);
@@ -59,11 +54,10 @@ static void test_sleeping(void **state)
 	assert_false(ss_thread_is_unchanged(&thread, 0));
 }
 
-static void test_wakes_up(void **state)
+TEST(test_wakes_up)
 {
 	struct ss_sampled_thread thread = idle_thread(5);
 
-	(void)state;
 	next_tick(&thread, 6);
 	assert_true(thread.due);
 	assert_int_equal(thread.state, SS_THREAD_ACTIVE);
@@ -78,11 +72,10 @@ static void test_wakes_up(void **state)
 	assert_true(thread.due);
 }
 
-static void test_kernel_that_does_not_count(void **state)
+TEST(test_kernel_that_does_not_count)
 {
 	struct ss_sampled_thread thread = { .tid = 1, .schedstat_fd = -1 };
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		ss_thread_begin_tick(&thread);
 		assert_true(ss_thread_update(&thread, 0, 0));
@@ -94,11 +87,10 @@ static void test_kernel_that_does_not_count(void **state)
 	}
 }
 
-static void test_register(void **state)
+TEST(test_register)
 {
 	struct ss_sampled_thread thread = unfinished_thread(5);
 
-	(void)state;
 	next_tick(&thread, 5);
 	assert_true(thread.due);
 	assert_int_equal(ss_thread_begin_capture(&thread, true, false, 5),
@@ -118,11 +110,10 @@ static void test_register(void **state)
 	assert_false(thread.due);
 }
 
-static void test_register_of_a_running_thread(void **state)
+TEST(test_register_of_a_running_thread)
 {
 	struct ss_sampled_thread thread = unfinished_thread(5);
 
-	(void)state;
 	next_tick(&thread, 6); /* before the stop */
 	assert_int_equal(ss_thread_begin_capture(&thread, true, false, 6),
 			 SS_THREAD_CAPTURE);
@@ -143,21 +134,19 @@ static void test_register_of_a_running_thread(void **state)
 	assert_int_equal(thread.state, SS_THREAD_ACTIVE);
 }
 
-static void test_never_stopped_in_a_fragile_call(void **state)
+TEST(test_never_stopped_in_a_fragile_call)
 {
 	struct ss_sampled_thread thread = unfinished_thread(5);
 
-	(void)state;
 	next_tick(&thread, 5);
 	assert_int_equal(ss_thread_begin_capture(&thread, true, true, 5),
 			 SS_THREAD_CAPTURE);
 }
 
-static void test_stop_of_unknown_count(void **state)
+TEST(test_stop_of_unknown_count)
 {
 	struct ss_sampled_thread thread = unfinished_thread(5);
 
-	(void)state;
 	next_tick(&thread, 5);
 	(void)ss_thread_begin_capture(&thread, true, false, 5);
 	ss_thread_stop(&thread, true, 0);
@@ -168,11 +157,10 @@ static void test_stop_of_unknown_count(void **state)
 
 /* Modules changed between the capture and the check: it is stopped again, at the count
    that the first stop left. */
-static void test_stopped_twice_in_a_tick(void **state)
+TEST(test_stopped_twice_in_a_tick)
 {
 	struct ss_sampled_thread thread = unfinished_thread(5);
 
-	(void)state;
 	next_tick(&thread, 5);
 	(void)ss_thread_begin_capture(&thread, true, false, 5);
 	ss_thread_stop(&thread, true, 6);
@@ -189,11 +177,10 @@ static void test_stopped_twice_in_a_tick(void **state)
 }
 
 /* What runtimes need was not copied in the stop: it is captured again, not skipped. */
-static void test_rejected_after_a_stop(void **state)
+TEST(test_rejected_after_a_stop)
 {
 	struct ss_sampled_thread thread = unfinished_thread(5);
 
-	(void)state;
 	next_tick(&thread, 5);
 	(void)ss_thread_begin_capture(&thread, true, false, 5);
 	ss_thread_stop(&thread, true, 6);
@@ -206,11 +193,10 @@ static void test_rejected_after_a_stop(void **state)
 			 SS_THREAD_CAPTURE);
 }
 
-static void test_rejected(void **state)
+TEST(test_rejected)
 {
 	struct ss_sampled_thread thread = idle_thread(5);
 
-	(void)state;
 	ss_thread_reject(&thread, false);
 	assert_int_equal(thread.state, SS_THREAD_ACTIVE);
 	assert_false(thread.due);
@@ -218,11 +204,10 @@ static void test_rejected(void **state)
 	assert_true(thread.due);
 }
 
-static void test_ends(void **state)
+TEST(test_ends)
 {
 	struct ss_sampled_thread thread = unfinished_thread(5);
 
-	(void)state;
 	ss_thread_end(&thread);
 	ss_thread_begin_tick(&thread);
 	assert_false(ss_thread_update(&thread, 6, 0));
@@ -245,13 +230,12 @@ static bool is_mapped(void *data, uint64_t address)
 	return address >> 12 != mapped->changed >> 12;
 }
 
-static void test_area_check(void **state)
+TEST(test_area_check)
 {
 	struct ss_area_check areas = {};
 	struct mapped mapped = { .changed = 0x3000 };
 	uint64_t starts[SS_AREA_CHECK_MAX + 3];
 
-	(void)state;
 	for (size_t i = 0; i < SS_AREA_CHECK_MAX + 3; i++)
 		starts[i] = (i + 1) * 0x1000;
 	ss_area_check_run(&areas, 0x1234, 0x1000, is_mapped, &mapped);
@@ -274,24 +258,4 @@ static void test_area_check(void **state)
 	ss_area_check_clear(&areas);
 	ss_area_check_run(&areas, 0x5, 0, is_mapped, &mapped);
 	assert_false(ss_area_check_contains(&areas, 0));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sleeping),
-		cmocka_unit_test(test_wakes_up),
-		cmocka_unit_test(test_kernel_that_does_not_count),
-		cmocka_unit_test(test_register),
-		cmocka_unit_test(test_register_of_a_running_thread),
-		cmocka_unit_test(test_never_stopped_in_a_fragile_call),
-		cmocka_unit_test(test_stop_of_unknown_count),
-		cmocka_unit_test(test_stopped_twice_in_a_tick),
-		cmocka_unit_test(test_rejected),
-		cmocka_unit_test(test_rejected_after_a_stop),
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_area_check),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+
+#include "unit.h"
 
 #include "base/clock.h"
 #include "cli/top_jobs.h"
@@ -11,11 +8,10 @@
 static const uint64_t wall_ns = 3 * SS_NS_PER_SECOND;
 static const uint64_t budget_ns = 3 * SS_NS_PER_SECOND / 50;
 
-static void test_dear(void **state)
+TEST(test_dear)
 {
 	struct ss_top_rate rate = {};
 
-	(void)state;
 	assert_false(ss_top_rate_limit(&rate, 99, budget_ns, wall_ns));
 	assert_int_equal(rate.limit, 0);
 	assert_true(ss_top_rate_limit(&rate, 99, budget_ns * 4, wall_ns));
@@ -30,11 +26,10 @@ static void test_dear(void **state)
 }
 
 /* After a burst of load the rate grows again, but not by a single cheap measurement. */
-static void test_cheap(void **state)
+TEST(test_cheap)
 {
 	struct ss_top_rate rate = { .limit = SS_TOP_RATE_MIN };
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		assert_false(ss_top_rate_limit(&rate, 5, budget_ns / 9, wall_ns));
 	assert_false(ss_top_rate_limit(&rate, 5, budget_ns / 2, wall_ns));
@@ -46,14 +41,4 @@ static void test_cheap(void **state)
 	for (int i = 0; i < 5; i++)
 		assert_false(ss_top_rate_limit(&rate, 50, 0, wall_ns));
 	assert_int_equal(rate.limit, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dear),
-		cmocka_unit_test(test_cheap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /*
  * Which functions a name means, and how long instructions are.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include "arch/arch.h"
 #include "base/cleanup.h"
@@ -15,7 +11,7 @@
 static const char push_back[] =
 	"std::vector<int, std::allocator<int> >::push_back(int const&)";
 
-static void test_match(void **state)
+TEST(test_match)
 {
 	static const struct {
 		const char *pattern;
@@ -48,7 +44,6 @@ static void test_match(void **state)
 		{ "f", "(anonymous namespace)::f(int)", SS_PATTERN_SUFFIX },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		enum ss_pattern_match match =
 			ss_pattern_match(cases[i].pattern, cases[i].name);
@@ -59,11 +54,10 @@ static void test_match(void **state)
 	}
 }
 
-static void test_parse(void **state)
+TEST(test_parse)
 {
 	struct ss_pattern pattern;
 
-	(void)state;
 	assert_true(ss_pattern_parse("libc:malloc", &pattern));
 	assert_int_equal(pattern.kind, SS_PATTERN_FUNCTION);
 	assert_string_equal(pattern.scope, "libc");
@@ -85,7 +79,7 @@ static void test_parse(void **state)
 	assert_false(ss_pattern_is_module("libc", "/lib/libcrypto.so.3"));
 }
 
-static void test_instructions(void **state)
+TEST(test_instructions)
 {
 	static const struct {
 		uint8_t code[16];
@@ -110,7 +104,6 @@ static void test_instructions(void **state)
 	};
 	struct ss_instruction found;
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		assert_true(ss_x86_64_decode(cases[i].code, sizeof(cases[i].code), 0x1000,
 					     &found));
@@ -122,15 +115,4 @@ static void test_instructions(void **state)
 	}
 	assert_true(ss_x86_64_decode(cases[10].code, 2, 0x1000, &found));
 	assert_int_equal(found.target, 0x1000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_match),
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_instructions),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

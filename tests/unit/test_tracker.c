@@ -81,14 +81,13 @@ static struct ss_tracker *track(void (*child)(int ready), struct ss_target **tar
 	return tracker;
 }
 
-static void test_parts(void **state)
+TEST(test_parts)
 {
 	struct seen seen;
 	struct ss_target *target = NULL;
 	pid_t child;
 	struct ss_tracker *tracker = track(changes, &target, &child, &seen);
 
-	(void)state;
 	tell('1');
 	assert_null(ss_tracker_poll(tracker));
 	assert_true(seen.loaded == 0 && seen.unloaded == 0);
@@ -129,14 +128,13 @@ static void loads(int ready)
 }
 
 /* It is seen once, although more of it is mapped later. */
-static void test_being_loaded(void **state)
+TEST(test_being_loaded)
 {
 	struct seen seen;
 	struct ss_target *target = NULL;
 	pid_t child;
 	struct ss_tracker *tracker = track(loads, &target, &child, &seen);
 
-	(void)state;
 	tell('1');
 	assert_null(ss_tracker_poll(tracker));
 	assert_true(seen.loaded == 1 && seen.unloaded == 0);
@@ -149,14 +147,4 @@ static void test_being_loaded(void **state)
 	ss_tracker_free(tracker);
 	ss_target_close(target);
 	stop(child);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),
-		cmocka_unit_test(test_being_loaded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

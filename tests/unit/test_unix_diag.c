@@ -1,14 +1,10 @@
 /*
  * UNIX sockets of this process: found one by one, and in a list of all.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <linux/netlink.h>
 #include <fcntl.h>
@@ -164,12 +160,11 @@ static void read_all(const struct sockets *s, bool list)
 	check(facts, s);
 }
 
-static void test_same(void **state)
+TEST(test_same)
 {
 	struct sockets s;
 	_cleanup_close_ int diag_fd = open_diag();
 
-	(void)state;
 	if (diag_fd < 0)
 		skip();
 	open_sockets(&s);
@@ -179,7 +174,7 @@ static void test_same(void **state)
 }
 
 /* The name of a file may begin like an abstract one is shown. */
-static void test_file_name(void **state)
+TEST(test_file_name)
 {
 	const struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "@file" };
 	_cleanup_(ss_facts_cleanup) struct ss_facts *facts = ss_facts_new();
@@ -188,7 +183,6 @@ static void test_file_name(void **state)
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	char directory[] = "/tmp/test-unix-diag-XXXXXX";
 
-	(void)state;
 	if (diag_fd < 0)
 		skip();
 	assert_non_null(facts);
@@ -206,14 +200,13 @@ static void test_file_name(void **state)
 }
 
 /* Two descriptors of one socket, and a socket that has ended. */
-static void test_duplicates(void **state)
+TEST(test_duplicates)
 {
 	_cleanup_(ss_facts_cleanup) struct ss_facts *facts = ss_facts_new();
 	_cleanup_close_ int diag_fd = open_diag();
 	_cleanup_close_ int list_fd = open_diag();
 	struct sockets s;
 
-	(void)state;
 	if (diag_fd < 0 || list_fd < 0)
 		skip();
 	assert_non_null(facts);
@@ -236,15 +229,4 @@ static void test_duplicates(void **state)
 	assert_int_equal(find(facts, 10000)->peer_inode, inode_of(s.pairs[0][1]));
 	assert_false(find(facts, 10001)->found);
 	close_sockets(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),
-		cmocka_unit_test(test_file_name),
-		cmocka_unit_test(test_duplicates),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,10 @@
  * The walk over handmade captures: code without CFI, as of a JIT compiler, at CODE, and
  * a stack of words at STACK.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <sys/mman.h>
 
@@ -96,9 +92,8 @@ static struct ss_capture *make_chain_capture(size_t copied, bool cut)
 	return capture;
 }
 
-static void test_frame_pointers(void **state)
+TEST(test_frame_pointers)
 {
-	(void)state;
 	make_chain(50);
 	struct ss_snapshot *s =
 		walk(make_chain_capture(WORDS, false), 0, SS_END_ROOT, 50);
@@ -113,9 +108,8 @@ static void test_frame_pointers(void **state)
 	ss_snapshot_free(walk(make_chain_capture(WORDS, false), 10, SS_END_FRAMES, 10));
 }
 
-static void test_truncated_and_unreadable(void **state)
+TEST(test_truncated_and_unreadable)
 {
-	(void)state;
 	make_chain(50);
 	ss_snapshot_free(walk(make_chain_capture(2 + 4 * 20, true), 0, SS_END_LIMIT, 21));
 	/* Nothing was copied: there is at most the innermost frame. */
@@ -128,9 +122,8 @@ static void test_truncated_and_unreadable(void **state)
 }
 
 /* A frame pointer that leads back, or to itself, is not followed forever. */
-static void test_loops(void **state)
+TEST(test_loops)
 {
-	(void)state;
 	make_chain(10);
 	words[2 + 9 * 4] = at(2);
 	words[3 + 9 * 4] = CODE + 0x40;
@@ -144,9 +137,8 @@ static void test_loops(void **state)
 }
 
 /* A call through a bad pointer: sp points to the return address. */
-static void test_bad_pointer(void **state)
+TEST(test_bad_pointer)
 {
-	(void)state;
 	make_chain(3);
 	words[0] = CODE + 0x80;
 	struct ss_capture *capture = make(0x3, 0, WORDS, false);
@@ -160,9 +152,8 @@ static void test_bad_pointer(void **state)
 }
 
 /* Neither CFI nor a frame pointer: a limited number of heuristic frames. */
-static void test_guesses_end(void **state)
+TEST(test_guesses_end)
 {
-	(void)state;
 	for (size_t i = 0; i < WORDS; i++)
 		words[i] = CODE + i;
 	struct ss_snapshot *snapshot = NULL;
@@ -176,9 +167,8 @@ static void test_guesses_end(void **state)
 }
 
 /* A thread that has not run yet: words above its stack look like return addresses. */
-static void test_not_started(void **state)
+TEST(test_not_started)
 {
-	(void)state;
 	for (size_t i = 0; i < WORDS; i++)
 		words[i] = CODE + i;
 	struct ss_capture *capture = make(CODE, 0, WORDS, false);
@@ -187,11 +177,10 @@ static void test_not_started(void **state)
 }
 
 /* Many threads with two different stacks, and one that has none. */
-static void test_equal_stacks_share(void **state)
+TEST(test_equal_stacks_share)
 {
 	struct ss_snapshot *s = NULL;
 
-	(void)state;
 	make_chain(20);
 	struct ss_capture *capture = make_chain_capture(WORDS, false);
 	for (int i = 0; i < 100; i++) {
@@ -236,17 +225,4 @@ static int free_session(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frame_pointers),
-		cmocka_unit_test(test_truncated_and_unreadable),
-		cmocka_unit_test(test_loops),
-		cmocka_unit_test(test_bad_pointer),
-		cmocka_unit_test(test_guesses_end),
-		cmocka_unit_test(test_not_started),
-		cmocka_unit_test(test_equal_stacks_share),
-	};
-
-	return cmocka_run_group_tests(tests, make_session, free_session);
-}
+TEST_GROUP(make_session, free_session)

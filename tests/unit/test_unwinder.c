@@ -4,16 +4,12 @@
  *
  * ctest: tries=1
  */
+#include "unit.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/intern.h"
 #include "sample/unwinder.h"
@@ -185,12 +181,11 @@ static void assert_within_bounds(const struct ss_unwound *unwound)
 	}
 }
 
-static void test_unwinds(void **state)
+TEST(test_unwinds)
 {
 	struct fixture fixture;
 	const struct ss_unwound *unwound = NULL;
 
-	(void)state;
 	set_up(&fixture);
 	assert_true(ss_unwinder_is_down(&fixture.unwinder));
 	assert_int_equal(unwind(&fixture, &unwound), SS_UNWINDER_FAILED);
@@ -211,12 +206,11 @@ static void test_unwinds(void **state)
 }
 
 /* The address space has a module more, and then one less. */
-static void test_modules_change(void **state)
+TEST(test_modules_change)
 {
 	struct fixture fixture;
 	const struct ss_unwound *unwound = NULL;
 
-	(void)state;
 	set_up(&fixture);
 	assert_null(ss_unwinder_start(&fixture.unwinder));
 	assert_int_equal(unwind(&fixture, &unwound), SS_UNWINDER_OK);
@@ -271,14 +265,13 @@ static enum ss_unwinder_result ask_mutated(struct fixture *fixture)
 	return result;
 }
 
-static void test_corrupted_answers(void **state)
+TEST(test_corrupted_answers)
 {
 	static const uint8_t bits[] = { 0x01, 0x80, 0xff };
 	enum { ANSWER = 7 * 8 + 128 + 12 + 2 * 16 + 64 }; /* and a few frames */
 	struct fixture fixture;
 	size_t refused = 0;
 
-	(void)state;
 	set_up(&fixture);
 	use_mutated_worker(&fixture);
 	/* Each answer is of a new child, which takes long: one change to a byte, and all with
@@ -301,12 +294,11 @@ static void test_corrupted_answers(void **state)
 }
 
 /* The work on the stacks of an answer is bounded by its size. */
-static void test_stacks_share_no_frames(void **state)
+TEST(test_stacks_share_no_frames)
 {
 	struct fixture fixture;
 	const struct ss_unwound *unwound = NULL;
 
-	(void)state;
 	set_up(&fixture);
 	/* Threads with equal registers may have one stack. */
 	ss_regs_set(&fixture.from.capture->threads.items[1].regs,
@@ -324,13 +316,12 @@ static void test_stacks_share_no_frames(void **state)
 }
 
 /* Nobody is asked any more: each thread has the frame where it stands. */
-static void test_gives_up(void **state)
+TEST(test_gives_up)
 {
 	struct fixture fixture;
 	const struct ss_unwound *unwound = NULL;
 	unsigned tries = 0;
 
-	(void)state;
 	set_up(&fixture);
 	use_mutated_worker(&fixture);
 	mutation.at = 0;
@@ -350,17 +341,4 @@ static void test_gives_up(void **state)
 	assert_non_null(
 		strstr(fixture.unwinder.losses.text.bytes, "only the innermost frame"));
 	tear_down(&fixture);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unwinds),
-		cmocka_unit_test(test_modules_change),
-		cmocka_unit_test(test_corrupted_answers),
-		cmocka_unit_test(test_stacks_share_no_frames),
-		cmocka_unit_test(test_gives_up),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* Samples of this thread in user space. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "unit.h"
 
 #include <sys/random.h>
 #include <unistd.h>
@@ -47,39 +43,25 @@ static uint64_t look(bool in_kernel)
 	return seen_ns;
 }
 
-static void test_computing(void **state)
+TEST(test_computing)
 {
 	uint64_t begin_ns = ss_now_ns();
 
-	(void)state;
 	uint64_t seen_ns = look(false);
 	assert_true(seen_ns > begin_ns);
 	assert_true(seen_ns <= ss_now_ns());
 }
 
-static void test_in_kernel(void **state)
+TEST(test_in_kernel)
 {
-	(void)state;
 	assert_int_equal(look(true), 0);
 }
 
-static void test_no_such_thread(void **state)
+TEST(test_no_such_thread)
 {
 	struct ss_user_sampler sampler = {};
 
-	(void)state;
 	assert_false(ss_user_sampler_start(&sampler, 1 << 30));
 	assert_int_equal(ss_user_sampler_ran_ns(&sampler, 1 << 30), 0);
 	ss_user_sampler_deinit(&sampler);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_computing),
-		cmocka_unit_test(test_in_kernel),
-		cmocka_unit_test(test_no_such_thread),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

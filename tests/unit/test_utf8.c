@@ -1,16 +1,11 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/utf8.h"
 
-static void test_characters_survive(void **state)
+TEST(test_characters_survive)
 {
-	(void)state;
 	for (uint32_t c = 0; c <= 0x10ffff; c++) {
 		char text[5] = "";
 		uint32_t decoded = UINT32_MAX;
@@ -28,7 +23,7 @@ static void test_characters_survive(void **state)
 	}
 }
 
-static void test_invalid_sequences_have_no_size(void **state)
+TEST(test_invalid_sequences_have_no_size)
 {
 	static const char *const texts[] = {
 		"\x80",		    /* no first byte */
@@ -41,20 +36,9 @@ static void test_invalid_sequences_have_no_size(void **state)
 		"\xff",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		uint32_t c = 7;
 		assert_int_equal(ss_utf8_decode(texts[i], &c), 0);
 		assert_int_equal(c, 7);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_characters_survive),
-		cmocka_unit_test(test_invalid_sequences_have_no_size),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

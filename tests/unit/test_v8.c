@@ -1,10 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "runtime/v8/v8.h"
@@ -62,12 +58,11 @@ static const char *read_layout(const struct variables *variables,
 	return why;
 }
 
-static void test_layout(void **state)
+TEST(test_layout)
 {
 	struct variables variables = make_variables(11, 3);
 	struct ss_v8_layout layout;
 
-	(void)state;
 	assert_null(read_layout(&variables, &layout));
 	assert_int_equal(layout.major, 11);
 	assert_int_equal(layout.frame_context, -8);
@@ -78,12 +73,11 @@ static void test_layout(void **state)
 	assert_int_equal(layout.bytecodes, 0);
 }
 
-static void test_unknown(void **state)
+TEST(test_unknown)
 {
 	struct variables variables = make_variables(13, 7);
 	struct ss_v8_layout layout;
 
-	(void)state;
 	assert_string_equal(read_layout(&variables, &layout),
 			    "the layout of this version is not known");
 	variables = make_variables(11, 3);
@@ -99,14 +93,13 @@ static void test_unknown(void **state)
 }
 
 /* A program whose layout is not that of its version is not read. */
-static void test_agreement(void **state)
+TEST(test_agreement)
 {
 	static const uint32_t values[] = { 24, 24, 24, 40, 40, 8, 8, 52,
 					   56, 40, 32, 3,  7,  7, 8, 195 };
 	struct variables variables = make_variables(13, 6);
 	struct ss_v8_layout layout;
 
-	(void)state;
 	assert_int_equal(SS_ARRAY_SIZE(values), SS_V8_SYMBOLS - SS_V8_CHECKED);
 	for (size_t i = 0; i < SS_ARRAY_SIZE(values); i++) {
 		variables.symbols[SS_V8_CHECKED + i].address =
@@ -122,7 +115,7 @@ static void test_agreement(void **state)
 }
 
 /* Without a table in the program. */
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
 	/* CallUndefinedReceiver1: three operands; the last bytecode is DebugBreak. */
 	static const struct {
@@ -132,7 +125,6 @@ static void test_sizes(void **state)
 			 { 14, 6, 212, 0x6b } };
 	struct ss_v8_layout layout;
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(versions); i++) {
 		struct variables variables =
 			make_variables(versions[i].major, versions[i].minor);
@@ -147,12 +139,11 @@ static void test_sizes(void **state)
 }
 
 /* Only some bytes below the frame pointer are read of a frame. */
-static void test_frame_fields(void **state)
+TEST(test_frame_fields)
 {
 	static const int32_t wrong[] = { -48, -41, -7, 0, 8, 4000, -4000 };
 	struct ss_v8_layout layout;
 
-	(void)state;
 	for (size_t i = 0; i < 4 * SS_ARRAY_SIZE(wrong); i++) {
 		struct variables variables = make_variables(11, 3);
 		variables.values[SS_V8_FIELDS + i % 4] = (uint32_t)wrong[i / 4];
@@ -169,13 +160,12 @@ static void test_frame_fields(void **state)
 
 /* Offsets -1, 2, 3 with the positions 4, 10, 7. An expression has the complement of its
    offset. */
-static void test_positions(void **state)
+TEST(test_positions)
 {
 	static const uint8_t table[] = { 0, 8, 6, 12, 3, 5 };
 	const struct ss_v8_layout layout = {};
 	uint64_t position = 0;
 
-	(void)state;
 	assert_true(ss_v8_position_find(&layout, table, sizeof(table), -1, &position));
 	assert_int_equal(position, 4);
 	assert_true(ss_v8_position_find(&layout, table, sizeof(table), 1, &position));
@@ -191,13 +181,12 @@ static void test_positions(void **state)
 }
 
 /* The same, with two bits in place of a complement. */
-static void test_position_flags(void **state)
+TEST(test_position_flags)
 {
 	static const uint8_t table[] = { 2, 8, 3 << 2 | 3, 12, 1 << 2 | 2, 5 };
 	const struct ss_v8_layout layout = { .position_flags = 2 };
 	uint64_t position = 0;
 
-	(void)state;
 	assert_true(ss_v8_position_find(&layout, table, sizeof(table), 1, &position));
 	assert_int_equal(position, 4);
 	assert_true(ss_v8_position_find(&layout, table, sizeof(table), 2, &position));
@@ -206,26 +195,9 @@ static void test_position_flags(void **state)
 	assert_int_equal(position, 7);
 }
 
-static void test_encoding(void **state)
+TEST(test_encoding)
 {
-	(void)state;
 	assert_int_equal(ss_v8_position_script(5 << 1), 5);
 	assert_int_equal(ss_v8_position_script(5 << 1 | 1), 0); /* of another language */
 	assert_int_equal(ss_v8_position_inlined(UINT64_C(3) << 31 | 5 << 1), 3);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_frame_fields),
-		cmocka_unit_test(test_positions),
-		cmocka_unit_test(test_encoding),
-		cmocka_unit_test(test_agreement),
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_position_flags),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

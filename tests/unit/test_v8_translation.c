@@ -1,10 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "runtime/v8/v8.h"
@@ -55,25 +51,21 @@ static void check(uint32_t index, int32_t last)
 	assert_int_equal(frames[2].bytecode, last);
 }
 
-static void test_frames(void **state)
+TEST(test_frames)
 {
-	(void)state;
 	check(0, 22);
 }
 
-static void test_earlier(void **state)
+TEST(test_earlier)
 {
-	(void)state;
 	check(SECOND, 29);
 }
 
-static void test_invalid(void **state)
+TEST(test_invalid)
 {
 	struct ss_v8_translated frames[MAX];
 	size_t count;
 
-	(void)state;
-	/* Not a beginning, after the end, cut off, too many frames */
 	assert_false(read_at(sizeof(bytes), 1, frames, &count));
 	assert_false(read_at(sizeof(bytes), sizeof(bytes), frames, &count));
 	for (size_t size = 0; size < 41; size++)
@@ -88,30 +80,17 @@ static void test_invalid(void **state)
 }
 
 /* A builtin that continues a call (Array.prototype.map) is no function of its own. */
-static void test_builtin(void **state)
+TEST(test_builtin)
 {
 	static const uint8_t builtin[] = { 14, 0, 6, 6,	 1, 10, 0, 0, 2,
 					   2,  3, 0, 12, 1, 4,	2, 0, 2 };
 	struct ss_v8_translated frames[MAX];
 	size_t count;
 
-	(void)state;
 	assert_true(ss_v8_translation_read(&layout, builtin, sizeof(builtin), 0, frames,
 					   MAX, &count));
 	assert_int_equal(count, 2);
 	assert_int_equal(frames[0].bytecode, 5);
 	assert_int_equal(frames[1].bytecode, 2);
 	assert_int_equal(frames[1].function, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_earlier),
-		cmocka_unit_test(test_invalid),
-		cmocka_unit_test(test_builtin),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

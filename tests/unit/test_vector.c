@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/cleanup.h"
 #include "base/vector.h"
@@ -14,11 +10,10 @@ struct ss_block {
 	char bytes[64];
 };
 
-static void test_push(void **state)
+TEST(test_push)
 {
 	SS_VECTOR(uint64_t) numbers = {};
 
-	(void)state;
 	for (uint64_t i = 0; i < 1000; i++) {
 		uint64_t *slot = ss_vector_push(&numbers);
 		assert_non_null(slot);
@@ -35,11 +30,10 @@ static void test_push(void **state)
 }
 
 /* A size that no memory has changes nothing. */
-static void test_overflow(void **state)
+TEST(test_overflow)
 {
 	SS_VECTOR(struct ss_block) blocks = {};
 
-	(void)state;
 	assert_non_null(ss_vector_push(&blocks));
 	void *items = blocks.items;
 	assert_false(ss_vector_reserve(&blocks, SIZE_MAX));
@@ -52,25 +46,13 @@ static void test_overflow(void **state)
 }
 
 /* Arguments are evaluated once, also those of nested calls. */
-static void test_smaller_and_larger(void **state)
+TEST(test_smaller_and_larger)
 {
 	int64_t number = 0;
 
-	(void)state;
 	assert_int_equal(SS_MIN(number++, 5), 0);
 	assert_int_equal(SS_MAX(number++, 0), 1);
 	assert_int_equal(SS_MAX(SS_MIN(number++, 7), SS_MIN(number++, 7)), 3);
 	assert_int_equal(number, 4);
 	assert_true(SS_MIN((uint8_t)200, SIZE_MAX) == 200);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_push),
-		cmocka_unit_test(test_overflow),
-		cmocka_unit_test(test_smaller_and_larger),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

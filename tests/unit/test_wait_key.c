@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/cleanup.h"
 #include "report/wait_text.h"
@@ -42,13 +38,12 @@ static void expect(const struct ss_descriptor *descriptor, const char *expected)
 	assert_string_equal(key, expected);
 }
 
-static void test_connections(void **state)
+TEST(test_connections)
 {
 	static const char key[] = "tcp:10.0.0.10:40000-10.0.0.9:5432";
 	static const struct ss_socket_address unknown = {};
 	static const struct ss_socket_address loopback = { { [15] = 1 }, 16, 80 };
 
-	(void)state;
 	struct ss_descriptor one = connection("TCP", &here, &there);
 	struct ss_descriptor other = connection("TCPv6", &mapped_there, &mapped_here);
 	struct ss_descriptor local = connection("TCPv6", &loopback, &loopback);
@@ -64,13 +59,12 @@ static void test_connections(void **state)
 	expect(NULL, NULL);
 }
 
-static void test_pipes(void **state)
+TEST(test_pipes)
 {
 	const struct ss_descriptor pipe = { .kind = SS_FD_PIPE, .name = "pipe:[7]" };
 	const struct ss_descriptor fifo = { .kind = SS_FD_PIPE, .name = "/run/fifo" };
 	const struct ss_descriptor file = { .kind = SS_FD_FILE, .name = "/x" };
 
-	(void)state;
 	expect(&pipe, "pipe:boot/[7]");
 	expect(&fifo, "pipe:boot//run/fifo");
 	expect(&file, NULL);
@@ -88,7 +82,7 @@ static void expect_wait(const struct ss_wait *wait, const char *expected)
 	assert_string_equal(key, expected);
 }
 
-static void test_waits(void **state)
+TEST(test_waits)
 {
 	const struct ss_descriptor pipe = { .kind = SS_FD_PIPE, .name = "pipe:[7]" };
 	const struct ss_descriptor file = { .kind = SS_FD_FILE, .name = "/x" };
@@ -97,7 +91,6 @@ static void test_waits(void **state)
 	struct ss_wait poll = { .kind = SS_WAIT_POLL, .fds = fds, .fd_count = 1 };
 	const struct ss_wait mutex = { .kind = SS_WAIT_MUTEX, .address = 0xabc };
 
-	(void)state;
 	expect_wait(NULL, NULL);
 	expect_wait(&mutex, "futex:boot/7/0xabc");
 	expect_wait(&lock, "file:/x"); /* held by another host, perhaps */
@@ -109,15 +102,4 @@ static void test_waits(void **state)
 	poll.fds_incomplete = false;
 	poll.fd_count = 2;
 	expect_wait(&poll, NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connections),
-		cmocka_unit_test(test_pipes),
-		cmocka_unit_test(test_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

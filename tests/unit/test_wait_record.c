@@ -2,14 +2,10 @@
  * Waits in recordings: what is written is read again, and nothing that is read can do
  * harm.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/bytes.h"
 #include "data/recording.h"
@@ -112,14 +108,13 @@ static const struct ss_wait full = {
 	.command = 0,
 };
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
 	struct ss_recording *recording = recording_new();
 	_cleanup_buffer_ struct ss_buffer once = {};
 	_cleanup_buffer_ struct ss_buffer again = {};
 	struct ss_wait wait;
 
-	(void)state;
 	ss_wait_record_write(&once, &full);
 	assert_false(once.failed);
 	assert_true(read_bytes(once.bytes, once.size, recording, &wait));
@@ -139,12 +134,11 @@ static void test_round_trip(void **state)
 }
 
 /* What does not apply takes no room, and is what it was. */
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
 	struct ss_recording *recording = recording_new();
 	struct ss_wait wait;
 
-	(void)state;
 	assert_true(read_bytes("", 0, recording, &wait));
 	assert_int_equal(wait.fd, -1);
 	assert_int_equal(wait.timeout_ns, -1);
@@ -155,14 +149,13 @@ static void test_nothing(void **state)
 	ss_recording_close(recording);
 }
 
-static void test_long_lists(void **state)
+TEST(test_long_lists)
 {
 	struct ss_recording *recording = recording_new();
 	_cleanup_buffer_ struct ss_buffer out = {};
 	struct ss_watched_fd many[MANY] = {};
 	struct ss_wait wait = full;
 
-	(void)state;
 	for (int i = 0; i < MANY; i++)
 		many[i].fd = i;
 	wait.fds = many;
@@ -192,7 +185,7 @@ static bool read_field(unsigned field, bool is_bytes, uint64_t value, const char
 }
 
 /* The copy has the same fields, also those of nested structs. */
-static void test_copy(void **state)
+TEST(test_copy)
 {
 	_cleanup_buffer_ struct ss_buffer one = {};
 	_cleanup_buffer_ struct ss_buffer other = {};
@@ -200,7 +193,6 @@ static void test_copy(void **state)
 	struct ss_wait *copy =
 		ss_schema_copy(&ss_recorded_wait_schema, &full, NULL, NULL, &bytes);
 
-	(void)state;
 	assert_non_null(copy);
 	assert_in_range(bytes, sizeof(*copy), 64 << 10);
 	assert_ptr_not_equal(copy->descriptor, full.descriptor);
@@ -212,9 +204,8 @@ static void test_copy(void **state)
 	free(copy);
 }
 
-static void test_wrong_fields(void **state)
+TEST(test_wrong_fields)
 {
-	(void)state;
 	assert_true(read_field(1, false, SS_WAIT_WORK, ""));
 	assert_false(read_field(1, false, SS_WAIT_WORK + 1, "")); /* no such kind */
 	assert_false(read_field(1, true, 1, "a"));		  /* a text */
@@ -229,12 +220,11 @@ static void test_wrong_fields(void **state)
 }
 
 /* Any bytes are read to an end or refused. */
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
 	_cleanup_buffer_ struct ss_buffer out = {};
 	unsigned random = 1;
 
-	(void)state;
 	ss_wait_record_write(&out, &full);
 	for (size_t size = 0; size < out.size; size++) {
 		struct ss_recording *recording = recording_new();
@@ -304,12 +294,11 @@ static void fill(struct ss_recording *recording, size_t padding, uint64_t max)
 }
 
 /* Beyond the limits calls are read without their waits, and the known waits are found. */
-static void test_limits(void **state)
+TEST(test_limits)
 {
 	const size_t paddings[] = { 0, 1 << 20 };
 	const struct ss_wait *wait;
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(paddings); i++) {
 		struct ss_recording *recording = recording_new();
 		recording->refusal = SS_CHUNK_DAMAGED;
@@ -327,14 +316,13 @@ static void test_limits(void **state)
 }
 
 /* One that needs more than is left, and one that is damaged. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	struct ss_recording *recording = recording_new();
 	_cleanup_buffer_ struct ss_buffer out = {};
 	const struct ss_wait *call_wait;
 	struct ss_wait wait;
 
-	(void)state;
 	recording->refusal = SS_CHUNK_DAMAGED;
 	ss_wait_record_write(&out, &full);
 	out.size--;
@@ -349,16 +337,4 @@ static void test_refused(void **state)
 	assert_false(read_bytes(out.bytes, out.size, recording, &wait));
 	assert_int_equal(recording->refusal, SS_CHUNK_TOO_LARGE);
 	ss_recording_close(recording);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_long_lists), cmocka_unit_test(test_wrong_fields),
-		cmocka_unit_test(test_damaged),	   cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_refused),	   cmocka_unit_test(test_copy),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

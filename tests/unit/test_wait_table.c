@@ -1,12 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/error.h"
 #include "diagnose/lock.h"
@@ -24,7 +20,7 @@ static void add(struct ss_wait_table *table, const char *text)
 	assert_null(ss_wait_table_add(table, "test", text, strlen(text)));
 }
 
-static void test_built_in(void **state)
+TEST(test_built_in)
 {
 	static const struct {
 		const char *symbol;
@@ -58,7 +54,6 @@ static void test_built_in(void **state)
 	};
 	struct ss_wait_table *table = NULL;
 
-	(void)state;
 	assert_null(ss_wait_table_new(&table));
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++)
 		assert_int_equal(find(table, cases[i].symbol), cases[i].purpose);
@@ -66,7 +61,7 @@ static void test_built_in(void **state)
 	ss_wait_table_free(NULL);
 }
 
-static void test_plain_names(void **state)
+TEST(test_plain_names)
 {
 	static const char *const pairs[][2] = {
 		{ "", "" },
@@ -98,7 +93,6 @@ static void test_plain_names(void **state)
 		{ "operator(", "operator" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(pairs); i++) {
 		const char *name = NULL;
 		size_t size = ss_wait_table_plain_name(pairs[i][0], &name);
@@ -108,11 +102,10 @@ static void test_plain_names(void **state)
 	}
 }
 
-static void test_own(void **state)
+TEST(test_own)
 {
 	struct ss_wait_table *table = NULL;
 
-	(void)state;
 	assert_null(ss_wait_table_new(&table));
 	add(table, "# mine\n\n  lock\tpool::*::get*   a connection \r\nidle ProcSleep");
 	assert_int_equal(find(table, "pool::db::getOne(int)"), SS_PURPOSE_LOCK);
@@ -129,13 +122,12 @@ static void test_own(void **state)
 	ss_wait_table_free(table);
 }
 
-static void test_added(void **state)
+TEST(test_added)
 {
 	struct ss_wait_table *table = NULL;
 	struct ss_wait_table *copy = NULL;
 	char *text = NULL;
 
-	(void)state;
 	assert_null(ss_wait_table_new(&table));
 	assert_null(ss_wait_table_added(table, &text));
 	assert_null(text);
@@ -151,7 +143,7 @@ static void test_added(void **state)
 	ss_wait_table_free(copy);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const char *const texts[] = {
 		"lock",	   "locks f",	      "lock *",
@@ -161,7 +153,6 @@ static void test_refused(void **state)
 	char line[300] = "lock ";
 	struct ss_wait_table *table = NULL;
 
-	(void)state;
 	assert_null(ss_wait_table_new(&table));
 	for (size_t i = 0; i < SS_ARRAY_SIZE(texts); i++) {
 		struct ss_error *error =
@@ -185,15 +176,4 @@ static void test_refused(void **state)
 	add(table, "lock a*a*a*a*b");
 	assert_null(ss_wait_table_find(table, symbol));
 	ss_wait_table_free(table);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_built_in), cmocka_unit_test(test_plain_names),
-		cmocka_unit_test(test_own),	 cmocka_unit_test(test_added),
-		cmocka_unit_test(test_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /*
  * Waits in words: data in, sentence out.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -343,9 +339,8 @@ static const struct {
 };
 /* clang-format on */
 
-static void test_sentences(void **state)
+TEST(test_sentences)
 {
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(waits); i++) {
 		_cleanup_free_ char *text = NULL;
 		size_t size = 0;
@@ -358,9 +353,8 @@ static void test_sentences(void **state)
 }
 
 /* Every kind has its own words, and no type of lock is without a noun. */
-static void test_every_value(void **state)
+TEST(test_every_value)
 {
-	(void)state;
 	for (int kind = 0; kind <= SS_WAIT_WORK + 1; kind++) {
 		for (int lock = 0; lock <= SS_LOCK_JAVA_MONITOR + 1; lock++) {
 			for (int why = 0; why <= SS_OWNER_ALONE + 1; why++) {
@@ -379,20 +373,19 @@ static void test_every_value(void **state)
 }
 
 /* Strings for JSON are escaped by who writes them. */
-static void test_raw(void **state)
+TEST(test_raw)
 {
 	const struct ss_wait wait = { NOTHING, .kind = SS_WAIT_PTRACE, .owner_pid = 1,
 				      .owner_process = "a\033b" };
 	_cleanup_free_ char *text = ss_wait_text_new(&wait);
 
-	(void)state;
 	assert_string_equal(text, "its tracer 1 (a\033b) to resume it");
 	assert_null(ss_wait_text_new_chain(&wait));
 	assert_null(ss_wait_text_new_owner_unknown(&wait));
 	assert_null(ss_wait_text_new_descriptor(NULL));
 }
 
-static void test_chain(void **state)
+TEST(test_chain)
 {
 	const struct ss_wait sleep = { .kind = SS_WAIT_SLEEP,
 				       .timeout_ns = 1000000000,
@@ -406,12 +399,11 @@ static void test_chain(void **state)
 	const struct ss_wait wait = { NOTHING, .chain = chain, .chain_length = 2 };
 	_cleanup_free_ char *text = ss_wait_text_new_chain(&wait);
 
-	(void)state;
 	assert_string_equal(text, "5 (a) waits for 1 s to pass; 6 (b) is running");
 }
 
 /* What the next thread of a cycle holds. */
-static void test_lock(void **state)
+TEST(test_lock)
 {
 	const struct ss_wait lock = {
 		NOTHING,	 .kind = SS_WAIT_RWLOCK,     .lock = SS_LOCK_RWLOCK,
@@ -425,22 +417,10 @@ static void test_lock(void **state)
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 
-	(void)state;
 	assert_non_null(out);
 	assert_true(ss_wait_text_write_lock(&lock, "holds ", out));
 	assert_false(ss_wait_text_write_lock(&join, "; holds ", out));
 	assert_true(ss_wait_text_write_lock(&file_lock, "; holds ", out));
 	assert_int_equal(fclose(out), 0);
 	assert_string_equal(text, "holds rwlock at 0x10; holds a lock on /data");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sentences), cmocka_unit_test(test_every_value),
-		cmocka_unit_test(test_raw),	  cmocka_unit_test(test_chain),
-		cmocka_unit_test(test_lock),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

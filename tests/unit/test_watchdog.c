@@ -3,18 +3,14 @@
  * long is tried only if STACKSNAP_TRIES is set.
  * ctest: slow tries=1
  */
+#include "unit.h"
+
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/clock.h"
 #include "cli/failure.h"
@@ -93,9 +89,8 @@ static int status_of(pid_t pid)
 	return WEXITSTATUS(status);
 }
 
-static void test_watchdog(void **state)
+TEST(test_watchdog)
 {
-	(void)state;
 	uint64_t begin = ss_now_ns();
 	pid_t busy = start_busy();
 	pid_t slow = start_slow(ENOUGH_MS);
@@ -114,9 +109,8 @@ static void test_watchdog(void **state)
 }
 
 /* One that never gets a CPU is ended, too. */
-static void test_last_limit(void **state)
+TEST(test_last_limit)
 {
-	(void)state;
 	if (!getenv("STACKSNAP_TRIES"))
 		skip();
 	uint64_t begin = ss_now_ns();
@@ -129,14 +123,4 @@ static void test_last_limit(void **state)
 	(void)waitpid(busy, NULL, 0);
 	assert_int_equal(ended, SS_STATUS_NOTHING);
 	assert_true(ns / 1000000 >= LAST_LIMIT_MS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_watchdog),
-		cmocka_unit_test(test_last_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

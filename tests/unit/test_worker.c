@@ -2,17 +2,13 @@
  * The worker: requests with and without files, and every way in which it can fail. It is
  * confined, so it can do little but compute and answer.
  */
+#include "unit.h"
+
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "sandbox/worker.h"
 #include "sandbox/sandbox.h"
@@ -217,7 +213,7 @@ static void start(struct ss_worker *worker)
 }
 
 /* The worker asks its owner for memory, within limits; without memory it gets none. */
-static void test_reads(void **state)
+TEST(test_reads)
 {
 	const uint8_t orders[] = { READ, READ_MORE, READ_RANGES };
 	struct ss_worker *worker = make();
@@ -230,7 +226,6 @@ static void test_reads(void **state)
 	const uint8_t *answer;
 	size_t size;
 
-	(void)state;
 	start(worker);
 	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
 	assert_int_equal(size, 20);
@@ -274,7 +269,7 @@ static bool check_thread(void *data, pid_t tid)
 }
 
 /* It asks whether a thread has moved; without an answer it has. */
-static void test_checks(void **state)
+TEST(test_checks)
 {
 	const uint8_t order = CHECK;
 	struct ss_worker *worker = make();
@@ -285,7 +280,6 @@ static void test_checks(void **state)
 	const uint8_t *answer;
 	size_t size;
 
-	(void)state;
 	start(worker);
 	assert_true(ss_worker_call(worker, &request, &memory, &answer, &size, &failure));
 	assert_int_equal(size, 2);
@@ -309,7 +303,7 @@ static size_t repeat(void *data, const void *bytes, size_t size, void *ret, size
 }
 
 /* It asks for anything else; the answer is cut to what it has room for. */
-static void test_asks(void **state)
+TEST(test_asks)
 {
 	const uint8_t order = ASK;
 	struct ss_worker *worker = make();
@@ -319,7 +313,6 @@ static void test_asks(void **state)
 	const uint8_t *answer;
 	size_t size;
 
-	(void)state;
 	start(worker);
 	assert_true(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
 	assert_int_equal(size, 0);
@@ -348,14 +341,13 @@ static void assert_fails(struct ss_worker *worker, enum order order, uint8_t num
 	assert_false(ss_worker_is_running(worker));
 }
 
-static void test_requests(void **state)
+TEST(test_requests)
 {
 	struct ss_worker *worker = make();
 	struct ss_sandbox_failure failure;
 	const uint8_t *answer = NULL;
 	size_t size = 0;
 
-	(void)state;
 	start(worker);
 	memset(big, 'e', sizeof(big));
 	for (size_t length = 1; length <= sizeof(big); length *= 7) {
@@ -373,14 +365,13 @@ static void test_requests(void **state)
 }
 
 /* More than one message may carry. */
-static void test_files(void **state)
+TEST(test_files)
 {
 	static const int counts[] = { 1, 252, 253, 254, FILES };
 	struct ss_worker *worker = make();
 	struct ss_sandbox_failure failure;
 	int files[FILES];
 
-	(void)state;
 	start(worker);
 	for (size_t i = 0; i < FILES; i++) {
 		files[i] = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -407,11 +398,10 @@ static void test_files(void **state)
 	ss_worker_free(worker);
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
 	struct ss_worker *worker = make();
 
-	(void)state;
 #if !defined(__SANITIZE_ADDRESS__) /* it makes an exit of a crash */
 	assert_fails(worker, CRASH, 0, SS_SANDBOX_SIGNAL, SIGSEGV, MODULE);
 	assert_fails(worker, TRACE, 0, SS_SANDBOX_SIGNAL, SIGSYS, MODULE);
@@ -425,7 +415,7 @@ static void test_failures(void **state)
 	ss_worker_free(worker);
 }
 
-static void test_killed_and_rejected(void **state)
+TEST(test_killed_and_rejected)
 {
 	const struct ss_worker_request request = { .bytes = (const uint8_t *)"e",
 						   .size = 1 };
@@ -434,7 +424,6 @@ static void test_killed_and_rejected(void **state)
 	const uint8_t *answer;
 	size_t size;
 
-	(void)state;
 	assert_false(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
 	assert_int_equal(failure.cause, SS_SANDBOX_NO_CHILD);
 	start(worker);
@@ -451,19 +440,4 @@ static void test_killed_and_rejected(void **state)
 	start(worker);
 	assert_true(ss_worker_call(worker, &request, NULL, &answer, &size, &failure));
 	ss_worker_free(worker);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reads),
-		cmocka_unit_test(test_checks),
-		cmocka_unit_test(test_asks),
-		cmocka_unit_test(test_requests),
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_failures),
-		cmocka_unit_test(test_killed_and_rejected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

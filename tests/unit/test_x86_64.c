@@ -1,11 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -19,13 +15,12 @@ static ss_kernel_regs regs_in(long call, long result)
 				 .rax = (unsigned long)result };
 }
 
-static void test_registers(void **state)
+TEST(test_registers)
 {
 	ss_kernel_regs kernel = { .rip = 1, .rsp = 2, .rbp = 3, .r15 = 4 };
 	struct ss_regs regs;
 	uint64_t value;
 
-	(void)state;
 	ss_arch_x86_64.attach->regs(&kernel, &regs);
 	assert_int_equal(ss_regs_pc(&ss_arch_x86_64, &regs), 1);
 	assert_int_equal(ss_regs_sp(&ss_arch_x86_64, &regs), 2);
@@ -38,7 +33,7 @@ static void test_registers(void **state)
 	assert_int_equal(ss_regs_pc(&ss_arch_x86_64, &regs), 8);
 }
 
-static void test_samples(void **state)
+TEST(test_samples)
 {
 	const struct ss_arch_attach *attach = ss_arch_x86_64.attach;
 	const uint8_t entered[] = { 0xb8, 1, 0, 0, 0, 0x0f, 0x05 };
@@ -46,7 +41,6 @@ static void test_samples(void **state)
 	uint64_t values[20];
 	ss_kernel_regs kernel;
 
-	(void)state;
 	assert_int_equal(__builtin_popcountll(attach->sample_mask),
 			 SS_ARRAY_SIZE(values));
 	for (size_t i = 0; i < SS_ARRAY_SIZE(values); i++)
@@ -65,11 +59,10 @@ static void test_samples(void **state)
 	assert_false(attach->in_syscall(&kernel, entered, 1));
 }
 
-static void test_undo_eintr(void **state)
+TEST(test_undo_eintr)
 {
 	ss_kernel_regs k = regs_in(SYS_epoll_wait, -EINTR);
 
-	(void)state;
 	k.r10 = 0xffffffff; /* -1 as an int: forever */
 	assert_true(ss_arch_x86_64.attach->undo_eintr(&k));
 	assert_int_equal((int64_t)k.rax, -514);
@@ -96,11 +89,10 @@ static void test_undo_eintr(void **state)
 	assert_int_equal((int64_t)k.rax, -EINTR);
 }
 
-static void test_avoid_restart_syscall(void **state)
+TEST(test_avoid_restart_syscall)
 {
 	ss_kernel_regs k = regs_in(SYS_poll, -516);
 
-	(void)state;
 	assert_true(ss_arch_x86_64.attach->avoid_restart_syscall(&k));
 	assert_int_equal((int64_t)k.rax, -514);
 	assert_int_equal((int64_t)k.orig_rax, SYS_poll);
@@ -129,12 +121,11 @@ static bool find(const uint64_t *words, size_t size, uint64_t *ret)
 				      ret);
 }
 
-static void test_alternate_stack(void **state)
+TEST(test_alternate_stack)
 {
 	uint64_t words[32];
 	uint64_t sp = 7;
 
-	(void)state;
 	fill_frame(words, 0x7fff1000);
 	assert_true(find(words, sizeof(words), &sp));
 	assert_int_equal(sp, 0x7fff1000);
@@ -166,9 +157,8 @@ static bool is_call(const char *code, size_t size)
 }
 #define IS_CALL(code) is_call(code, sizeof(code) - 1)
 
-static void test_calls(void **state)
+TEST(test_calls)
 {
-	(void)state;
 	assert_true(IS_CALL("\xe8\x01\x02\x03\x04"));
 	assert_true(IS_CALL("\x90\x90\x90\xe8\x01\x02\x03\x04"));
 	assert_false(IS_CALL("\x01\x02\x03\x04"));
@@ -188,12 +178,11 @@ static void test_calls(void **state)
 	assert_false(IS_CALL(""));
 }
 
-static void test_sigreturn(void **state)
+TEST(test_sigreturn)
 {
 	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 };
 	static const uint8_t eax[] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 };
 
-	(void)state;
 	assert_true(ss_arch_x86_64.is_sigreturn(rax, sizeof(rax)));
 	assert_false(ss_arch_x86_64.is_sigreturn(rax, sizeof(rax) - 1));
 	assert_true(ss_arch_x86_64.is_sigreturn(eax, sizeof(eax)));
@@ -201,11 +190,10 @@ static void test_sigreturn(void **state)
 	assert_false(ss_arch_x86_64.is_sigreturn(rax, 0));
 }
 
-static void test_blocked(void **state)
+TEST(test_blocked)
 {
 	struct user_regs_struct kernel = { .orig_rax = SYS_futex };
 
-	(void)state;
 	for (int error = 510; error <= 517; error++) {
 		kernel.rax = (unsigned long long)-error;
 		assert_int_equal(ss_arch_x86_64.attach->is_blocked(&kernel),
@@ -218,11 +206,10 @@ static void test_blocked(void **state)
 	assert_false(ss_arch_x86_64.attach->is_blocked(&kernel));
 }
 
-static void test_new_thread(void **state)
+TEST(test_new_thread)
 {
 	ss_kernel_regs kernel = regs_in(SYS_clone3, 0);
 
-	(void)state;
 	assert_true(ss_arch_x86_64.attach->is_new(&kernel));
 	kernel = regs_in(SYS_clone, 0);
 	assert_true(ss_arch_x86_64.attach->is_new(&kernel));
@@ -234,14 +221,13 @@ static void test_new_thread(void **state)
 	assert_false(ss_arch_x86_64.attach->is_new(&kernel));
 }
 
-static void test_restarted_call(void **state)
+TEST(test_restarted_call)
 {
 	static const uint8_t poll[] = { 0x90, 0xb8, 7, 0, 0, 0, 0x0f, 0x05 };
 	static const uint8_t sleep[] = { 0xb8, 0xe6, 0, 0, 0, 0x0f, 0x05 };
 	static const uint8_t read[] = { 0xb8, 0, 0, 0, 0, 0x0f, 0x05 };
 	static const uint8_t by_register[] = { 0x90, 0x90, 0x90, 0x89, 0xf8, 0x0f, 0x05 };
 
-	(void)state;
 	assert_int_equal(ss_arch_restarted_call(&ss_arch_x86_64, poll, sizeof(poll)),
 			 SS_SYS_POLL);
 	assert_int_equal(ss_arch_restarted_call(&ss_arch_x86_64, sleep, sizeof(sleep)),
@@ -274,7 +260,7 @@ static uint64_t find_argument(const void *code, size_t size, size_t *call)
 }
 
 /* As gcc and clang write it; the address is relative to the end of lea. */
-static void test_next_argument(void **state)
+TEST(test_next_argument)
 {
 	static const uint8_t optimized[] = "\x90\x48\x8d\x3d\x10\x00\x00\x00\xe8\0\0\0\0";
 	static const uint8_t plain[] =
@@ -289,7 +275,6 @@ static void test_next_argument(void **state)
 	static const uint8_t other[] = "\x48\x8d\x35\x10\x00\x00\x00\xe8\0\0\0\0";
 	size_t call;
 
-	(void)state;
 	assert_int_equal(find_argument(optimized, sizeof(optimized) - 1, &call), 0x1018);
 	assert_int_equal(call, 8);
 	assert_int_equal(find_argument(plain, sizeof(plain) - 1, &call), 0xff7);
@@ -318,9 +303,8 @@ static int64_t frame_size(const char *code, size_t size)
 
 #define FRAME_SIZE(code) frame_size((code), sizeof(code) - 1)
 
-static void test_frame_size(void **state)
+TEST(test_frame_size)
 {
-	(void)state;
 	assert_int_equal(FRAME_SIZE("\x55\x48\x89\xe5\x5d\xc3"), 0);
 	assert_int_equal(FRAME_SIZE("\x55\x48\x89\xe5\x48\x83\xec\x70\x90"), 0x70);
 	assert_int_equal(FRAME_SIZE("\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\x48\x81\xec\x20"
@@ -351,10 +335,8 @@ static int64_t find_moves(const char *code, size_t size)
 #define FIND_MOVES(code)                                                                 \
 	find_moves(code "\x90\x90\x90\x90\x90\x90", sizeof(code) - 1 + SS_MOVE_MAX - 1)
 
-static void test_find_moves(void **state)
+TEST(test_find_moves)
 {
-	(void)state;
-	/* push %rbp; mov %rsp,%rbp; sub $0x70,%rsp; add $0x70,%rsp; pop %rbp */
 	assert_int_equal(
 		FIND_MOVES("\x55\x48\x89\xe5\x48\x83\xec\x70\x48\x83\xc4\x70\x5d"), 0x70);
 	/* sub $0x120,%rsp; add $-0x80,%rsp; lea -0x28(%rbp),%rsp */
@@ -379,13 +361,12 @@ static void test_find_moves(void **state)
 	assert_int_equal(find_moves("\x48\x29\xc4", 3), 0);
 }
 
-static void test_call_target(void **state)
+TEST(test_call_target)
 {
 	static const uint8_t direct[] = { 0x90, 0xe8, 0xfb, 0xff, 0xff, 0xff };
 	static const uint8_t indirect[] = { 0x90, 0x90, 0x90, 0x90, 0xff, 0xd0 };
 	uint64_t target = 0;
 
-	(void)state;
 	assert_true(ss_arch_x86_64.call_target(direct, sizeof(direct), 0x1000, &target));
 	assert_int_equal(target, 0xffb);
 	assert_false(
@@ -394,7 +375,7 @@ static void test_call_target(void **state)
 }
 
 /* Calls of functions of other modules: themselves through a slot, or by way of a stub. */
-static void test_slots(void **state)
+TEST(test_slots)
 {
 	static const uint8_t call[] = { 0x90, 0xff, 0x15, 0x10, 0, 0, 0 };
 	static const uint8_t stub[] = { 0xff, 0x25, 0x20, 0, 0, 0 };
@@ -403,7 +384,6 @@ static void test_slots(void **state)
 	const struct ss_arch *arch = &ss_arch_x86_64;
 	uint64_t slot = 0;
 
-	(void)state;
 	assert_true(arch->called_slot(call, sizeof(call), 0x1000, &slot));
 	assert_int_equal(slot, 0x1010);
 	assert_false(arch->called_slot(call + 2, 5, 0x1000, &slot));
@@ -417,7 +397,7 @@ static void test_slots(void **state)
 }
 
 /* The kernel's header is the reference. */
-static void test_syscall_numbers(void **state)
+TEST(test_syscall_numbers)
 {
 	static const struct {
 		enum ss_syscall_id id;
@@ -495,7 +475,6 @@ static void test_syscall_numbers(void **state)
 		{ SS_SYS_FUTEX_WAITV, SYS_futex_waitv },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(calls); i++) {
 		assert_int_equal(ss_arch_syscall_id(&ss_arch_x86_64, calls[i].number),
 				 calls[i].id);
@@ -506,28 +485,4 @@ static void test_syscall_numbers(void **state)
 	assert_int_equal(ss_arch_syscall_id(&ss_arch_x86_64, 100000), SS_SYS_UNKNOWN);
 	assert_int_equal(ss_arch_syscall_id(&ss_arch_x86_64, SYS_getpid), SS_SYS_UNKNOWN);
 	assert_int_equal(ss_arch_syscall_number(&ss_arch_x86_64, SS_SYS_UNKNOWN), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_syscall_numbers),
-		cmocka_unit_test(test_new_thread),
-		cmocka_unit_test(test_restarted_call),
-		cmocka_unit_test(test_next_argument),
-		cmocka_unit_test(test_frame_size),
-		cmocka_unit_test(test_find_moves),
-		cmocka_unit_test(test_call_target),
-		cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_registers),
-		cmocka_unit_test(test_samples),
-		cmocka_unit_test(test_undo_eintr),
-		cmocka_unit_test(test_avoid_restart_syscall),
-		cmocka_unit_test(test_alternate_stack),
-		cmocka_unit_test(test_calls),
-		cmocka_unit_test(test_sigreturn),
-		cmocka_unit_test(test_blocked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

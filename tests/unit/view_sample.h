@@ -6,13 +6,9 @@
 #ifndef SS_TESTS_VIEW_SAMPLE_H
 #define SS_TESTS_VIEW_SAMPLE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "data/snapshot.h"
 #include "report/format.h"

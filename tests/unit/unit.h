@@ -1,0 +1,38 @@
+/*
+ * A unit test is TEST(test_name) { ... }: it is registered where it is written, and main(), which
+ * runs all of a program in the order of the file, is in unit.c. With cmocka, whose assertions,
+ * and whose headers, the tests use.
+ */
+#ifndef SS_TESTS_UNIT_H
+#define SS_TESTS_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+void unit_add(const char *name, CMUnitTestFunction test, CMFixtureFunction setup,
+	      CMFixtureFunction teardown);
+void unit_set_group(CMFixtureFunction setup, CMFixtureFunction teardown);
+
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+
+/* The fixtures, or NULL, run before and after the test; the first of them may set *state. */
+#define TEST_WITH(name, setup, teardown)                                                 \
+	static void name(void **state);                                                  \
+	static void __attribute__((constructor)) add_##name(void)                        \
+	{                                                                                \
+		unit_add(#name, name, setup, teardown);                                  \
+	}                                                                                \
+	static void name(void **state __attribute__((unused)))
+
+/* The fixtures, or NULL, run before the first and after the last test of the program. */
+#define TEST_GROUP(setup, teardown)                                                      \
+	static void __attribute__((constructor)) set_group(void)                         \
+	{                                                                                \
+		unit_set_group(setup, teardown);                                         \
+	}
+
+#endif
