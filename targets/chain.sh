@@ -11,7 +11,7 @@ seq 0 $((count - 1)) | xargs -P "$(nproc)" -n 20 sh -c '
 	objcopy=$1 && shift
 	for i; do
 		"$objcopy" --redefine-sym "chain_0=chain_$i" chain/0.o "chain/of_$i.o"
-		ld -shared --build-id -o "chain/libchain_$i.so" "chain/of_$i.o"
+		ld -shared --build-id --eh-frame-hdr -o "chain/libchain_$i.so" "chain/of_$i.o"
 	done' sh "$objcopy"
 rm chain/*.o
 touch chain/complete
