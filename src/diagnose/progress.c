@@ -177,9 +177,7 @@ static bool may_exist(const struct ss_snapshot *snapshot, const struct ss_task *
 	return false;
 }
 
-/* Whether the thread waits for a lock whose holder waits for work, in the same function. If
-   the lock does not record its owner, one of the other threads may be the holder. */
-static bool leader_exists(const struct ss_snapshot *snapshot,
+bool ss_thread_has_leader(const struct ss_snapshot *snapshot,
 			  const struct ss_task *follower)
 {
 	struct ss_thread_ref at = { snapshot, follower };
@@ -385,7 +383,7 @@ static bool stands_still(const struct ss_task *thread,
 }
 
 /*
- * See leader_exists(). Where any thread may be the leader, the answer depends on the stack
+ * See ss_thread_has_leader(). Where any thread may be the leader, the answer depends on the stack
  * of the follower only. It is found for so many stacks at most: each is compared with
  * those of all threads.
  */
@@ -394,12 +392,12 @@ static bool has_leader(const struct ss_progress *progress, const struct ss_task 
 	enum { NOT_KNOWN, NONE, EXISTS };
 
 	if (thread->wait->owner_unknown != SS_OWNER_NOT_RECORDED)
-		return leader_exists(progress->last, thread);
+		return ss_thread_has_leader(progress->last, thread);
 	if (thread->stack_id >= SS_MIN(progress->last->stacks.count, (size_t)STACKS_MAX))
 		return false;
 	uint8_t *known = &progress->leaders[thread->stack_id];
 	if (*known == NOT_KNOWN)
-		*known = leader_exists(progress->last, thread) ? EXISTS : NONE;
+		*known = ss_thread_has_leader(progress->last, thread) ? EXISTS : NONE;
 	return *known == EXISTS;
 }
 

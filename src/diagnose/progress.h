@@ -51,6 +51,11 @@ struct ss_thread_progress {
 	bool blocked;	  /* it made no progress, waiting for an application lock */
 };
 
+/* Whether the thread waits for a lock whose holder waits for work, in the same function: they take
+   turns. If the lock does not record its owner, one of the other threads may be the holder. */
+bool ss_thread_has_leader(const struct ss_snapshot *snapshot,
+			  const struct ss_task *follower);
+
 struct ss_progress;
 
 /*

@@ -6,6 +6,7 @@
 
 #include "base/search.h"
 #include "data/snapshot.h"
+#include "diagnose/progress.h"
 
 static int compare_text(const char *a, const char *b)
 {
@@ -81,6 +82,7 @@ struct sorting {
 	enum ss_group_class *classes; /* by task */
 	size_t *waiters;    /* by task: threads blocked on the same lock; or 0 */
 	bool *interpreting; /* by task */
+	bool *turns;	    /* by task: of a pool whose threads take turns */
 };
 
 /* Goroutines that wait for the network or a timer wait for others than goroutines. */
@@ -129,6 +131,7 @@ static void sorting_deinit(struct sorting *sorting)
 	free(sorting->classes);
 	free(sorting->waiters);
 	free(sorting->interpreting);
+	free(sorting->turns);
 }
 
 static size_t index_of(const struct sorting *sorting, const struct ss_task *task)
@@ -148,12 +151,18 @@ static bool joins(const struct ss_wait *wait)
 	return wait && wait->kind == SS_WAIT_JOIN && wait->owner_tid;
 }
 
+/* The thread of the process that another one waits for; or NULL. */
+static const struct ss_task *owner_of(const struct sorting *sorting,
+				      const struct ss_wait *wait)
+{
+	return wait && wait->owner_tid && !wait->owner_pid ?
+		       ss_snapshot_find_thread(sorting->snapshot, wait->owner_tid) :
+		       NULL;
+}
+
 static void mark_owner(struct sorting *sorting, const struct ss_wait *wait)
 {
-	const struct ss_task *owner =
-		wait && wait->owner_tid && !wait->owner_pid ?
-			ss_snapshot_find_thread(sorting->snapshot, wait->owner_tid) :
-			NULL;
+	const struct ss_task *owner = owner_of(sorting, wait);
 
 	/* What a joined thread waits for matters as much as any other wait. */
 	if (owner)
@@ -304,6 +313,36 @@ static void mark_interpreters(struct sorting *sorting,
 	}
 }
 
+/* Pools ------------------------------------------------------------------- */
+
+/* The threads of a pool take turns in waiting for work: one waits for it, and holds a lock for which
+   the others wait. */
+static void mark_turns(struct sorting *sorting, const struct ss_task *const *threads)
+{
+	enum { STACKS_MAX = 16 };
+	const struct ss_task *previous = NULL;
+	size_t stacks = 0;
+	bool follows = false;
+
+	for (size_t i = 0; i < sorting->count; i++) {
+		const struct ss_task *owner = owner_of(sorting, threads[i]->wait);
+		if (!owner)
+			continue;
+		if (!previous || previous->stack_id != threads[i]->stack_id)
+			follows = stacks++ < STACKS_MAX &&
+				  ss_thread_has_leader(sorting->snapshot, threads[i]);
+		previous = threads[i];
+		sorting->turns[index_of(sorting, threads[i])] = follows;
+		sorting->turns[index_of(sorting, owner)] |= follows;
+	}
+	/* Others may wait for one of the pool. */
+	for (size_t i = 0; i < sorting->count; i++) {
+		const struct ss_task *owner = owner_of(sorting, threads[i]->wait);
+		if (owner && !sorting->turns[index_of(sorting, threads[i])])
+			sorting->turns[index_of(sorting, owner)] = false;
+	}
+}
+
 /* Groups ------------------------------------------------------------------ */
 
 /* 0: they do the same with equal stacks. Members that are not set for their kind are equal. */
@@ -339,10 +378,13 @@ static int compare_members(const void *a, const void *b)
 
 static enum ss_group_class order_of(const struct ss_group *group)
 {
-	return group->class == SS_GROUP_OTHER &&
-			       (joins((*group->members)->wait) || group->of_library) ?
-		       SS_GROUP_IDLE :
-		       group->class;
+	const bool idle = group->class == SS_GROUP_OTHER ?
+				  joins((*group->members)->wait) || group->of_library :
+				  group->takes_turns &&
+					  (group->class == SS_GROUP_BLOCKED ||
+					   group->class == SS_GROUP_OWNER);
+
+	return idle ? SS_GROUP_IDLE : group->class;
 }
 
 /* Whether a thread waits for work, in a function that is known for that. */
@@ -372,28 +414,39 @@ static int compare_groups(const void *a, const void *b)
 				   x->kind != SS_TASK_THREAD;
 
 	return SS_COMPARE(x->on_thread, y->on_thread)		       ?:
+		       (x->on_thread ? SS_COMPARE(x->tid, y->tid) : 0) ?:
 		       SS_COMPARE(order_of(g), order_of(h))	       ?:
+		       SS_COMPARE(g->takes_turns, h->takes_turns)      ?:
 		       SS_COMPARE(h->waiters, g->waiters)	       ?:
 		       SS_COMPARE(joins(x->wait), joins(y->wait))      ?:
 		       SS_COMPARE(g->of_library, h->of_library)	       ?:
 		       SS_COMPARE(awaits_work(x), awaits_work(y))      ?:
 		       SS_COMPARE(awaits_answer(y), awaits_answer(x))  ?:
+		       SS_COMPARE(g->passes, h->passes)		       ?:
 		       SS_COMPARE(h->has_main, g->has_main)	       ?:
-		       (x->on_thread ? SS_COMPARE(x->tid, y->tid) : 0) ?:
 		       (largest_first ? SS_COMPARE(h->alike, g->alike) : SS_COMPARE(g->alike, h->alike)) ?:
 		       SS_COMPARE(g->first_alike, h->first_alike) ?:
 								    SS_COMPARE(x, y);
 }
 
-/* Whether a thread executes the library of its language only, as the idle threads of a pool do. */
+static bool is_frame_of_library(const struct sorting *sorting, const struct ss_task *task,
+				const struct ss_frame *frame)
+{
+	if (task->kind == SS_TASK_GOROUTINE)
+		return ss_frame_is_of_go_library(frame) ||
+		       ss_frame_is_of_runtime(frame, &sorting->languages);
+	return frame->kind == SS_FRAME_NATIVE || ss_frame_is_of_library(frame);
+}
+
+/* Whether a task executes the library of its language only, as the idle threads of a pool do. */
 static bool is_of_library(const struct sorting *sorting, const struct ss_task *task)
 {
-	if (task->kind != SS_TASK_THREAD || !sorting->languages.kinds)
+	if (task->kind == SS_TASK_THREAD ? !sorting->languages.kinds :
+					   task->kind != SS_TASK_GOROUTINE)
 		return false;
 	for (size_t i = 0; i < task->frame_count; i++) {
-		const struct ss_frame *frame =
-			ss_snapshot_frame(sorting->snapshot, task, i);
-		if (frame->kind != SS_FRAME_NATIVE && !ss_frame_is_of_library(frame))
+		if (!is_frame_of_library(sorting, task,
+					 ss_snapshot_frame(sorting->snapshot, task, i)))
 			return false;
 	}
 	return true;
@@ -406,8 +459,13 @@ static void add_member(struct ss_group *group, const struct sorting *sorting,
 
 	if (group->count == 0 || sorting->classes[index] < group->class)
 		group->class = sorting->classes[index];
-	if (group->count == 0)
+	if (group->count == 0) {
 		group->of_library = is_of_library(sorting, task);
+		group->takes_turns = sorting->turns[index];
+		group->passes = sorting->languages.kinds &&
+				group->class >= SS_GROUP_OTHER && task->wait &&
+				task->wait->timed;
+	}
 	group->waiters = SS_MAX(group->waiters, sorting->waiters[index]);
 	group->interprets |= sorting->interpreting[index];
 	group->has_main |= task->kind == SS_TASK_THREAD &&
@@ -460,8 +518,10 @@ static void make_groups(struct ss_grouping *grouping, struct sorting *sorting)
 
 	if (count > 1)
 		qsort(members, count, sizeof(const struct ss_task *), compare_members);
-	if (grouping->kind == SS_TASK_THREAD)
+	if (grouping->kind == SS_TASK_THREAD) {
 		mark_interpreters(sorting, members);
+		mark_turns(sorting, members);
+	}
 	for (size_t i = 0, end; i < count; i = end) {
 		for (end = i + 1; end < count && members[i]->awaited_count == 0 &&
 				  compare_tasks(members[i], members[end]) == 0;)
@@ -482,7 +542,9 @@ static bool sorting_init(struct sorting *sorting, const struct ss_task **members
 				  sizeof(*sorting->classes));
 	sorting->waiters = calloc(count + 1, sizeof(*sorting->waiters));
 	sorting->interpreting = calloc(count + 1, sizeof(*sorting->interpreting));
-	if (!sorting->classes || !sorting->waiters || !sorting->interpreting)
+	sorting->turns = calloc(count + 1, sizeof(*sorting->turns));
+	if (!sorting->classes || !sorting->waiters || !sorting->interpreting ||
+	    !sorting->turns)
 		return false;
 	for (size_t i = 0; i < count; i++)
 		sorting->classes[i] = class_of(sorting, members[i]);

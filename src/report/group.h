@@ -44,7 +44,9 @@ struct ss_group {
 	size_t alike;	/* tasks that do the same; count, unless they were not merged */
 	size_t first_alike; /* the index of the first of them */
 	bool has_main;	    /* contains the main thread: its tid is the pid */
-	bool of_library; /* a runtime executes threads, but none of the first one's functions is the program's */
+	bool of_library; /* a runtime executes tasks, but none of the first one's functions is the program's */
+	bool passes; /* a runtime executes threads, and a time limit ends the wait of the first one */
+	bool takes_turns; /* the first one is of a pool whose threads take turns to wait for work */
 	bool interprets; /* its thread executes an interpreter */
 	/* Its thread executes an interpreter, and its stack is equal to that of the group
 	   before: which functions of the program it executes is not known. */
@@ -66,7 +68,8 @@ struct ss_grouping {
  * Groups tasks whose stack, end, reason and status are equal. On their own stay threads that execute an
  * interpreter, as their functions of the program are not in these stacks; and tasks of asyncio that
  * wait for other tasks, which tells them apart. Order of threads: by class; BLOCKED with the most
- * waiters first; within a class the group of the main thread, then the smallest groups. Of others
+ * waiters first; within a class those of the program, the group of the main thread, then the smallest groups. Threads
+ * of a pool that take turns are as those that wait for work. Of others
  * the largest groups come first. With merge false every task is a group of its own, in the order
  * of the snapshot. Returns NULL without memory.
  */

@@ -588,7 +588,7 @@ static void write_task_cycle(const struct ss_snapshot *snapshot, size_t index, F
 	} while (task != first);
 }
 
-/* "2 tasks wait for ever, as only tasks that wait refer to what would wake them: consumer, producer" */
+/* "2 tasks wait for ever, as only tasks that wait could wake them: consumer, producer" */
 static void write_endless(const struct ss_snapshot *snapshot, enum ss_task_kind kind,
 			  enum ss_endless reason, const struct ss_format_options *options,
 			  FILE *out)
@@ -612,8 +612,8 @@ static void write_endless(const struct ss_snapshot *snapshot, enum ss_task_kind 
 				     "and no descriptor, and no other thread runs: ",
 				     out);
 	else
-		(void)fprintf(out,
-			      "only %ss that wait refer to what would wake them: ", noun);
+		(void)fprintf(out, "only %ss that wait could wake %s: ", noun,
+			      count == 1 ? "it" : "them");
 	for (size_t i = 0; i < tasks && shown < ss_text_most(options, MEMBERS_MAX); i++) {
 		const struct ss_task *task = ss_snapshot_task(snapshot, kind, i);
 		if (task->endless != reason)

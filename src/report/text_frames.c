@@ -347,6 +347,26 @@ static bool is_native(const struct ss_snapshot *snapshot, const struct ss_task *
 	return !frame->omitted && ss_frame_is_of_runtime(frame, &native->languages);
 }
 
+static bool is_of_library(const struct native *native, const struct ss_frame *frame)
+{
+	return ss_frame_is_of_library(frame) ||
+	       (native->languages.go && ss_frame_is_of_go_library(frame));
+}
+
+/* What calls the functions of a program in Go: a goroutine may be all of the library. */
+static void find_go_callers(const struct ss_snapshot *snapshot,
+			    const struct ss_task *task, struct native *native)
+{
+	size_t outer = task->frame_count;
+
+	while (outer &&
+	       (is_native(snapshot, task, native, outer - 1) ||
+		is_of_library(native, ss_snapshot_frame(snapshot, task, outer - 1))))
+		outer--;
+	if (task->frame_count - outer >= OUTER_MIN)
+		native->outer = outer;
+}
+
 static struct native native_find(const struct ss_snapshot *snapshot,
 				 const struct ss_task *task,
 				 const struct ss_format_options *options)
@@ -358,13 +378,9 @@ static struct native native_find(const struct ss_snapshot *snapshot,
 		native.hidden = !is_native(snapshot, task, &native, i);
 	if (native.hidden && !native.languages.kinds && !native.languages.go)
 		find_compiled(snapshot, task, &native);
+	if (native.hidden && native.languages.go)
+		find_go_callers(snapshot, task, &native);
 	return native;
-}
-
-static bool is_of_library(const struct native *native, const struct ss_frame *frame)
-{
-	return ss_frame_is_of_library(frame) ||
-	       (native->languages.go && ss_frame_is_of_go_library(frame));
 }
 
 /* Where the program waits in its own language. */

@@ -748,8 +748,8 @@ class Goroutines(EndToEnd):
             self.assertRegex(text, r"pid \d+: blocked\n")
             self.assertRegex(text, r"\n9 goroutines made no progress, waiting for a lock")
             holder = re.search(r"\n1 goroutine, chan receive \(nil chan\)[^:\n]*, for ever: (\d+)\n", text)[1]
-            self.assertRegex(text, r"\n1 goroutine waits for ever, as only goroutines that wait refer to "
-                                   r"what would wake them: %s\n" % holder)
+            self.assertRegex(text, r"\n1 goroutine waits for ever, as only goroutines that wait could "
+                                   r"wake it: %s\n" % holder)
             self.assertRegex(text, r"\n2 goroutines, [^\n]*sync\.\(\*Mutex\)\.[^\n]*, probably held by "
                                    r"goroutine %s[:,]" % holder)
             self.assertEqual(text.count("probably held"), 1, text)
@@ -806,8 +806,8 @@ class Goroutines(EndToEnd):
                 break
         self.assertEqual(result.returncode, 4, text)
         self.assertRegex(text, r"pid \d+: blocked\n")
-        self.assertRegex(text, r"\n\d+ goroutines wait for ever, as only goroutines that wait refer to "
-                               r"what would wake them: \d+, ")
+        self.assertRegex(text, r"\n\d+ goroutines wait for ever, as only goroutines that wait could wake "
+                               r"them: \d+, ")
         self.assertRegex(text, r"\n1 goroutine, select, for ever: \d+\n(  .*\n)*.*main\.lostSelect")
         self.assertNotRegex(text, r", for ever: [\d,]+\n(  .*\n)*  .*main\.kept")
 

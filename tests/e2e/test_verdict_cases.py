@@ -43,6 +43,7 @@ SHORT = (
     "healthy / asyncio: a queue that a signal handler fills", "healthy / asyncio: a lock with a time limit",
     "healthy / asyncio: servers that wait for an event or a future that nobody sets",
     "go / a mutex whose holder waits for a channel", "go / a receive from a nil channel",
+    "go / a server that does not answer", "servers / uwsgi: a request whose backend does not answer",
 )
 
 
