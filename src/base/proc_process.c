@@ -162,6 +162,7 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	uint64_t parent = 0;
 	uint64_t seccomp = 0;
 	uint64_t privileges = 0;
+	uint64_t swapped = 0;
 	uint64_t ids[3] = {};
 
 	*ret = (struct ss_status){};
@@ -191,6 +192,8 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 	ret->seccomp_filter = find_numbers(text, size, "Seccomp", 10, &seccomp, 1) &&
 			      seccomp != 0;
 	ret->dumping_core = ss_status_dumps_core(text, size);
+	ret->not_swapped = find_numbers(text, size, "VmSwap", 10, &swapped, 1) &&
+			   swapped == 0;
 	(void)find_numbers(text, size, "voluntary_ctxt_switches", 10,
 			   &ret->voluntary_switches, 1);
 	(void)find_numbers(text, size, "nonvoluntary_ctxt_switches", 10,

@@ -50,6 +50,7 @@ struct ss_status {
 	bool no_new_privileges;
 	bool seccomp_filter;	     /* a filter or strict mode */
 	bool dumping_core;	     /* the process (CoreDumping) */
+	bool not_swapped;	     /* no private page of the process (VmSwap) */
 	uint64_t voluntary_switches; /* context switches: voluntary, */
 	uint64_t forced_switches;    /* and involuntary */
 	pid_t inner_id;	   /* in its innermost pid namespace (NSpid); 0: unknown */

@@ -195,8 +195,8 @@ static const char *read_name(struct ss_capture *capture, const struct ss_target 
 	return ss_intern_string(capture->strings, stat.comm);
 }
 
-/* Reads thread ids in the pid namespace of the process, and the signals that it handles.
-   In our own namespace the ids are the same. A thread that has ended since has none. */
+/* Reads thread ids in the pid namespace of the process, the signals that it handles, and
+   whether it is in swap. In our own namespace the ids are the same. A thread that has ended since has none. */
 static void read_inner_ids(struct ss_capture *capture, const struct ss_target *target)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
@@ -207,6 +207,7 @@ static void read_inner_ids(struct ss_capture *capture, const struct ss_target *t
 		return;
 	process->inner_pid = status.inner_id;
 	process->handled_signals = status.handled_signals;
+	capture->not_swapped = status.not_swapped;
 	bool same = status.id_count == 1;
 	for (size_t i = 0; i < capture->threads.count; i++) {
 		struct ss_capture_thread *thread = &capture->threads.items[i];

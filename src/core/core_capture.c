@@ -465,7 +465,9 @@ static bool add_threads(struct builder *b)
 		return false;
 	for (size_t i = 0; i < b->core->threads.count; i++) {
 		const struct ss_core_thread *thread = &b->core->threads.items[i];
-		if (is_selected(b, thread) && !add_thread(b, thread))
+		const bool selected = is_selected(b, thread);
+		b->capture->process.threads_left_out += !selected;
+		if (selected && !add_thread(b, thread))
 			return false;
 	}
 	if (!ss_core_file_fetch(b->core, fetch_max(b)))

@@ -183,6 +183,7 @@ struct ss_capture {
 	/* Since the previous capture of a series no thread of the process has run, not even one that is
 	   left out of threads. */
 	bool not_run;
+	bool not_swapped; /* no private page of the process is in swap */
 	size_t own_bytes; /* of locks, and of blocks that the previous capture does not have */
 	struct ss_gathered gathered;
 	uint64_t plan_id; /* see ss_gather_plan_id(); 0: of none, or not in the freeze */

@@ -588,6 +588,36 @@ static void write_task_cycle(const struct ss_snapshot *snapshot, size_t index, F
 	} while (task != first);
 }
 
+/* "chan receive (nil chan)" */
+static bool has_no_channel(const struct ss_task *task)
+{
+	return task->kind == SS_TASK_GOROUTINE && task->wait_reason &&
+	       strstr(task->wait_reason, "(nil chan)");
+}
+
+static bool is_endless(const struct ss_task *task, enum ss_endless reason)
+{
+	return task->endless == reason && !has_no_channel(task);
+}
+
+static void write_without_channel(const struct ss_snapshot *snapshot,
+				  const struct ss_format_options *options, FILE *out)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE); i++) {
+		const struct ss_task *task =
+			ss_snapshot_task(snapshot, SS_TASK_GOROUTINE, i);
+		count += task->endless && has_no_channel(task);
+	}
+	if (count == 0)
+		return;
+	(void)fputc_unlocked('\n', out);
+	ss_style_print(SS_STYLE_WARN, options->color, out, "%s",
+		       ss_quantity_things(count, ss_task_noun(SS_TASK_GOROUTINE)).text);
+	(void)fputs_unlocked(" cannot continue: the channel is nil\n", out);
+}
+
 /* "2 tasks wait for ever, as only tasks that wait could wake them: consumer, producer" */
 static void write_endless(const struct ss_snapshot *snapshot, enum ss_task_kind kind,
 			  enum ss_endless reason, const struct ss_format_options *options,
@@ -599,7 +629,7 @@ static void write_endless(const struct ss_snapshot *snapshot, enum ss_task_kind 
 	size_t shown = 0;
 
 	for (size_t i = 0; i < tasks; i++)
-		count += ss_snapshot_task(snapshot, kind, i)->endless == reason;
+		count += is_endless(ss_snapshot_task(snapshot, kind, i), reason);
 	if (count == 0)
 		return;
 	(void)fputc_unlocked('\n', out);
@@ -608,15 +638,16 @@ static void write_endless(const struct ss_snapshot *snapshot, enum ss_task_kind 
 	(void)fputs_unlocked(count == 1 ? " waits for ever, as " : " wait for ever, as ",
 			     out);
 	if (reason == SS_ENDLESS_LOOP)
-		(void)fputs_unlocked("nothing can wake the event loop: it has no timer "
-				     "and no descriptor, and no other thread runs: ",
-				     out);
+		(void)fputs_unlocked(
+			"nothing can wake the event loop, which has no timer "
+			"and no descriptor, and no other thread runs: ",
+			out);
 	else
 		(void)fprintf(out, "only %ss that wait could wake %s: ", noun,
 			      count == 1 ? "it" : "them");
 	for (size_t i = 0; i < tasks && shown < ss_text_most(options, MEMBERS_MAX); i++) {
 		const struct ss_task *task = ss_snapshot_task(snapshot, kind, i);
-		if (task->endless != reason)
+		if (!is_endless(task, reason))
 			continue;
 		(void)fputs_unlocked(shown++ ? ", " : "", out);
 		if (kind == SS_TASK_GOROUTINE)
@@ -641,4 +672,5 @@ void ss_text_write_task_cycles(const struct ss_snapshot *snapshot,
 	write_endless(snapshot, SS_TASK_ASYNCIO, SS_ENDLESS_OBJECT, options, out);
 	write_endless(snapshot, SS_TASK_ASYNCIO, SS_ENDLESS_LOOP, options, out);
 	write_endless(snapshot, SS_TASK_GOROUTINE, SS_ENDLESS_OBJECT, options, out);
+	write_without_channel(snapshot, options, out);
 }

@@ -499,6 +499,11 @@ for i, (reason, waiting, sudog) in enumerate(((19, 0x4000, (0, 0x6000)), (19, 0x
     put(low + 0x710, 0x4000 + i * 112, 0x6060 if i == 2 else 0)
 with open(sys.argv[1] + "/heap", "wb") as file:
     file.write(bytes([26 - 19]) + bytes(7) + memory)
+# The stack of the first one has odd bounds, and it continues above them.
+put(0x2000, 0x7fff, 0x87ff)
+put(0x2000 + 56, 0x8800, 0)
+with open(sys.argv[1] + "/bounds", "wb") as file:
+    file.write(bytes([26 - 19]) + bytes(7) + memory)
 END
 python3 - <<'END'
 # Objects of V8, as node 18, 20, 22 and 24 lay them out: a function with a name, a script of

@@ -60,7 +60,8 @@ static void find_unwakeable(struct ss_go_program *program, struct fuzz_memory *i
 	struct ss_capture_thread thread = { .tid = 1 };
 	struct ss_capture capture = { .arch = &ss_arch_x86_64,
 				      .process = { .mode = SS_MODE_AUTO,
-						   .consistent = true } };
+						   .consistent = true },
+				      .not_swapped = true };
 
 	ss_regs_set(&thread.regs, ss_arch_x86_64.sp, BASE + input->size / 2);
 	capture.areas.items = &area;

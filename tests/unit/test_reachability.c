@@ -27,6 +27,7 @@ enum {
 	USED = 0x700, /* a stack is used from here on */
 	COUNT = 4,
 	REST = 0x1e00, /* memory of the runtime that refers to nothing */
+	AREA = 1 << 30,
 };
 
 struct fake {
@@ -35,6 +36,9 @@ struct fake {
 	struct ss_go_goroutine goroutines[COUNT];
 	uint8_t bytes[SIZE];
 	size_t checks; /* until a thread has run */
+	struct ss_process process;
+	bool swapped;
+	uint64_t area_end; /* of a second area of memory; 0: there is none */
 };
 
 static void read_ranges(void *data, struct ss_memory_range *ranges, size_t count)
@@ -137,6 +141,8 @@ static struct fake *make(unsigned minor)
 	fake->found.items.items = fake->goroutines;
 	fake->found.items.count = COUNT;
 	fake->checks = 100;
+	fake->process.mode = SS_MODE_AUTO;
+	fake->process.consistent = true;
 	put(fake, MAP, ARENA - (UINT64_C(1) << 24));
 	put(fake, ARENA, UINT64_C(0x1500) - (minor == 19 ? UINT64_C(2) << 20 : 0));
 	put_span(fake, 0, G_STEP, 10, 1);
@@ -153,15 +159,20 @@ static struct fake *make(unsigned minor)
 /* One digit for each goroutine: 1 if nobody can wake it. */
 static void assert_found(struct fake *fake, const char *wanted)
 {
-	struct ss_area area = { .start = BASE,
-				.end = BASE + SIZE,
-				.prot = PROT_READ | PROT_WRITE,
-				.module = -1,
-				.name = "" };
+	struct ss_area areas[] = { { .start = BASE,
+				     .end = BASE + SIZE,
+				     .prot = PROT_READ | PROT_WRITE,
+				     .module = -1,
+				     .name = "" },
+				   { .start = AREA,
+				     .end = fake->area_end,
+				     .prot = PROT_READ | PROT_WRITE,
+				     .module = -1,
+				     .name = "" } };
 	struct ss_capture_thread thread = { .tid = 1 };
 	struct ss_capture capture = { .arch = &ss_arch_x86_64,
-				      .process = { .mode = SS_MODE_AUTO,
-						   .consistent = true } };
+				      .process = fake->process,
+				      .not_swapped = !fake->swapped };
 	const struct ss_go_process process = { .capture = &capture,
 					       .program = &fake->program,
 					       .read_ranges = read_ranges,
@@ -172,8 +183,8 @@ static void assert_found(struct fake *fake, const char *wanted)
 	ss_regs_set(&thread.regs, ss_arch_x86_64.sp, UINT64_C(1) << 40);
 	ss_regs_set(&thread.regs, ss_arch_x86_64.pc, 0x401000);
 	thread.syscall.args[2] = ss_load_u64(fake->bytes, REST - BASE);
-	capture.areas.items = &area;
-	capture.areas.count = 1;
+	capture.areas.items = areas;
+	capture.areas.count = fake->area_end ? 2 : 1;
 	capture.threads.items = &thread;
 	capture.threads.count = 1;
 	ss_go_find_unwakeable(&process, &fake->found);
@@ -277,8 +288,63 @@ TEST(test_doubts)
 		running->goroutines[3].thread = tid;
 		assert_found(running, tid == 1 ? "1110" : "0000");
 	}
+	/* Threads that are not in the capture, and memory in swap */
+	_cleanup_free_ struct fake *selected = make(19);
+	selected->process.threads_left_out = 1;
+	assert_found(selected, "0000");
+	_cleanup_free_ struct fake *unseen = make(19);
+	unseen->process.threads_unseen = 1;
+	assert_found(unseen, "0000");
+	_cleanup_free_ struct fake *swapped = make(19);
+	swapped->swapped = true;
+	assert_found(swapped, "0000");
 	/* A waiter of another goroutine */
 	_cleanup_free_ struct fake *waiter = make(19);
 	put(waiter, SUDOGS, GS + G_STEP);
 	assert_found(waiter, "0110");
+}
+
+/* Stacks that do not begin where their bounds say. */
+TEST(test_bounds)
+{
+	static const uint64_t places[] = {
+		0, 1, STACKS - 8, STACKS + STACK_SIZE, STACKS + STACK_SIZE + 1, UINT64_MAX
+	};
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(places); i++) {
+		_cleanup_free_ struct fake *fake = make(26);
+		fake->goroutines[0].sp = places[i];
+		fake->goroutines[0].pc = 0;
+		assert_found(fake, "1110");
+	}
+	for (size_t i = 1; i < 8; i++) {
+		_cleanup_free_ struct fake *low = make(26);
+		low->goroutines[0].stack_low += i;
+		assert_found(low, "0000");
+		_cleanup_free_ struct fake *high = make(26);
+		high->goroutines[0].stack_high -= i;
+		high->goroutines[0].sp = high->goroutines[0].stack_high + 1;
+		high->goroutines[0].pc = 0;
+		assert_found(high, "0000");
+	}
+}
+
+/* More than is read. */
+TEST(test_limits)
+{
+	_cleanup_free_ struct fake *fake = make(26);
+	fake->area_end = AREA + (64 << 20);
+	assert_found(fake, "1110");
+	fake->area_end = AREA + (128 << 20);
+	for (size_t i = 0; i < COUNT; i++)
+		fake->goroutines[i].unwakeable = false;
+	assert_found(fake, "0000");
+	/* Places where there may be a part of the heap */
+	fake->area_end = AREA + (UINT64_C(5000) << 26);
+	assert_found(fake, "0000");
+	/* An endless list of objects with finalizers */
+	_cleanup_free_ struct fake *specials = make(26);
+	put(specials, header_of(0) + 128, SPECIAL);
+	put(specials, SPECIAL, SPECIAL);
+	assert_found(specials, "0000");
 }

@@ -92,9 +92,10 @@ TEST(test_status)
 			     "Uid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n"
 			     "SigCgt:\t0000000100004002\n"
 			     "CapPrm:\t000001ffffffffff\nCapEff:\t0000000000080000\n"
-			     "CoreDumping:\t1\n"
+			     "CoreDumping:\t1\nVmSwap:\t       0 kB\n"
 			     "Seccomp:\t2\nSeccomp_filters:\t9\n"));
 	assert_true(status.dumping_core);
+	assert_true(status.not_swapped);
 	assert_int_equal(status.tgid, 77);
 	assert_int_equal(status.tracer, 8);
 	assert_int_equal(status.uid[2], 3);
@@ -103,8 +104,11 @@ TEST(test_status)
 	assert_int_equal(status.handled_signals, 0x100004002);
 	assert_int_equal(status.cap_permitted, 0x1ffffffffff);
 	assert_true(status.seccomp_filter);
+	assert_true(parse_status("Tgid: 1\nVmSwap:\t4 kB\n"));
+	assert_false(status.not_swapped);
 	assert_true(parse_status("Tgid: 1"));
 	assert_false(status.dumping_core);
+	assert_false(status.not_swapped);
 	assert_int_equal(status.tracer, 0);
 	assert_false(status.seccomp_filter);
 	assert_false(parse_status(""));

@@ -437,8 +437,8 @@ static bool is_valid(const struct ss_go_goroutine *goroutine)
 	uint64_t size = goroutine->stack_high - goroutine->stack_low;
 
 	if (goroutine->id == 0 || goroutine->id > INT64_MAX ||
-	    goroutine->stack_low == 0 || size < STACK_MIN || size > STACK_MAX ||
-	    (size & (size - 1)) != 0)
+	    goroutine->stack_low == 0 || goroutine->stack_low >= goroutine->stack_high ||
+	    size < STACK_MIN || size > STACK_MAX || (size & (size - 1)) != 0)
 		return false;
 	return goroutine->pc == 0 || (goroutine->sp >= goroutine->stack_low &&
 				      goroutine->sp < goroutine->stack_high);

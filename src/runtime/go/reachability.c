@@ -90,13 +90,16 @@ enum {
 	LISTED_MAX = 1000,   /* waiters of a condition */
 	WAITS_MAX = 1 << 20,
 	ROUNDS_MAX = 1000, /* goroutines that each wait for the one before */
-	SPECIALS_MAX = 1 << 20,
-	ARENAS_MAX = 64,    /* 4 GiB */
-	OBJECTS_MAX = 8192, /* of a span; 1024 in Go 1.19 */
+	/* What is read one by one: */
+	SPECIALS_MAX = 4096,
+	MAP_READS_MAX = 4096, /* each for an arena that there may be */
+	ARENAS_MAX = 64,      /* 4 GiB */
+	OBJECTS_MAX = 8192,   /* of a span; 1024 in Go 1.19 */
 	THREAD_STACK_MAX = 1 << 20,
 };
 
-/* What is read at most: it takes about 0.1 s. Areas that are searched may be twice as large. */
+/* What is read at most, and in how many steps it is searched: it takes about 0.1 s. Pages that are not
+   in memory are tried twice, so half of what the reader of a process allows. */
 #define BYTES_MAX ((uint64_t)128 << 20)
 /* Of a core file, which also has pages that were not in memory. */
 #define CORE_BYTES_MAX ((uint64_t)1 << 30)
@@ -168,6 +171,8 @@ struct reach {
 	struct batch *batch;
 	uint64_t bytes;
 	uint64_t bytes_max;
+	uint64_t planned; /* bytes to be read */
+	uint64_t steps;
 	uint64_t known; /* a page that was read */
 	uint64_t map;	/* of arenas: one pointer for each */
 	uint64_t low;	/* of all arenas */
@@ -183,6 +188,15 @@ struct reach {
 
 typedef void visit_function(struct reach *reach, uint64_t address, const uint8_t *bytes,
 			    size_t size);
+typedef void range_function(struct reach *reach, uint64_t start, uint64_t end);
+
+/* Of what a hostile process may make long. */
+static void count_steps(struct reach *reach, uint64_t count)
+{
+	reach->steps += count;
+	if (reach->steps > reach->bytes_max)
+		reach->failed = true;
+}
 
 /* Reading ------------------------------------------------------------------ */
 
@@ -309,12 +323,11 @@ static bool can_read(struct reach *reach)
 static struct arena *find_arena(const struct reach *reach, uint64_t address)
 {
 	const uint64_t start = address >> ARENA_SHIFT << ARENA_SHIFT;
+	struct arena *arenas = reach->arenas.items; /* ascending */
+	const size_t count = reach->arenas.count;
+	const size_t at = ss_lower_bound(count, i, arenas[i].start < start);
 
-	for (size_t i = 0; i < reach->arenas.count; i++) {
-		if (reach->arenas.items[i].start == start)
-			return &reach->arenas.items[i];
-	}
-	return NULL;
+	return at < count && arenas[at].start == start ? &arenas[at] : NULL;
 }
 
 /* NULL: there is none at that address. */
@@ -484,6 +497,7 @@ static void read_arenas(struct reach *reach)
 {
 	const struct ss_capture *capture = reach->process->capture;
 	uint64_t next = 0;
+	size_t reads = 0;
 
 	for (size_t i = 0; i < capture->areas.count; i++) {
 		const struct ss_area *area = &capture->areas.items[i];
@@ -493,6 +507,10 @@ static void read_arenas(struct reach *reach)
 		    area->end > ADDRESS_END)
 			continue;
 		for (; start < area->end && !reach->failed; start += size) {
+			if (reads++ == MAP_READS_MAX) {
+				reach->failed = true;
+				return;
+			}
 			const uint64_t header = read_word(
 				reach,
 				reach->map +
@@ -512,22 +530,9 @@ static int compare_words(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Whether there are too many objects that may have pointers. */
-static bool is_too_large(const struct reach *reach)
-{
-	uint64_t size = 0;
-
-	for (size_t i = 0; i < reach->spans.count; i++) {
-		const struct span *span = &reach->spans.items[i];
-		size += span->stack || span->no_pointers ? 0 : span->size;
-	}
-	return size > reach->bytes_max;
-}
-
 /* Reads all objects that may have pointers. */
 static void read_objects(struct reach *reach)
 {
-	reach->failed |= is_too_large(reach);
 	for (size_t i = 0; i < reach->spans.count && !reach->failed; i++) {
 		struct span *span = &reach->spans.items[i];
 		const size_t bits = span->objects / 8 + 1;
@@ -577,6 +582,7 @@ static void mark(struct reach *reach, uint64_t word)
 
 static void mark_words(struct reach *reach, const uint8_t *bytes, size_t size)
 {
+	count_steps(reach, size / WORD);
 	for (size_t at = 0; at + WORD <= size; at += WORD)
 		mark(reach, ss_load_u64(bytes, at));
 }
@@ -730,7 +736,7 @@ static bool find_semaphore(struct reach *reach, uint64_t g, struct waiter *waite
 }
 
 /* The sudog of a goroutine in the list of waiters at an address; 0: it is none. */
-static uint64_t find_listed(const struct reach *reach, uint64_t list, uint64_t g)
+static uint64_t find_listed(struct reach *reach, uint64_t list, uint64_t g)
 {
 	struct object object;
 
@@ -743,7 +749,8 @@ static uint64_t find_listed(const struct reach *reach, uint64_t list, uint64_t g
 	uint64_t sudog = ss_load_u64(span->bytes, (size_t)at + LIST_HEAD);
 	uint64_t last = 0;
 	uint64_t found = 0;
-	for (size_t i = 0; sudog && i < LISTED_MAX; i++) {
+	for (size_t i = 0; sudog && i < LISTED_MAX && !reach->failed; i++) {
+		count_steps(reach, 1);
 		const uint8_t *bytes =
 			object_bytes(reach, sudog, (size_t)reach->layout->channel + WORD);
 		if (!bytes)
@@ -813,13 +820,16 @@ static bool is_captured(const struct reach *reach,
 	return false;
 }
 
+static bool is_on_thread(const struct ss_go_goroutine *goroutine)
+{
+	return goroutine->status == SS_STATUS_RUNNING ||
+	       goroutine->status == SS_STATUS_SYSCALL;
+}
+
 static bool is_known(const struct reach *reach, const struct ss_go_goroutine *goroutine)
 {
-	const bool on_thread = goroutine->status == SS_STATUS_RUNNING ||
-			       goroutine->status == SS_STATUS_SYSCALL;
-
 	return !goroutine->changed && goroutine->status != SS_STATUS_COPYSTACK &&
-	       (!on_thread || is_captured(reach, goroutine));
+	       (!is_on_thread(goroutine) || is_captured(reach, goroutine));
 }
 
 /* The stack of one that is on a thread begins where that is. */
@@ -829,9 +839,11 @@ static uint64_t find_top(const struct reach *reach,
 	const struct ss_capture *capture = reach->process->capture;
 	uint64_t top = goroutine->stack_high;
 
-	if (goroutine->sp && goroutine->status != SS_STATUS_SYSCALL &&
-	    goroutine->status != SS_STATUS_RUNNING)
-		return goroutine->sp;
+	if (!is_on_thread(goroutine))
+		return goroutine->sp >= goroutine->stack_low &&
+				       goroutine->sp < goroutine->stack_high ?
+			       goroutine->sp :
+			       goroutine->stack_low;
 	for (size_t i = 0; i < capture->threads.count; i++) {
 		const uint64_t sp =
 			ss_regs_sp(capture->arch, &capture->threads.items[i].regs);
@@ -843,27 +855,19 @@ static uint64_t find_top(const struct reach *reach,
 
 static void read_goroutines(struct reach *reach)
 {
-	const struct ss_go_goroutines *all = reach->goroutines;
-	uint64_t total = 0;
+	const size_t count = reach->goroutines->items.count;
 
-	for (size_t i = 0; i < all->items.count && !reach->failed; i++) {
-		const struct ss_go_goroutine *goroutine = &all->items.items[i];
+	for (size_t i = 0; i < count && !reach->failed; i++) {
 		struct waiter *waiter = &reach->waiters[i];
-		waiter->kind = find_kind(goroutine);
-		waiter->stack = find_top(reach, goroutine) / WORD * WORD;
-		waiter->stack_size = (size_t)(goroutine->stack_high - waiter->stack);
-		total += waiter->stack_size;
-		waiter->bytes = total <= reach->bytes_max ?
-					calloc(1, waiter->stack_size + 1) :
-					NULL;
-		if (!waiter->bytes || !is_known(reach, goroutine))
-			reach->failed = true;
-		else
+		waiter->bytes = calloc(1, waiter->stack_size + 1);
+		if (waiter->bytes)
 			add_read(reach, waiter->stack, waiter->bytes, waiter->stack_size);
+		else
+			reach->failed = true;
 	}
 	flush(reach, NULL);
-	for (size_t i = 0; i < all->items.count && !reach->failed; i++)
-		classify(reach, &all->items.items[i], &reach->waiters[i]);
+	for (size_t i = 0; i < count && !reach->failed; i++)
+		classify(reach, &reach->goroutines->items.items[i], &reach->waiters[i]);
 }
 
 /* A goroutine that may continue: what it knows may be used. */
@@ -897,7 +901,9 @@ static void reach_goroutines(struct reach *reach)
 		more = false;
 		reach->failed |= ++rounds > ROUNDS_MAX;
 		mark_pending(reach);
-		for (size_t i = 0; i < reach->goroutines->items.count; i++) {
+		for (size_t i = 0; i < reach->goroutines->items.count && !reach->failed;
+		     i++) {
+			count_steps(reach, 1 + reach->waiters[i].count);
 			if (reach->waiters[i].reached ||
 			    !may_continue(reach, &reach->waiters[i]))
 				continue;
@@ -917,6 +923,7 @@ static void mark_area_words(struct reach *reach, uint64_t address, const uint8_t
 	const size_t count = reach->headers.count;
 	size_t next = ss_lower_bound(count, i, headers[i] + SPAN_SIZE <= address);
 
+	count_steps(reach, size / WORD);
 	for (size_t at = 0; at + WORD <= size; at += WORD) {
 		while (next < count && headers[next] + SPAN_SIZE <= address + at)
 			next++;
@@ -978,46 +985,44 @@ static bool is_of_runtime(const struct reach *reach, uint64_t address, uint64_t 
 
 /* All memory that the process can write but the heap: variables, memory of C and of the runtime,
    stacks of threads. */
-static void mark_areas(struct reach *reach)
+static void visit_areas(struct reach *reach, range_function *visit)
 {
 	const struct ss_capture *capture = reach->process->capture;
-	uint64_t total = 0;
 
 	for (size_t i = 0; i < capture->areas.count && !reach->failed; i++) {
 		const struct ss_area *area = &capture->areas.items[i];
-		uint64_t start = skip_unused(reach, i);
 		const bool used = area->prot & PROT_WRITE ||
 				  strcmp(area->name, "//anon") == 0;
 		if (area->shared || !(area->prot & PROT_READ) || !used ||
 		    area->end > ADDRESS_END)
 			continue;
+		uint64_t start = skip_unused(reach, i);
+		count_steps(reach, capture->threads.count);
 		while (start < area->end && !reach->failed) {
 			uint64_t end;
 			const bool skip = is_of_runtime(reach, start, &end);
 			end = SS_MIN(end, area->end);
-			total += skip ? 0 : end - start;
-			if (total > 2 * reach->bytes_max)
-				reach->failed = true;
-			else if (!skip)
-				mark_range(reach, start, end);
+			if (!skip)
+				visit(reach, start, end);
 			start = end;
 		}
 	}
 }
 
 /* A thread on a stack that the runtime has made for it, which is in the heap. */
-static void mark_thread_stack(struct reach *reach, uint64_t sp)
+static void visit_thread_stack(struct reach *reach, uint64_t sp, range_function *visit)
 {
 	const struct ss_go_goroutines *all = reach->goroutines;
 	const struct span *span = find_span(reach, sp);
 
+	if (!span)
+		return;
+	count_steps(reach, all->items.count);
 	for (size_t i = 0; i < all->items.count; i++) {
 		if (sp >= all->items.items[i].stack_low &&
 		    sp < all->items.items[i].stack_high)
 			return;
 	}
-	if (!span)
-		return;
 	const uint64_t low =
 		span->start + (sp - span->start) / span->element * span->element;
 	const uint64_t from = SS_MAX(low, sp - RED_ZONE) / WORD * WORD;
@@ -1025,10 +1030,20 @@ static void mark_thread_stack(struct reach *reach, uint64_t sp)
 	if (end - from > THREAD_STACK_MAX)
 		reach->failed = true;
 	else
-		mark_range(reach, from, end);
+		visit(reach, from, end);
 }
 
-static void mark_threads(struct reach *reach)
+static void visit_thread_stacks(struct reach *reach, range_function *visit)
+{
+	const struct ss_capture *capture = reach->process->capture;
+
+	for (size_t i = 0; i < capture->threads.count && !reach->failed; i++)
+		visit_thread_stack(
+			reach, ss_regs_sp(capture->arch, &capture->threads.items[i].regs),
+			visit);
+}
+
+static void mark_registers(struct reach *reach)
 {
 	const struct ss_capture *capture = reach->process->capture;
 
@@ -1040,7 +1055,6 @@ static void mark_threads(struct reach *reach)
 		}
 		for (size_t k = 0; k < SS_ARRAY_SIZE(thread->syscall.args); k++)
 			mark(reach, thread->syscall.args[k]);
-		mark_thread_stack(reach, ss_regs_sp(capture->arch, &thread->regs));
 	}
 }
 
@@ -1066,6 +1080,52 @@ static void mark_specials(struct reach *reach)
 	}
 }
 
+/* What there is to read ------------------------------------------------------ */
+
+static void plan_range(struct reach *reach, uint64_t start, uint64_t end)
+{
+	if (end - start > reach->bytes_max - reach->planned)
+		reach->failed = true;
+	else
+		reach->planned += end - start;
+}
+
+static void plan_goroutine(struct reach *reach, const struct ss_go_goroutine *goroutine,
+			   struct waiter *waiter)
+{
+	const uint64_t low = goroutine->stack_low;
+	const uint64_t high = goroutine->stack_high;
+
+	count_steps(reach, 2 * reach->process->capture->threads.count);
+	waiter->kind = find_kind(goroutine);
+	waiter->stack = find_top(reach, goroutine) / WORD * WORD;
+	if (low % WORD || high % WORD || waiter->stack < low || waiter->stack >= high ||
+	    !is_known(reach, goroutine)) {
+		reach->failed = true;
+		return;
+	}
+	waiter->stack_size = (size_t)(high - waiter->stack);
+	plan_range(reach, waiter->stack, high);
+}
+
+/* Fails before much is read if there is too much. */
+static void plan(struct reach *reach)
+{
+	const struct ss_go_goroutines *all = reach->goroutines;
+
+	reach->failed |= reach->bytes > reach->bytes_max;
+	reach->planned = SS_MIN(reach->bytes, reach->bytes_max);
+	for (size_t i = 0; i < reach->spans.count && !reach->failed; i++) {
+		const struct span *span = &reach->spans.items[i];
+		if (!span->stack && !span->no_pointers)
+			plan_range(reach, span->start, span->start + span->size);
+	}
+	for (size_t i = 0; i < all->items.count && !reach->failed; i++)
+		plan_goroutine(reach, &all->items.items[i], &reach->waiters[i]);
+	visit_areas(reach, plan_range);
+	visit_thread_stacks(reach, plan_range);
+}
+
 /* Everything ---------------------------------------------------------------- */
 
 /* Whether no thread has run since the capture. */
@@ -1073,6 +1133,9 @@ static bool is_still(const struct ss_go_process *process)
 {
 	const struct ss_capture *capture = process->capture;
 
+	/* Any thread may refer to something, or have run. */
+	if (capture->process.threads_left_out || capture->process.threads_unseen)
+		return false;
 	if (process->whole)
 		return !capture->whole_problem;
 	if (capture->process.mode != SS_MODE_AUTO || !capture->process.consistent ||
@@ -1119,10 +1182,12 @@ static const struct heap_layout *find_layout(const struct ss_go_program *program
 static void search(struct reach *reach)
 {
 	read_arenas(reach);
+	plan(reach);
 	read_objects(reach);
 	read_goroutines(reach);
-	mark_threads(reach);
-	mark_areas(reach);
+	mark_registers(reach);
+	visit_thread_stacks(reach, mark_range);
+	visit_areas(reach, mark_range);
 	mark_specials(reach);
 	reach_goroutines(reach);
 }
@@ -1131,7 +1196,9 @@ void ss_go_find_unwakeable(const struct ss_go_process *process,
 			   struct ss_go_goroutines *goroutines)
 {
 	const size_t count = goroutines->items.count;
-	const bool readable = process->read_ranges || process->whole;
+	/* What is in swap would be read back into memory. */
+	const bool readable = process->whole ||
+			      (process->read_ranges && process->capture->not_swapped);
 	struct reach reach = { .process = process,
 			       .layout = find_layout(process->program),
 			       .goroutines = goroutines,
