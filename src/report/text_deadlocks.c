@@ -588,11 +588,13 @@ static void write_task_cycle(const struct ss_snapshot *snapshot, size_t index, F
 	} while (task != first);
 }
 
-/* "chan receive (nil chan)" */
 static bool has_no_channel(const struct ss_task *task)
 {
-	return task->kind == SS_TASK_GOROUTINE && task->wait_reason &&
-	       strstr(task->wait_reason, "(nil chan)");
+	const char *reason = task->wait_reason;
+
+	return task->kind == SS_TASK_GOROUTINE && reason &&
+	       (strcmp(reason, "chan receive (nil chan)") == 0 ||
+		strcmp(reason, "chan send (nil chan)") == 0);
 }
 
 static bool is_endless(const struct ss_task *task, enum ss_endless reason)

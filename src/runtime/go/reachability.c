@@ -1133,7 +1133,7 @@ static bool is_still(const struct ss_go_process *process)
 {
 	const struct ss_capture *capture = process->capture;
 
-	/* Any thread may refer to something, or have run. */
+	/* Any other thread may refer to something, or have run. */
 	if (capture->process.threads_left_out || capture->process.threads_unseen)
 		return false;
 	if (process->whole)
