@@ -450,7 +450,10 @@ static void copy_each(struct ss_attempt *a)
 
 static void freeze_and_copy(struct ss_attempt *a)
 {
+	/* What the turn before has attached, and a signal has stopped since */
+	(void)ss_freeze_release_late(&a->freeze);
 	if (!choose_rest(a)) { /* all threads are watched */
+		(void)ss_freeze_release_late(&a->freeze);
 		copy_sleeping(a);
 		gather(a, PART_RUNNING);
 		gather(a, PART_SLEEPING);
@@ -537,7 +540,8 @@ static bool may_freeze_again(const struct ss_attempt *a, size_t stops)
 }
 
 /* Threads that a signal had stopped when they were read, but not any more when they were attached. Any
-   signal would stop them until they are read again, so that must be soon. */
+   signal would stop them until they are read again, so that must be soon. One that a signal has stopped
+   when all others had been released is not attached any more, and has no copy either. */
 static size_t count_continued(const struct ss_attempt *a)
 {
 	size_t count = 0;
@@ -545,7 +549,7 @@ static size_t count_continued(const struct ss_attempt *a)
 	for (size_t i = 0; i < a->tasks.items.count && !a->tasks.dumping_core; i++) {
 		const struct ss_tracee *task = &a->tasks.items.items[i];
 		count += task->phase == SS_TASK_SEEN && task->state == 'T' &&
-			 task->attached;
+			 !task->watched && (task->attached || task->stopped_ns > 0);
 	}
 	return count;
 }

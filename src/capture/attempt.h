@@ -55,7 +55,7 @@ struct ss_attempt {
 	int maps_fd;
 	bool copied;	 /* once, and then: */
 	size_t moved;	 /* how many threads ran meanwhile that were not stopped */
-	size_t fragile;	 /* and how many of these can be stopped alone */
+	size_t fragile;	 /* and for how many of them no others are stopped again */
 	bool areas_kept; /* they are those of the previous capture */
 	bool maps_in_freeze;
 };

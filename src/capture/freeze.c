@@ -175,7 +175,8 @@ void ss_freeze_choose_again(struct ss_freeze *freeze, bool all)
 		/* It was read just now, or is not stopped anyway. */
 		if (task->spared)
 			continue;
-		if (task->phase == SS_TASK_SEEN && task->runs && !task->fragile)
+		if (task->phase == SS_TASK_SEEN && task->runs && !task->fragile &&
+		    task->state != 'T') /* which it has left since */
 			continue;
 		if (!task->runs || task->filter == SS_FILTER_UNKNOWN)
 			ss_task_read_filter(task, freeze->target, &text);

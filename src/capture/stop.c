@@ -148,12 +148,16 @@ void ss_stop_interrupt(struct ss_freeze *freeze, struct ss_tracee *task)
 	if (!read_registers(freeze, task, &iov))
 		return;
 	task->signal = intercepted_signal(task);
-	if (task->signal) /* another stop */
-		stay_in_call(task, &iov);
+	if (!task->signal)
+		return;
+	/* Another stop. Its registers tell what it does. */
+	task->state = '?';
+	stay_in_call(task, &iov);
 }
 
 void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 {
+	const bool interrupted = task->phase == SS_TASK_INTERRUPTED;
 	uint64_t now = ss_now_ns();
 	struct iovec iov;
 
@@ -164,8 +168,10 @@ void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 		task->running_ns = now;
 		return;
 	}
-	stay_in_call(task, &iov);
 	task->signal = intercepted_signal(task);
+	/* Not for a group-stop alone, see ss_stop_interrupt(). */
+	if (interrupted || task->signal)
+		stay_in_call(task, &iov);
 }
 
 void ss_stop_check_late(struct ss_freeze *freeze)

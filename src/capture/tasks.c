@@ -493,6 +493,9 @@ void ss_task_read(struct ss_tracee *task, const struct ss_target *target,
 		return;
 	}
 	task->state = stat.state;
+	/* Attached, and not interrupted: a signal has stopped it. */
+	if (task->state == 't' && task->attached && !target->held)
+		task->state = 'T';
 	task->processor = stat.processor;
 	task->user_ticks = stat.user_ticks;
 	task->system_ticks = stat.system_ticks;

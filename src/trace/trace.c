@@ -727,7 +727,8 @@ static void take_exit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 		return;
 	end_all_scopes(trace, thread, SS_TRACE_LEFT, hit->time_ns);
 	ss_trace_threads_remove(&trace->threads, thread);
-	remove_stranger(trace, hit->pid);
+	if (hit->tid == hit->pid) /* threads that hit no probe are not known */
+		remove_stranger(trace, hit->pid);
 }
 
 static void take(struct ss_trace *trace, const struct ss_uprobe_hit *hit)

@@ -209,9 +209,12 @@ static size_t size_of(struct question *q, uint64_t function)
 		return (size_t)SS_MIN(end - function, (uint64_t)FUNCTION_MAX);
 	}
 	end = next_called(q, at);
-	if (end == UINT64_MAX)
-		return (size_t)SS_MIN(text_from(q->loaded->image, at),
-				      (uint64_t)UNKNOWN_MAX);
+	if (end == UINT64_MAX) {
+		const uint64_t text = text_from(q->loaded->image, at);
+		/* Without starts: too much has been searched before. */
+		q->unknown |= !q->loaded->image->called || text > UNKNOWN_MAX;
+		return (size_t)SS_MIN(text, (uint64_t)UNKNOWN_MAX);
+	}
 	q->unknown |= end - at > FUNCTION_MAX;
 	return (size_t)SS_MIN(end - at, (uint64_t)FUNCTION_MAX);
 }

@@ -1,4 +1,5 @@
-"""Being attached for a moment must not affect the programs that a process executes."""
+"""Being attached for a moment must not affect a process: the signals that it sends itself, and the
+programs that it executes."""
 # ctest: release-only
 
 import os
@@ -10,6 +11,20 @@ import unittest
 from harness import EndToEnd, LIMIT_S, STACKSNAP, TARGETS, for_everyone, main
 
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+class ForgedSignals(EndToEnd):
+    def test_no_signal_is_lost(self):
+        """A stop for a signal is told from our stop by the wait status. The si_code of a
+        signal may be anything."""
+        for mode in ("auto", "stop"):
+            with self.subTest(mode=mode):
+                target = self.start("forged_signals")
+                for _ in range(5):
+                    self.snap(target.pid, mode=mode, status=(0, 1))
+                status, output = target.finish()
+                counts = dict(line.split() for line in output.splitlines())
+                self.assertEqual((status, counts["sent"]), (0, counts["received"]))
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root")

@@ -451,6 +451,16 @@ class Pools(EndToEnd):
                                  [("java.util.concurrent.FutureTask.get", 2)][:count])
                 target.kill()
 
+    def test_java_lock(self):
+        """The main thread reads input. The locks of the others have owners."""
+        target = self.start_java("input")
+        if not self.has_symbols(target.pid):
+            self.skipTest("this libjvm has no symbols")
+        report = self.hang(target.pid, (3,))
+        self.assertEqual(report["verdict"], "deadlock", report)
+        stuck = {thread["name"] for thread in report["threads"] if thread["stuck"]}
+        self.assertEqual(stuck, {"java-ab", "java-ba"}, report)
+
     def test_java_waiters(self):
         """Many threads wait for one lock, whose owner is the last thread: it is not searched for each."""
         target = self.start_java("many")

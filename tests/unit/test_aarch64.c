@@ -2,14 +2,10 @@
  * Captures of another processor: the recognisers of aarch64, and stacks that
  * targets/aarch64.c made under qemu-aarch64, unwound with its ELF file.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <elf.h>
 #include <fcntl.h>
@@ -43,11 +39,10 @@ static bool is_call(uint32_t instruction)
 	return arch->is_call(code, size);
 }
 
-static void test_calls(void **state)
+TEST(test_calls)
 {
 	uint64_t target;
 
-	(void)state;
 	assert_true(is_call(0x94000001));  /* bl .+4 */
 	assert_true(is_call(0x97ffffff));  /* bl .-4 */
 	assert_true(is_call(0xd63f0000));  /* blr x0 */
@@ -67,9 +62,8 @@ static void test_calls(void **state)
 	assert_false(arch->call_target(code, 3, 0x1003, &target));
 }
 
-static void test_system_calls(void **state)
+TEST(test_system_calls)
 {
-	(void)state;
 	{
 		CODE(0xd2801168, 0xd4000001); /* mov x8, #139; svc #0 */
 		assert_true(arch->is_sigreturn(code, size));
@@ -91,7 +85,7 @@ static void test_system_calls(void **state)
 	assert_null(ss_arch_find_name("pdp11"));
 }
 
-static void test_next_argument(void **state)
+TEST(test_next_argument)
 {
 	/* nop; adrp x1, .+0x2000; add x0, x1, #0x18; bl; adrp x0, .-0x1000; add; nop */
 	CODE(0xd503201f, 0xd0000001, 0x91006020, 0x94000001, 0xf0ffffe0, 0x91006000,
@@ -99,7 +93,6 @@ static void test_next_argument(void **state)
 	uint64_t ret;
 	size_t at = 0;
 
-	(void)state;
 	assert_true(arch->next_argument(code, size, 0x400ff8, &at, &ret));
 	assert_int_equal(at, 12);
 	assert_int_equal(ret, 0x402018);
@@ -267,27 +260,30 @@ static void check_stack(const char *flavour, bool with_signal)
 	ss_capture_free(capture);
 }
 
-static void test_stack(void **state)
-{
-	check_stack(*state, false);
-}
-
-static void test_signal(void **state)
-{
-	check_stack(*state, true);
-}
-
-#define STACK_TEST(function, flavour)                                                    \
+#define STACK_TESTS(flavour)                                                             \
+	TEST(test_stack_##flavour)                                                       \
 	{                                                                                \
-#function "_" flavour, function, NULL, NULL, flavour                     \
+		check_stack(#flavour, false);                                            \
+	}                                                                                \
+	TEST(test_signal_##flavour)                                                      \
+	{                                                                                \
+		check_stack(#flavour, true);                                             \
 	}
 
+/* CFA by sp; by fp; with signed return addresses */
+STACK_TESTS(sp)
+STACK_TESTS(fp)
+STACK_TESTS(pac)
+/* frame records only; and a leaf function without one */
+STACK_TESTS(nocfi)
+STACK_TESTS(nocfi_leaf)
+STACK_TESTS(nocfi_pac)
+
 /* For the report of a crash: by DWARF number. */
-static void test_names_of_registers(void **state)
+TEST(test_names_of_registers)
 {
 	const char *const *names = ss_arch_aarch64.reg_names;
 
-	(void)state;
 	for (unsigned i = 0; i < ss_arch_aarch64.reg_count; i++)
 		assert_non_null(names[i]);
 	assert_string_equal(names[0], "x0");
@@ -295,30 +291,4 @@ static void test_names_of_registers(void **state)
 	assert_string_equal(names[ss_arch_aarch64.link], "x30");
 	assert_string_equal(names[ss_arch_aarch64.sp], "sp");
 	assert_string_equal(names[ss_arch_aarch64.pc], "pc");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names_of_registers),
-		cmocka_unit_test(test_calls),
-		cmocka_unit_test(test_system_calls),
-		cmocka_unit_test(test_next_argument),
-		/* CFA by sp; by fp; with signed return addresses */
-		STACK_TEST(test_stack, "sp"),
-		STACK_TEST(test_stack, "fp"),
-		STACK_TEST(test_stack, "pac"),
-		STACK_TEST(test_signal, "sp"),
-		STACK_TEST(test_signal, "fp"),
-		STACK_TEST(test_signal, "pac"),
-		/* frame records only; and a leaf function without one */
-		STACK_TEST(test_stack, "nocfi"),
-		STACK_TEST(test_stack, "nocfi_leaf"),
-		STACK_TEST(test_stack, "nocfi_pac"),
-		STACK_TEST(test_signal, "nocfi"),
-		STACK_TEST(test_signal, "nocfi_leaf"),
-		STACK_TEST(test_signal, "nocfi_pac"),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -201,6 +201,20 @@ TEST_WITH(test_limit, clear, NULL)
 				 SS_REACH_UNKNOWN);
 }
 
+/* Nor is what a function of unknown end would lead to. */
+TEST_WITH(test_unknown_ends, clear, NULL)
+{
+	const uint64_t elsewhere = STACK + (2 << 20);
+	const uint64_t first = lead(0xe8, STRAY, -UINT64_C(0x80));
+
+	assert_int_equal(leads(first, elsewhere), SS_REACH_UNKNOWN);
+	const uint64_t last = lead(0xe8, STRAY + 0x10, BODY - 0x100);
+	assert_int_equal(leads(first, elsewhere), SS_REACH_NO);
+	assert_int_equal(leads(last, elsewhere), SS_REACH_NO);
+	/* Too few steps to find where functions begin */
+	assert_int_equal(leads_within(last, elsewhere, 1000), SS_REACH_UNKNOWN);
+}
+
 /* A call that is found once may be bytes of other instructions. */
 TEST_WITH(test_starts, clear, NULL)
 {

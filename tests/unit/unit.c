@@ -25,6 +25,8 @@ void unit_set_group(CMFixtureFunction setup, CMFixtureFunction teardown)
 
 int main(void)
 {
+	if (count == 0)
+		abort();
 	return _cmocka_run_group_tests("tests", tests, count, group_setup,
 				       group_teardown);
 }
