@@ -450,9 +450,8 @@ static void copy_each(struct ss_attempt *a)
 
 static void freeze_and_copy(struct ss_attempt *a)
 {
-	/* What the turn before has attached, and a signal has stopped since */
-	(void)ss_freeze_release_late(&a->freeze);
-	if (!choose_rest(a)) { /* all threads are watched */
+	ss_freeze_release_continued(&a->freeze); /* of the turn before */
+	if (!choose_rest(a)) {			 /* all threads are watched */
 		(void)ss_freeze_release_late(&a->freeze);
 		copy_sleeping(a);
 		gather(a, PART_RUNNING);

@@ -536,33 +536,45 @@ void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data
 	}
 }
 
+/* Releases a thread of that phase if it has stopped by now. */
+static void release_if_stopped(struct ss_freeze *freeze, struct ss_tracee *task,
+			       enum ss_task_phase phase)
+{
+	if (task->phase != phase || !task->attached)
+		return;
+	ss_stop_poll(freeze, task);
+	if (task->phase != SS_TASK_STOPPED)
+		return;
+	/* Too late to copy: the others have been released already. */
+	freeze->stopped -= task->stopped_ns == 0;
+	freeze->late++;
+	if (freeze->begin_ns) {
+		ss_stop_release(freeze, task);
+		freeze->end_ns = ss_now_ns();
+	} else {
+		release_alone(freeze, task);
+	}
+	task->phase = phase;
+}
+
+void ss_freeze_release_continued(struct ss_freeze *freeze)
+{
+	for (size_t i = 0; i < freeze->tasks->items.count; i++)
+		release_if_stopped(freeze, &freeze->tasks->items.items[i], SS_TASK_SEEN);
+}
+
 /* Releases what has stopped by now, also by a signal, without an interrupt. How many have not;
    filtered: with a seccomp filter. */
 static size_t release_late(struct ss_freeze *freeze, bool filtered)
 {
 	size_t late = 0;
 
+	ss_freeze_release_continued(freeze);
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
-		const enum ss_task_phase phase = task->phase;
-		if ((phase != SS_TASK_INTERRUPTED && phase != SS_TASK_SEEN) ||
-		    !task->attached)
-			continue;
-		ss_stop_poll(freeze, task);
-		late += task->phase == SS_TASK_INTERRUPTED && !task->slow &&
-			(!filtered || task->filter == SS_FILTER_PRESENT);
-		if (task->phase != SS_TASK_STOPPED)
-			continue;
-		/* Too late to copy: the others have been released already. */
-		freeze->stopped -= task->stopped_ns == 0;
-		freeze->late++;
-		if (freeze->begin_ns) {
-			ss_stop_release(freeze, task);
-			freeze->end_ns = ss_now_ns();
-		} else {
-			release_alone(freeze, task);
-		}
-		task->phase = phase;
+		release_if_stopped(freeze, task, SS_TASK_INTERRUPTED);
+		late += task->phase == SS_TASK_INTERRUPTED && task->attached &&
+			!task->slow && (!filtered || task->filter == SS_FILTER_PRESENT);
 	}
 	return late;
 }

@@ -77,6 +77,9 @@ void ss_freeze_release(struct ss_freeze *freeze, bool runs);
    stopped. */
 void ss_freeze_finish(struct ss_freeze *freeze);
 
+/* Releases threads that were attached in state T and went on, if a signal has stopped them since. */
+void ss_freeze_release_continued(struct ss_freeze *freeze);
+
 /* Releases the threads of an earlier freeze that have stopped by now. Whether any is still
    attached. Only target, options and tasks of the freeze need to be set. */
 bool ss_freeze_release_late(struct ss_freeze *freeze);

@@ -110,23 +110,36 @@ static bool has_ended(const struct ss_freeze *freeze, struct ss_tracee *task)
 }
 
 /*
- * The signal that a stop has intercepted, to be delivered at the release; 0: our own stop,
- * or a group-stop, which remains in effect. Only the wait status tells, since a process may
- * send itself a signal with any si_code. The status is not consumed, see has_ended().
+ * Why a thread has stopped: a signal, and in the higher bits an event. Only the wait status tells,
+ * since a process may send itself a signal with any si_code. The status is not consumed, see
+ * has_ended().
  */
-static int intercepted_signal(const struct ss_tracee *task)
+static int stop_status(const struct ss_tracee *task)
 {
 	siginfo_t info = {};
 
 	if (waitid(P_PID, (id_t)task->tid, &info,
-		   WSTOPPED | WNOHANG | WNOWAIT | __WALL) != 0 ||
-	    info.si_pid == 0) {
-		/* A filter refuses waitid(), or another thread has consumed the status. */
-		if (ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) != 0)
-			return 0;
-		return info.si_code >> 8 == PTRACE_EVENT_STOP ? 0 : info.si_signo;
-	}
-	return info.si_status >> 8 == PTRACE_EVENT_STOP ? 0 : info.si_status & 0x7f;
+		   WSTOPPED | WNOHANG | WNOWAIT | __WALL) == 0 &&
+	    info.si_pid != 0)
+		return info.si_status;
+	/* A filter refuses waitid(), or another thread has consumed the status. */
+	if (ptrace(PTRACE_GETSIGINFO, task->tid, 0, &info) != 0)
+		return PTRACE_EVENT_STOP << 8 | SIGTRAP;
+	return info.si_code >> 8 == PTRACE_EVENT_STOP ? info.si_code : info.si_signo;
+}
+
+/*
+ * Sets the signal that a stop has intercepted, to be delivered at the release; 0: our own stop, or
+ * one that SIGCONT makes of a seized thread, or a group-stop, which remains in effect. Whether it is
+ * a group-stop: SIGTRAP is the signal of the others (do_jobctl_trap() in kernel/signal.c).
+ */
+static bool is_group_stop(struct ss_tracee *task)
+{
+	const int status = stop_status(task);
+	const bool event = status >> 8 == PTRACE_EVENT_STOP;
+
+	task->signal = event ? 0 : status & 0x7f;
+	return event && (status & 0x7f) != SIGTRAP;
 }
 
 /*
@@ -147,8 +160,7 @@ void ss_stop_interrupt(struct ss_freeze *freeze, struct ss_tracee *task)
 	}
 	if (!read_registers(freeze, task, &iov))
 		return;
-	task->signal = intercepted_signal(task);
-	if (!task->signal)
+	if (is_group_stop(task))
 		return;
 	/* Another stop. Its registers tell what it does. */
 	task->state = '?';
@@ -168,9 +180,8 @@ void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 		task->running_ns = now;
 		return;
 	}
-	task->signal = intercepted_signal(task);
 	/* Not for a group-stop alone, see ss_stop_interrupt(). */
-	if (interrupted || task->signal)
+	if (!is_group_stop(task) || interrupted)
 		stay_in_call(task, &iov);
 }
 

@@ -1,7 +1,7 @@
 """stacksnap record --on-cpu: the samples are what was on a CPU at the tick. The two functions
 of bursts have a known share, and perf records the same process at the same time. With
 STACKSNAP_TRIES set, for longer."""
-# ctest: processors=2 timeout=600 release-only tries=1
+# ctest: serial timeout=600 release-only tries=1
 
 import os
 import re
