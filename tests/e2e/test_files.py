@@ -98,8 +98,9 @@ class Late(Names):
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 timeout=LIMIT_S, env=dict(os.environ, ASAN_OPTIONS=os.environ.get(
                     "ASAN_OPTIONS", "") + ":detect_leaks=0")))  # it would have to ptrace
-            if snapshot.thread(target.pid)["end"] in ("running", "runnable"):
-                continue  # what is read of a running thread was delayed, too
+            # What is read of a running thread is delayed, too: of another program, it is guessed.
+            if snapshot.thread(target.pid)["end"] != "root":
+                continue
             if "await_tracer" not in self.own_names(snapshot, target.pid):
                 continue  # the other one was there before: it is what is shown
             names = self.own_names(snapshot)

@@ -787,15 +787,21 @@ class Goroutines(EndToEnd):
         self.assertGreaterEqual(len(found), 9, (found, others))
         return set(found)
 
-    def check_complete(self, found):
-        """That of lostDeep may have left its channel in the stack of another one."""
+    def check_complete(self, find):
+        """That of lostDeep may have left its channel in the stack of another one. Numbers may look
+        like addresses: of all others, one is missing in one of forty processes."""
         wanted = {"main." + name for name in re.findall(r"func (lost[A-Z]\w+)", LEAKS)}
-        self.assertFalse(wanted - found - {"main.lostDeep"}, found)
+        for _ in range(3):
+            target, found = find()
+            if wanted - found <= {"main.lostDeep"}:
+                return target
+            target.kill()
+        return self.fail(wanted - found)
 
     def test_for_ever(self):
         """Those that nobody can wake, in all commands; never one that something can wake."""
-        for flags in [], ["-ldflags=-s -w", "-buildmode=pie"]:
-            target = self.start_command([self.build("go", *flags, text=LEAKS)])
+        def find(program):
+            target = self.start_command([program])
             # The runtime's own threads run from time to time.
             wait_until(lambda: self.for_ever(self.snap(target.pid, status=(0, 1)).data)[0],
                        "a moment in which no thread runs")
@@ -804,7 +810,11 @@ class Goroutines(EndToEnd):
                 snapshot = self.snap(target.pid, status=(0, 1)).data
                 if self.for_ever(snapshot)[0]:
                     found |= self.check_for_ever(snapshot)
-            self.check_complete(found)
+            return target, found
+
+        for flags in [], ["-ldflags=-s -w", "-buildmode=pie"]:
+            program = self.build("go", *flags, text=LEAKS)
+            target = self.check_complete(lambda: find(program))
         for _ in range(10):
             result = self.run_tool("hang", "--for=500ms", target.pid, status=(0, 1, 2, 3, 4))
             text = result.stdout.decode()
@@ -821,14 +831,17 @@ class Goroutines(EndToEnd):
         """In a core file all memory is of one moment, but a part of it may be missing."""
         if not shutil.which("gcore"):
             self.skipTest("needs gdb")
-        target = self.start_command([self.build("go", text=LEAKS)])
+        program = self.build("go", text=LEAKS)
         core = os.path.join(self.directory, "core")
-        subprocess.run(["gcore", "-o", core, str(target.pid)], check=True, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL, timeout=LIMIT_S)
-        core += ".%d" % target.pid
-        found = self.check_for_ever(json.loads(self.run_tool("core", "-f", "json", core,
-                                                             status=(0, 1)).stdout))
-        self.check_complete(found)
+
+        def find():
+            target = self.start_command([program])
+            subprocess.run(["gcore", "-o", core, str(target.pid)], check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT_S)
+            return target, self.check_for_ever(json.loads(self.run_tool(
+                "core", "-f", "json", "%s.%d" % (core, target.pid), status=(0, 1)).stdout))
+
+        self.check_complete(find)
 
     def groups_of(self, data):
         """By the function of the program: the groups of a document with several snapshots."""

@@ -62,20 +62,35 @@ class RealTraces(EndToEnd):
             libc = next(line.split()[-1] for line in maps if "/libc.so.6" in line)
         bpftrace = self.observe("bpftrace", [
             "bpftrace", "-p", str(server.pid), "-e",
-            "uprobe:%s:accept4 { @hits = count(); } " % libc +
+            'uprobe:%s:accept4 { printf("%%llu\\n", nsecs); } ' % libc +
             'BEGIN { printf("begun\\n"); }'], "begun")
         if bpftrace[0].poll() is not None:
             self.skipTest(read_text(bpftrace[1]))
         trace = self.trace(server.pid, "-p", "libc:accept4", "--stack")
-        for _ in range(20):
+
+        def ping():
             subprocess.run(["redis-cli", "-s", path, "ping"], check=True, timeout=LIMIT_S,
                            **QUIET)
+
+        def times():
+            return [int(line) for line in read_text(bpftrace[1]).splitlines() if line.isdigit()]
+
+        # It says that it has begun before it places its probe.
+        wait_until(lambda: ping() or times(), "a hit that bpftrace sees")
+        for _ in range(20):
+            ping()
         events = [json.loads(line) for line in self.end(*trace).splitlines()]
-        counted = self.end(*bpftrace)
+        self.end(*bpftrace)
         hits = [event for event in events if event["event"] == "hit"]
-        self.assertIn("@hits: %d\n" % len(hits), counted, events[-1])
-        self.assertGreaterEqual(len(hits), 20)
         self.assertEqual((events[-1]["hits"], events[-1]["lost"]), (len(hits), 0), events[-1])
+        expected = times()
+        self.assertGreaterEqual(len(expected), 20)
+        self.assertGreaterEqual(len(hits), len(expected))
+        found = [hit["monotonic_ns"] for hit in hits][-len(expected):]
+        # Both see a hit before the next one.
+        for mine, other in (found, expected), (expected, found):
+            self.assertTrue(all(time < later for time, later in zip(mine, other[1:])),
+                            (found, expected))
         # Stripped, but unwound to the beginning.
         stacks = [event for event in events if event["event"] == "stack"]
         self.assertEqual({stack["frames"][0]["symbol"] for stack in stacks}, {"accept4"})

@@ -85,6 +85,7 @@ enum {
 	CHUNK = 64 << 10, /* read at once */
 	PAGES_AT_ONCE = SS_MEMORY_RANGES_BYTES / PAGE,
 	MAP_SIZE = (1 << (48 - ARENA_SHIFT)) * WORD,
+	STACK_MIN = 2048,    /* of goroutines: a power of 2 */
 	STACK_SEARCH = 1024, /* bytes of a stack that may refer to a semaphore's waiter */
 	CASES_MAX = 4096,    /* of a select */
 	LISTED_MAX = 1000,   /* waiters of a condition */
@@ -587,13 +588,34 @@ static void mark_words(struct reach *reach, const uint8_t *bytes, size_t size)
 		mark(reach, ss_load_u64(bytes, at));
 }
 
+/* Whether two words are the bounds of a stack, as a goroutine's struct begins with them. The end is
+   no use of the object that begins there. */
+static bool is_stack(const struct reach *reach, uint64_t low, uint64_t high)
+{
+	const struct span *span = find_span(reach, low);
+	const uint64_t size = high - low;
+
+	return span && span->stack && high == span->start + span->size &&
+	       size >= STACK_MIN && (size & (size - 1)) == 0 &&
+	       (low - span->start) % size == 0;
+}
+
+static void mark_object(struct reach *reach, const uint8_t *bytes, size_t size)
+{
+	const bool bounds = size >= 2 * WORD && is_stack(reach, ss_load_u64(bytes, 0),
+							 ss_load_u64(bytes, WORD));
+	const size_t skip = bounds ? 2 * WORD : 0;
+
+	mark_words(reach, bytes + skip, size - skip);
+}
+
 static void mark_pending(struct reach *reach)
 {
 	while (reach->pending.count && !reach->failed) {
 		const struct object object = reach->pending.items[--reach->pending.count];
 		const struct span *span = &reach->spans.items[object.span];
-		mark_words(reach, span->bytes + object.index * span->element,
-			   (size_t)span->element);
+		mark_object(reach, span->bytes + object.index * span->element,
+			    (size_t)span->element);
 	}
 }
 
