@@ -10,12 +10,13 @@
 #include "elf/elffile.h"
 
 /* 16 million symbols are four times as many as in the largest known program.
-   DYNAMIC_MAX is a hundred times what linkers write. */
+   DYNAMIC_MAX is a hundred times what linkers write. 4 MiB of names are searched in a millisecond. */
 enum {
 	SYMBOL_COUNT_MAX = 1 << 24,
 	DYNAMIC_MAX = 4096,
 	NAMES_CHUNK = 16 << 10,
-	NAME_BEGIN_MAX = 32
+	NAME_BEGIN_MAX = 32,
+	NAMES_SEARCHED_MAX = 4 << 20,
 };
 
 void ss_table_free(struct ss_table *table)
@@ -86,7 +87,7 @@ bool ss_table_has_name(const struct ss_elf *elf, uint32_t type, const char *begi
 	uint64_t at = 0;
 
 	if (size > sizeof(wanted) || !table_find(elf, type, &symbols, &names) ||
-	    names->sh_size > SS_ELF_SECTION_MAX)
+	    names->sh_size > NAMES_SEARCHED_MAX)
 		return false;
 	memcpy(wanted + 1, begin, size - 1);
 	while (!found && names->sh_size - at >= size) {
