@@ -75,7 +75,7 @@ static const struct ss_field task_fields[] = {
 	SS_FIELD_OF(17, INDEXES, ss_recorded_task, task.awaited, task.awaited_count, NULL,
 		    SS_TABLE_ASYNCIO, 0),
 	SS_FIELD(18, TEXT, ss_recorded_task, task.object, 0),
-	SS_FIELD(19, UNSIGNED, ss_recorded_task, task.endless, SS_ENDLESS_LOOP),
+	SS_FIELD(19, UNSIGNED, ss_recorded_task, task.endless, SS_ENDLESS_NIL_CHANNEL),
 };
 static const struct ss_recorded_task no_task = { .thread = UINT32_MAX,
 						 .task = { .name = "", .state = '?' } };

@@ -302,7 +302,7 @@ static const struct ss_field task_fields[] = {
 	SS_FIELD(37, UNSIGNED, ss_task, daemon, 1, .only = SS_SHOW_CAPTURED,
 		 .known = JAVA),
 	SS_FIELD(38, TEXT, ss_task, object, 0, .only = SS_SHOW_AWAITED),
-	SS_FIELD(39, UNSIGNED, ss_task, endless, SS_ENDLESS_LOOP,
+	SS_FIELD(39, UNSIGNED, ss_task, endless, SS_ENDLESS_NIL_CHANNEL,
 		 .names = &ss_names_endless, .flags = SS_NULLABLE, .only = SS_SHOW_DOING),
 	SS_FIELD(40, UNSIGNED, ss_task, loop_empty, 1, .flags = SS_HIDDEN),
 	SS_FIELD(41, UNSIGNED, ss_task, holder, 0, .name = "probable_holder",

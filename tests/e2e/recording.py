@@ -308,7 +308,7 @@ class Recording:
                 "end": stack[0], "frames": stack[2], "on_thread": bool(f.number(12)),
                 "changed": bool(f.number(13)), "awaits_all": bool(f.number(14)),
                 "cycle_next": f.number(16) if f.number(15) else None, "awaited": f.all(17),
-                "object": f.string(18), "endless": (None, "object", "loop")[f.number(19)]})
+                "object": f.string(18), "endless": (None, "object", "loop", "nil_channel")[f.number(19)]})
 
     def _events(self, c):
         assert c.number() == len(self.events)
