@@ -404,13 +404,14 @@ static bool awaits_answer(const struct ss_task *task)
 		wait->kind == SS_WAIT_POLL || wait->kind == SS_WAIT_SELECT);
 }
 
-bool ss_group_is_held_up(const struct ss_group *group)
+bool ss_group_is_held_up(const struct ss_group *group, bool language)
 {
 	const struct ss_task *first = *group->members;
 
-	return order_of(group) < SS_GROUP_IDLE ||
-	       (awaits_answer(first) && !awaits_work(first) && !group->of_library &&
-		group->class == SS_GROUP_IDLE);
+	if (group->class != SS_GROUP_IDLE)
+		return order_of(group) < SS_GROUP_IDLE;
+	return !group->of_library && !group->passes && !group->takes_turns &&
+	       !awaits_work(first) && (language || awaits_answer(first));
 }
 
 static int compare_groups(const void *a, const void *b)

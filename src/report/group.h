@@ -84,9 +84,9 @@ const struct ss_task *ss_grouping_find(const struct ss_grouping *grouping, pid_t
 size_t *ss_grouping_numbers(const struct ss_grouping *grouping,
 			    const struct ss_snapshot *snapshot);
 
-/* Whether the threads of a group wait for something else than work: a lock, a file, or the answer of one
-   other end of a connection. */
-bool ss_group_is_held_up(const struct ss_group *group);
+/* Whether the threads of a group wait for something else than work: a lock, a file, the answer of one
+   other end of a connection; or, if a runtime executes the program (language), in a function of it. */
+bool ss_group_is_held_up(const struct ss_group *group, bool language);
 
 /* Whether a snapshot has goroutines of several runtimes. */
 bool ss_tasks_of_several(const struct ss_snapshot *snapshot);

@@ -55,7 +55,8 @@ static const char *const class_names[] = {
 static bool is_held_up(const struct hang_report *report, size_t index)
 {
 	return report->progress->verdict < SS_VERDICT_STUCK &&
-	       ss_group_is_held_up(&report->grouping->groups[report->groups[index]]);
+	       ss_group_is_held_up(&report->grouping->groups[report->groups[index]],
+				   report->languages.kinds);
 }
 
 static enum class class_of(const struct hang_report *report, size_t index)

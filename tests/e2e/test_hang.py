@@ -143,8 +143,8 @@ class Hang(Verdicts):
             text = self.run_tool("hang", FOR, target.pid).stdout.decode()
             if ": moving\n" in text:
                 break
-        self.assertRegex(text, r"(?s)^python3[^\n]*: moving\n.*\n1 thread waiting: did not run\n"
-                               r"  \d+ \(Thread-1 \(ask\)\)\n"
+        self.assertRegex(text, r"(?s)^python3[^\n]*: moving\n.*\n2 threads waiting: did not run\n"
+                               r".*\n  \d+ \(Thread-1 \(ask\)\)\n"
                                r"    waits for input from fd \d+, TCP connection [^\n]*\n"
                                r"    in ask at <string>:4\n.*\n\d threads? moving\n")
 
