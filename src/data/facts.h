@@ -122,7 +122,7 @@ struct ss_facts {
 	pid_t parent;	       /* of a process with a forked_owner */
 	bool of_another;       /* another process, found by ss_capture_add_related() */
 	bool observed;	       /* the last capture of an observation */
-	uint64_t time_ns;      /* CLOCK_REALTIME of the capture */
+	uint64_t time_ns;      /* CLOCK_REALTIME when time limits were read */
 	uint64_t monotonic_ns; /* CLOCK_MONOTONIC at the same time; 0: not known */
 };
 

@@ -712,9 +712,8 @@ static bool fill_runtime_lock(struct ss_diagnosis *d, const struct ss_futex *fut
 		wait->address = lock->address;
 		wait->owner_tid = owner ? owner->tid : 0;
 		wait->owner_name = owner ? owner->name : NULL;
-		/* That of a Java lock is known, but it has run since. */
-		const bool changing = !owner && lock->type != SS_LOCK_JAVA_MONITOR &&
-				      lock->type != SS_LOCK_JAVA_LOCK;
+		/* Those of other locks are known, but have run since. */
+		const bool changing = !owner && lock->type == SS_LOCK_PYTHON_GIL;
 		wait->owner_unknown = changing ? SS_OWNER_CHANGING : SS_OWNER_UNSPECIFIED;
 		wait->self_owned = self && owner;
 		/* As those of versions that use the semaphores of the C library */

@@ -203,7 +203,11 @@ enum {
 	STOP_RUNS = 2,	   /* maximum that one of our stops adds to the run count, without
 			      preemption */
 	STACKS_MAX = 256,  /* for which a leader is searched */
-	CHAIN_MAX = 64,	   /* limit of waits in a chain */
+	/* Switches for each time that a limit passes in Python, if other threads have the GIL */
+	GIL_SWITCHES = 4,
+	WAITS_MIN = 4,	/* samples that tell how long the limit is */
+	SLACK = 8,	/* switches for other reasons */
+	CHAIN_MAX = 64, /* limit of waits in a chain */
 	/* Who is woken more often than that gets the lock at times; SQLite looks every 100 ms. */
 	POLL_NS = 50 * 1000 * 1000,
 };
@@ -274,6 +278,10 @@ static void compare_samples(struct ss_progress *progress, const struct ss_task *
 			ss_snapshot_find_thread(snapshot, thread->tid);
 		if (!then)
 			continue;
+		/* This one tells what is left of its time limit. */
+		if (i > 0 && snapshot != progress->last && then->state != 'R' &&
+		    then->stopped_ns == 0)
+			continue;
 		*stops += then->stopped_ns > 0;
 		if (then->frame_count == 0)
 			continue;
@@ -329,6 +337,7 @@ static void compare_counters(struct ss_progress *progress, const struct ss_task 
 	bool same = true;
 
 	compare_samples(progress, thread, ret, &stops, &same);
+	ret->stops = stops;
 	if (!before || !after || !before->counted) {
 		/* It started or ended meanwhile, or the kernel has no schedstat. */
 		ret->movement = before && after ? SS_MOVEMENT_UNKNOWN : SS_MOVEMENT_MOVES;
@@ -347,17 +356,25 @@ static size_t index_of(const struct ss_progress *progress, const struct ss_task 
 	return (size_t)(thread - progress->last->tasks[SS_TASK_THREAD].items);
 }
 
-/* The thread at the end of the chain of waits, which may be the thread itself. */
+/* The thread that a thread waits for, or NULL. */
+static const struct ss_task *find_next(const struct ss_progress *progress,
+				       const struct ss_task *thread)
+{
+	const struct ss_wait *wait = thread->wait;
+
+	return wait && wait->owner_tid && !wait->owner_pid ?
+		       ss_snapshot_find_thread(progress->last, wait->owner_tid) :
+		       NULL;
+}
+
+/* The thread at the end of the chain of waits, which may be the thread itself. In a cycle: any member. */
 static const struct ss_task *find_root(const struct ss_progress *progress,
 				       const struct ss_task *thread)
 {
-	for (int i = 0; i < CHAIN_MAX && thread->wait && thread->wait->owner_tid; i++) {
-		const struct ss_task *owner =
-			ss_snapshot_find_thread(progress->last, thread->wait->owner_tid);
-		if (!owner || thread->wait->owner_pid)
-			break;
-		thread = owner;
-	}
+	const struct ss_task *next;
+
+	for (int i = 0; i < CHAIN_MAX && (next = find_next(progress, thread)); i++)
+		thread = next;
 	return thread;
 }
 
@@ -369,6 +386,67 @@ static bool only_polls(const struct ss_progress *progress, const struct ss_task 
 	return own->movement == SS_MOVEMENT_WOKEN &&
 	       (thread->wait->timed || thread->wait->lock == SS_LOCK_JAVA_MONITOR) &&
 	       own->runs <= 1 + progress->elapsed_ns / SECOND_NS;
+}
+
+/* How long a wait may last, at least. 0: not known. */
+static uint64_t limit_of(const struct ss_wait *wait)
+{
+	return (uint64_t)SS_MAX(SS_MAX(wait->timeout_ns, wait->left_ns), (int64_t)0);
+}
+
+/* Whether a thread waited in the same way in an earlier sample, as far as that tells. */
+static bool is_same_wait(const struct ss_wait *then, const struct ss_wait *now)
+{
+	return then && then->timed && then->syscall && now->syscall &&
+	       strcmp(then->syscall, now->syscall) == 0 &&
+	       (!then->owner_tid || then->owner_tid == now->owner_tid) &&
+	       (then->lock != now->lock || then->address == now->address);
+}
+
+/*
+ * Whether a time limit has ended the wait again and again, and each time the thread waited for the same
+ * lock of the same owner again, as if there was no limit. One that gives up and unlocks what it has
+ * itself, or that gets the lock at times, blocks more often than the limit passes.
+ */
+static bool retries(const struct ss_progress *progress, const struct ss_task *thread)
+{
+	const struct ss_thread_progress *own =
+		&progress->threads[index_of(progress, thread)];
+	const struct ss_wait *wait = thread->wait;
+	unsigned samples = 0;
+	uint64_t limit = 0;
+
+	if (own->movement != SS_MOVEMENT_WOKEN || !wait || !wait->timed ||
+	    !wait->owner_tid || wait->owner_pid)
+		return false;
+	for (size_t i = 0; i < progress->snapshot_count; i++) {
+		const struct ss_task *then =
+			ss_snapshot_find_thread(progress->snapshots[i], thread->tid);
+		if (!then || then->state == 'R')
+			continue;
+		if (!is_same_wait(then->wait, wait))
+			return false;
+		limit = SS_MAX(limit, limit_of(then->wait));
+		samples++;
+	}
+	const bool python = wait->lock == SS_LOCK_PYTHON_LOCK ||
+			    wait->lock == SS_LOCK_PYTHON_RLOCK;
+	const uint64_t switches = python && !progress->at_rest ? GIL_SWITCHES : 1;
+	return samples >= WAITS_MIN && limit &&
+	       own->voluntary <= SLACK + (uint64_t)own->stops * STOP_RUNS +
+					 switches * (progress->elapsed_ns / limit);
+}
+
+/* Whether a thread and all that it waits for do so: they are in a cycle. */
+static bool retries_for_ever(const struct ss_progress *progress,
+			     const struct ss_task *thread)
+{
+	for (int i = 0; i < CHAIN_MAX && thread; i++) {
+		if (!retries(progress, thread))
+			return false;
+		thread = find_next(progress, thread);
+	}
+	return thread != NULL;
 }
 
 /* It has not run, or only to ask for the GIL again, every 5 ms, or to look whether it can enter a
@@ -471,9 +549,11 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_task *t
 		return false;
 	if (waits && root == thread && only_polls(progress, thread, own))
 		return true;
-	if (!stands_still(thread, own) || !(waits || stopped))
+	if (!(stands_still(thread, own) || retries(progress, thread)) ||
+	    !(waits || stopped))
 		return false;
-	return progress->threads[index_of(progress, root)].movement == SS_MOVEMENT_NONE;
+	return progress->threads[index_of(progress, root)].movement == SS_MOVEMENT_NONE ||
+	       retries_for_ever(progress, root);
 }
 
 /* Whether a thread made no progress, waiting for a lock of the application. One that is woken again
@@ -589,9 +669,9 @@ static bool others_run(const struct ss_progress *progress,
 }
 
 /*
- * Marks the members of deadlocks that no time limit ends and of which none has run. A
- * thread that waits for a mutex of its own is only stuck as long as others run: any of them
- * may unlock a normal mutex, but not a lock of the C library.
+ * Marks the members of deadlocks of which none has run, except to wait again. With a time limit
+ * they are stuck, but a member may give up yet. A thread that waits for a mutex of its own is only
+ * stuck as long as others run: any of them may unlock a normal mutex, but not a lock of the C library.
  */
 static bool mark_deadlocks(struct ss_progress *progress)
 {
@@ -599,7 +679,7 @@ static bool mark_deadlocks(struct ss_progress *progress)
 
 	for (size_t i = 0; i < progress->last->deadlocks.count; i++) {
 		const struct ss_deadlock *deadlock = &progress->last->deadlocks.items[i];
-		bool still = !deadlock->timed;
+		bool still = true;
 		for (size_t j = 0; j < deadlock->count; j++) {
 			size_t index = deadlock->threads[j];
 			const struct ss_thread_progress *own = &progress->threads[index];
@@ -609,12 +689,13 @@ static bool mark_deadlocks(struct ss_progress *progress)
 			   thread looks. */
 			still &= thread->wait->lock == SS_LOCK_JAVA_MONITOR ||
 				 stands_still(thread, own) ||
-				 own->movement == SS_MOVEMENT_UNKNOWN ||
-				 only_polls(progress, thread, own);
+				 (own->movement == SS_MOVEMENT_UNKNOWN &&
+				  !deadlock->timed) ||
+				 retries(progress, thread);
 		}
 		for (size_t j = 0; still && j < deadlock->count; j++)
 			progress->threads[deadlock->threads[j]].stuck = true;
-		found |= still &&
+		found |= still && !deadlock->timed &&
 			 (deadlock->count > 1 || is_of_libc(progress, deadlock) ||
 			  !others_run(progress, deadlock));
 	}

@@ -48,6 +48,7 @@ struct ss_thread_progress {
 	   language, if a runtime executes it */
 	const char *within;
 	unsigned samples; /* snapshots that contain its stack */
+	unsigned stops;	  /* snapshots for which it was stopped */
 	bool blocked;	  /* it made no progress, waiting for an application lock */
 };
 

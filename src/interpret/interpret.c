@@ -381,6 +381,19 @@ static struct ss_error *symbolize(struct work *work)
 	return error;
 }
 
+/* Whether a time limit may have ended a wait for a lock, which then began again: other captures
+   tell whether the owner is the same. */
+static bool has_timed_owner(const struct ss_snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
+		const struct ss_wait *wait =
+			snapshot->tasks[SS_TASK_THREAD].items[i].wait;
+		if (wait && wait->timed && wait->owner_tid)
+			return true;
+	}
+	return false;
+}
+
 static struct ss_error *diagnose(struct work *work)
 {
 	const struct interpreter *interpreter = work->interpreter;
@@ -406,6 +419,10 @@ static struct ss_error *diagnose(struct work *work)
 			error = ss_snapshot_diagnose(work->snapshots[i],
 						     &diagnose_options);
 	}
+	const bool compare = options->last_waits && !error &&
+			     has_timed_owner(work->snapshots[last]);
+	for (size_t i = 0; compare && i < last && !error; i++)
+		error = ss_snapshot_diagnose(work->snapshots[i], &diagnose_options);
 	if (!error && work->count > 1 && !interpreter->source->of_processes &&
 	    !ss_snapshot_compare_goroutines(work->snapshots[last], work->snapshots[0]))
 		error = ss_error_no_memory();

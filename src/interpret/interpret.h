@@ -77,11 +77,11 @@ struct ss_interpret_options {
 	bool native;	     /* as in struct ss_unwind_options, also the next two */
 	bool tasks;	     /* of the last capture, or of each process */
 	bool many;
-	bool goroutines;    /* read those of the last capture */
-	bool raw;	    /* no symbols */
-	bool no_waits;	    /* no diagnosis */
-	bool may_be_empty;  /* as in struct ss_capture_options */
-	bool last_waits;    /* diagnose the last capture only */
+	bool goroutines;   /* read those of the last capture */
+	bool raw;	   /* no symbols */
+	bool no_waits;	   /* no diagnosis */
+	bool may_be_empty; /* as in struct ss_capture_options */
+	bool last_waits; /* diagnose the last capture, and the others if they must be compared */
 	bool only_stacks;   /* neither symbols nor diagnosis */
 	bool for_recording; /* identify files; symbols only as diagnosis needs them */
 	unsigned symbolize_flags;	   /* enum ss_symbolize_flags */

@@ -653,6 +653,7 @@ void ss_process_source_end_series(struct ss_process_source *source)
 enum {
 	CAPTURES = 8,
 	STEPS = CAPTURES - 2,
+	LIMITED_MAX = 32,
 	/* Between captures that are taken once more: a few time slices of the scheduler, and
 	   of Python's lock */
 	REPEAT_NS = 20 * 1000 * 1000,
@@ -671,6 +672,8 @@ struct ss_observation {
 	struct ss_late_reader *last;
 	struct ss_run_counts counts; /* of processes that it led to at the beginning */
 	bool repeated;
+	pid_t limited[LIMITED_MAX]; /* see list_limited() */
+	size_t limited_count;
 };
 
 static void free_captures(struct ss_observation *observation)
@@ -694,12 +697,31 @@ void ss_observation_free(struct ss_observation *observation)
 	free(observation);
 }
 
-static bool is_running(void *data, pid_t tid, const char *name, char state)
+/* Threads that run, and those that waited with a time limit at the beginning. */
+static bool is_sampled(void *data, pid_t tid, const char *name, char state)
 {
-	(void)data;
-	(void)tid;
+	const struct ss_observation *observation = data;
+
 	(void)name;
+	for (size_t i = 0; i < observation->limited_count; i++) {
+		if (observation->limited[i] == tid)
+			return true;
+	}
 	return state == 'R';
+}
+
+/* What is left of a time limit, in several samples, tells whether only the limit ends the waits. */
+static void list_limited(struct ss_observation *observation,
+			 const struct ss_capture *capture)
+{
+	observation->limited_count = 0;
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const struct ss_capture_thread *thread = &capture->threads.items[i];
+		struct ss_futex futex;
+		if (observation->limited_count < LIMITED_MAX &&
+		    ss_futex_parse(&thread->syscall, &futex) && futex.timed)
+			observation->limited[observation->limited_count++] = thread->tid;
+	}
 }
 
 static struct ss_error *observe(struct ss_observation *observation,
@@ -710,6 +732,7 @@ static struct ss_error *observe(struct ss_observation *observation,
 	size_t *count = &observation->source.count;
 
 	options.filter = filter;
+	options.filter_data = observation;
 	options.plan = plan;
 	struct ss_error *error =
 		take(&observation->live, &options, &observation->captures[*count]);
@@ -727,6 +750,7 @@ static struct ss_error *capture_all(struct ss_observation *observation, uint64_t
 
 	if (error)
 		return error;
+	list_limited(observation, observation->captures[0]);
 	if (related && !observation->repeated) {
 		ss_capture_add_related(observation->captures[0],
 				       observation->live.target);
@@ -734,7 +758,7 @@ static struct ss_error *capture_all(struct ss_observation *observation, uint64_t
 	}
 	for (int i = 0; i < STEPS; i++) {
 		ss_sleep_ns(pause_ns);
-		ss_error_free(observe(observation, is_running, plan));
+		ss_error_free(observe(observation, is_sampled, plan));
 	}
 	ss_sleep_ns(pause_ns);
 	error = observe(observation, NULL, plan);

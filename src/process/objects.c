@@ -642,16 +642,13 @@ static bool has_our_clock(const struct ss_target *target)
 	       ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
-/* Converts the time of the capture from CLOCK_REALTIME to CLOCK_MONOTONIC. */
-static void set_time(struct ss_facts *facts, const struct ss_process *process,
-		     const struct ss_target *target)
+/* When the time limits were read. A thread may have begun to wait after its capture: with the time of that,
+   it would seem to have more left than its limit. */
+static void set_time(struct ss_facts *facts, const struct ss_target *target)
 {
-	uint64_t ago = ss_clock_ns(CLOCK_REALTIME) - process->time_ns;
-
-	facts->pid = process->pid;
-	facts->time_ns = process->time_ns;
+	facts->time_ns = ss_clock_ns(CLOCK_REALTIME);
 	if (has_our_clock(target))
-		facts->monotonic_ns = ss_now_ns() - ago;
+		facts->monotonic_ns = ss_now_ns();
 }
 
 void ss_objects_collect(struct ss_capture *capture, const struct ss_target *target,
@@ -664,8 +661,9 @@ void ss_objects_collect(struct ss_capture *capture, const struct ss_target *targ
 
 	if (!facts || !ss_capture_add_thread_facts(capture, facts))
 		return;
-	set_time(facts, &capture->process, target);
+	facts->pid = capture->process.pid;
 	arguments_read(facts, capture, target, memory);
+	set_time(facts, target);
 	ss_descriptors_read(facts, target, then);
 	if (then)
 		connections_keep(facts, capture, then);

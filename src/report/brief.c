@@ -66,8 +66,10 @@ static void write_first_line(const struct ss_snapshot *snapshot,
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
 	const struct counts counts = count_classes(grouping);
-	const bool cycle = ss_snapshot_deadlock_count(snapshot) ||
-			   ss_snapshot_cycle_count(snapshot);
+	bool cycle = ss_snapshot_cycle_count(snapshot) > 0;
+
+	for (size_t i = 0; i < ss_snapshot_deadlock_count(snapshot); i++)
+		cycle |= !ss_snapshot_deadlock(snapshot, i)->timed;
 	const char *verdict = progress ? ss_verdict_name(progress->verdict) :
 			      cycle    ? ss_verdict_name(SS_VERDICT_DEADLOCK) :
 					 NULL;
@@ -112,14 +114,13 @@ static struct ss_error *write_all(const struct ss_snapshot *snapshot,
 {
 	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
 		ss_grouping_new(snapshot, SS_TASK_THREAD, true);
-	const bool lasting = !progress || progress->verdict == SS_VERDICT_DEADLOCK;
 
 	if (!grouping)
 		return ss_error_no_memory();
 	write_first_line(snapshot, progress, grouping, out);
 	ss_text_write_frozen(ss_snapshot_process(snapshot), false, out);
 	ss_text_write_problem(options->problem, false, out);
-	ss_text_write_deadlocks(snapshot, lasting, options, out);
+	ss_text_write_deadlocks(snapshot, progress, options, out);
 	ss_text_write_task_cycles(snapshot, options, out);
 	ss_missing_write(snapshot, options->max_stack, options->strict,
 			 "incomplete: ", out);

@@ -293,7 +293,7 @@ static char *new_finding(const struct ss_snapshots *snapshots, size_t index,
 	if (!ss_text_stream_open(&text))
 		return NULL;
 	if (!is_repeated(snapshots, index))
-		ss_text_write_deadlocks(snapshot, true, options, text.out);
+		ss_text_write_deadlocks(snapshot, NULL, options, text.out);
 	ss_text_write_task_cycles(snapshot, options, text.out);
 	return ss_text_stream_close(&text);
 }
@@ -407,7 +407,7 @@ static struct ss_error *write_heading(const struct ss_snapshots *snapshots,
 	ss_text_write_frozen(process, options->color, out);
 	write_missing(snapshots, options, out);
 	ss_text_write_problem(options->problem, options->color, out);
-	ss_text_write_deadlocks(last, true, options, out);
+	ss_text_write_deadlocks(last, NULL, options, out);
 	ss_text_write_task_cycles(last, options, out);
 	return NULL;
 }

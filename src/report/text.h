@@ -83,8 +83,9 @@ void ss_text_write_problem(const char *problem, bool color, FILE *out);
 void ss_text_write_frozen(const struct ss_process *process, bool color, FILE *out);
 
 /* Writes deadlocks, threads that others wait for, and the locks of applications that threads wait
-   for. lasting: the cycles are none that pass, as far as is known. */
-void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
+   for. progress: of the process, whose last snapshot it is; or NULL. */
+void ss_text_write_deadlocks(const struct ss_snapshot *snapshot,
+			     const struct ss_progress *progress,
 			     const struct ss_format_options *options, FILE *out);
 
 /* Where the program is in its own language (Python, Java, JavaScript): returns the index of the

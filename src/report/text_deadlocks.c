@@ -8,6 +8,7 @@
 #include "report/print.h"
 #include "report/text.h"
 #include "report/wait_text.h"
+#include "diagnose/progress.h"
 #include "data/snapshot.h"
 
 enum {
@@ -242,16 +243,28 @@ static bool is_of_libc(const struct ss_snapshot *snapshot,
 	return thread->wait->lock == SS_LOCK_LIBC || thread->wait->lock == SS_LOCK_STREAM;
 }
 
-/* What a cycle is called. A normal mutex may be unlocked by a thread that does not hold it,
+/* Whether a member waits again and again. The members of a cycle are stuck together. */
+static bool is_stuck(const struct ss_progress *progress,
+		     const struct ss_deadlock *deadlock)
+{
+	return progress && ss_progress_thread(progress, *deadlock->threads)->stuck;
+}
+
+/* What a cycle is called. If its threads have run, or a time limit ends a wait, it is no deadlock. A normal mutex may be unlocked by a thread that does not hold it,
    if there is another one (POSIX leaves it undefined; glibc does not check). */
 static void write_heading(const struct ss_snapshot *snapshot,
-			  const struct ss_deadlock *deadlock, bool lasting,
+			  const struct ss_deadlock *deadlock,
+			  const struct ss_progress *progress,
 			  const struct ss_format_options *options, FILE *out)
 {
+	const bool lasting = !progress || progress->verdict == SS_VERDICT_DEADLOCK;
+	const bool again = deadlock->timed && is_stuck(progress, deadlock);
 	bool alone = deadlock->count == 1;
 	const char *word = "DEADLOCK";
 
-	if (deadlock->timed)
+	if (again)
+		word = "Stuck, although a time limit ends each wait";
+	else if (deadlock->timed)
 		word = "Contention with a time limit";
 	else if (alone &&
 		 ss_snapshot_task_count(snapshot, SS_TASK_THREAD) +
@@ -261,7 +274,8 @@ static void write_heading(const struct ss_snapshot *snapshot,
 		word = "Self-deadlock, unless another thread unlocks it";
 	else if (!lasting)
 		word = "Contention";
-	ss_style_write(lasting && !deadlock->timed ? SS_STYLE_WARN : SS_STYLE_STRONG,
+	ss_style_write(again || (lasting && !deadlock->timed) ? SS_STYLE_WARN :
+								SS_STYLE_STRONG,
 		       options->color, out);
 	if (alone)
 		(void)fprintf(out, "%s: a thread waits for a lock that it holds", word);
@@ -272,13 +286,14 @@ static void write_heading(const struct ss_snapshot *snapshot,
 }
 
 static void write_deadlock(const struct ss_snapshot *snapshot,
-			   const struct ss_deadlock *deadlock, bool lasting,
+			   const struct ss_deadlock *deadlock,
+			   const struct ss_progress *progress,
 			   const struct ss_format_options *options, FILE *out)
 {
 	size_t shown = SS_MIN(deadlock->count, ss_text_most(options, MEMBERS_MAX));
 
 	(void)fputc_unlocked('\n', out);
-	write_heading(snapshot, deadlock, lasting, options, out);
+	write_heading(snapshot, deadlock, progress, options, out);
 	if (deadlock->behind)
 		(void)fprintf(out, "; %zu more wait%s for them", deadlock->behind,
 			      deadlock->behind == 1 ? "s" : "");
@@ -517,7 +532,8 @@ static void write_writers(const struct ss_snapshot *snapshot,
 	}
 }
 
-void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
+void ss_text_write_deadlocks(const struct ss_snapshot *snapshot,
+			     const struct ss_progress *progress,
 			     const struct ss_format_options *options, FILE *out)
 {
 	size_t deadlocks = ss_snapshot_deadlock_count(snapshot);
@@ -527,7 +543,7 @@ void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 	for (size_t i = 0; i < ss_snapshot_cycle_count(snapshot); i++)
 		write_cycle(ss_snapshot_cycle(snapshot, i), options, out);
 	for (size_t i = 0; i < SS_MIN(deadlocks, most); i++)
-		write_deadlock(snapshot, ss_snapshot_deadlock(snapshot, i), lasting,
+		write_deadlock(snapshot, ss_snapshot_deadlock(snapshot, i), progress,
 			       options, out);
 	if (deadlocks > most)
 		write_more(deadlocks - most, "deadlock", out);

@@ -186,7 +186,7 @@ struct ss_error *ss_text_write_diff(const struct ss_diff_input *input,
 	write_side(&report, "after", &input->after);
 	write_counts(&report);
 	ss_text_write_problem(options->problem, options->color, out);
-	ss_text_write_deadlocks(input->after.snapshot, true, options, out);
+	ss_text_write_deadlocks(input->after.snapshot, NULL, options, out);
 	ss_text_write_task_cycles(input->after.snapshot, options, out);
 	for (enum part part = 0; part < PART_COUNT && !error; part++)
 		error = ss_text_write_part(&list, part, part == IDLE ? SIZE_MAX : 0);

@@ -106,6 +106,10 @@ static void write_one_activity(const struct hang_report *report,
 			      ss_quantity_time(thread->ready_ns).text);
 	(void)fprintf(out, ", %" PRIu64 " voluntary and %" PRIu64 " forced switches",
 		      thread->voluntary, thread->forced);
+	const struct ss_wait *wait =
+		ss_snapshot_task(report->snapshot, SS_TASK_THREAD, thread->thread)->wait;
+	if (thread->stuck && thread->movement == SS_MOVEMENT_WOKEN && wait && wait->timed)
+		(void)fputs_unlocked(", waits again after each time limit", out);
 	if (thread->movement == SS_MOVEMENT_BUSY && thread->within &&
 	    thread->samples > 1) {
 		(void)fprintf(out, ", within ");
@@ -392,9 +396,7 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 	write_verdict(&report);
 	write_sums(&report);
 	ss_text_write_frozen(ss_snapshot_process(snapshot), options->color, out);
-	/* If its threads have run, or a time limit ends it, no cycle is a deadlock. */
-	ss_text_write_deadlocks(snapshot, progress->verdict == SS_VERDICT_DEADLOCK,
-				options, out);
+	ss_text_write_deadlocks(snapshot, progress, options, out);
 	ss_text_write_task_cycles(snapshot, options, out);
 	/* What an idle process waits for is all that can be told of it. */
 	const enum ss_verdict verdict = progress->verdict;

@@ -521,7 +521,7 @@ static bool write_deadlock(const struct ss_profile *profile,
 		write_process(profile, &profile->threads.items[first], out);
 		(void)fputs(":\n", out);
 	}
-	ss_text_write_deadlocks(snapshot, true, options, out);
+	ss_text_write_deadlocks(snapshot, NULL, options, out);
 	return true;
 }
 

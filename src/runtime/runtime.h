@@ -134,8 +134,8 @@ struct ss_runtime_found_lock {
 	bool late;	 /* its memory was read after the capture */
 	bool lasting;	 /* its owner cannot change as long as the waiter waits */
 	bool only_owned; /* without a proven owner nothing is known of it */
-	/* The waiter waits without a limit in a cycle, which was read twice; so it did in the
-	   capture. It need not have slept all the time. */
+	/* The waiter waits in a cycle, which was read twice; so it did in the capture. It need not
+	   have slept all the time. */
 	bool cyclic;
 	bool waited; /* the waiter waited here in the capture, too, even if it has run since */
 };

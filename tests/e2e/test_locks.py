@@ -507,9 +507,11 @@ class Deadlocks(EndToEnd):
 
     def test_text_of_a_cycle_with_time_limits(self):
         target = self.start("deadlock", "timed", 2, 1)
-        for words in (("--mode=stop",), (), ("hang", "--for=300ms")):
+        for word, *words in (("Contention with a time limit", "--mode=stop"),
+                             ("Contention with a time limit",),
+                             ("Stuck, although a time limit ends each wait", "hang", "--for=300ms")):
             text = self.text_of_one_moment(target.pid, *words, status=(0, 4))
-            self.assertRegex(text, r"\n\nContention with a time limit: 2 threads wait for each "
+            self.assertRegex(text, r"\n\n" + word + ": 2 threads wait for each "
                              r"other in a cycle; 1 more waits for them:\n  \d+ \(locker-0\)")
             self.assertNotIn("DEADLOCK", text)
 

@@ -432,6 +432,20 @@ def snapshot(pid, *options):
     return json.loads(done.stdout)
 
 
+CYCLE = """
+import sys, threading
+limit = float(sys.argv[1])
+a, b, both = threading.RLock(), threading.RLock(), threading.Barrier(3)
+def take(first, second):
+    with first:
+        both.wait()
+        while not second.acquire(timeout=limit): pass
+threads = [threading.Thread(target=take, args=order) for order in ((a, b), (b, a))]
+for thread in threads: thread.start()
+both.wait()
+print(*(thread.native_id for thread in threads), flush=True)
+"""
+
 REPLACED = """
 import ctypes, sys, time
 def f_1000():
@@ -628,6 +642,35 @@ class Python(unittest.TestCase):
                                      r"(    .*\n)*    holds the GIL\n"
                                      rf"  \1 .*waits for the GIL, held by {process.pid} \(\w+"
                                      r"[.\w]*\)\n    in (<\w+>|first) at ")
+
+    def test_cycles(self):
+        """Of a cycle of locks, the owners are known whichever threads are shown; with time limits in
+        loops, too, and then its threads are stuck."""
+        for python in interpreters():
+            for limit in ("-1", "0.05"):
+                with self.subTest(python=python, limit=limit):
+                    process = self.start(python, CYCLE, limit)
+                    pay, refund = map(int, process.stdout.readline().split())
+                    text = ""
+
+                    def is_known(*words):
+                        nonlocal text
+                        done = subprocess.run([harness.STACKSNAP, *words], capture_output=True, text=True,
+                                              timeout=harness.LIMIT_S, check=False)
+                        text = done.stdout + done.stderr
+                        self.assertNotIn("being taken or released", text)
+                        return (done.returncode, "2 threads wait for each other in a cycle" in text,
+                                "DEADLOCK" in text) == wanted
+                    endless = limit == "-1"
+                    try:
+                        for words in ([f"--thread={refund}", f"{process.pid}"], [f"{process.pid}/{pay}"],
+                                      ["--state=R", f"{process.pid}"]):
+                            wanted = (0, True, endless)
+                            harness.wait_until(lambda: is_known(*words), str(words))
+                        wanted = (3 if endless else 4, True, endless)
+                        harness.wait_until(lambda: is_known("hang", "--for=1s", str(process.pid)), "hang")
+                    except AssertionError as error:
+                        raise AssertionError(f"{error}: {text}") from error
 
     def start(self, python, program, *arguments, options=()):
         process = subprocess.Popen([python, *options, "-c", program, *arguments],

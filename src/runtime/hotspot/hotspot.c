@@ -1215,23 +1215,22 @@ static size_t next_of(const struct ss_runtime_found_lock *locks, size_t count,
 	return lock->owner && i < count ? i : SS_GRAPH_NONE;
 }
 
-/* Whether a wait has no limit, is the same when it is read again, and was there in the capture.
-   The virtual machine lets some threads wake at times to look whether they can enter a monitor. */
-static bool is_endless(struct hotspot *hotspot, const struct ss_memory *copied,
-		       const struct ss_runtime_found_lock *lock)
+/* Whether a wait is the same when it is read again, and was there in the capture. The virtual machine
+   lets some threads wake at times to look whether they can enter a monitor. */
+static bool is_same_again(struct hotspot *hotspot, const struct ss_memory *copied,
+			  const struct ss_runtime_found_lock *lock)
 {
 	struct ss_runtime_found_lock again;
-	struct ss_futex futex;
 
 	return find_lock(hotspot, lock->waiter, &again) && again.type == lock->type &&
 	       again.address == lock->address && again.owner == lock->owner &&
-	       (lock->type == SS_LOCK_JAVA_MONITOR ?
-			refers_to(hotspot, copied, lock->waiter, lock->address) :
-			ss_futex_parse(&lock->waiter->syscall, &futex) && !futex.timed);
+	       (lock->type != SS_LOCK_JAVA_MONITOR ||
+		refers_to(hotspot, copied, lock->waiter, lock->address));
 }
 
-/* Nobody leaves a cycle of waits without a limit. So it does not matter that the members are read one
-   after the other, if all are found a second time. */
+/* Nobody leaves a cycle of waits, unless a time limit ends one of them: such a cycle is not called a
+   deadlock. So it does not matter that the members are read one after the other, if all are found a
+   second time. */
 static void mark_cycles(struct hotspot *hotspot, const struct ss_memory *copied,
 			struct ss_runtime_found_lock *locks, size_t count)
 {
@@ -1246,16 +1245,15 @@ static void mark_cycles(struct hotspot *hotspot, const struct ss_memory *copied,
 	if (!ss_graph_init(&graph, next, count))
 		return;
 	for (size_t i = 0; i < count; i++) {
-		bool endless = true;
+		bool same = true;
 		/* once for each cycle */
 		if (!graph.cyclic[i] || graph.end[i] != i)
 			continue;
 		size_t length = ss_graph_list_cycle(&graph, i, members, count);
 		for (size_t k = 0; k < length; k++)
-			endless = endless &&
-				  is_endless(hotspot, copied, &locks[members[k]]);
+			same = same && is_same_again(hotspot, copied, &locks[members[k]]);
 		for (size_t k = 0; k < length; k++)
-			locks[members[k]].cyclic = endless;
+			locks[members[k]].cyclic = same;
 	}
 	ss_graph_deinit(&graph);
 }

@@ -181,6 +181,16 @@ static bool read_lock(const struct ss_memory *memory, uint64_t address,
 	return ss_load_u64(bytes, RLOCK_COUNT) != 0;
 }
 
+bool ss_python_lock_has_same_owner(const struct ss_memory *fresh,
+				   const struct ss_python_lock *lock)
+{
+	uint64_t owner;
+
+	return lock->recursive &&
+	       ss_memory_read_u64(fresh, lock->address + RLOCK_OWNER, &owner) &&
+	       owner == lock->owner_id;
+}
+
 /* From 3.14 on: the lock whose mutex is in the entry of a thread that waits. */
 static bool find_parked(const struct ss_runtime_process *process,
 			const struct ss_memory *copied, uint64_t semaphore,

@@ -11,6 +11,8 @@
 #include "runtime/python/python.h"
 #include "runtime/runtime.h"
 #include "runtime/runtimes.h"
+#include "base/graph.h"
+#include "data/futex.h"
 #include "data/gather.h"
 
 enum {
@@ -1105,6 +1107,44 @@ static const struct ss_capture_thread *find_thread_of_id(const struct python *py
 	return NULL;
 }
 
+/* The lock that a thread waits for, and whether with a time limit. */
+static size_t find_awaited(const struct ss_runtime_found_lock *locks, size_t count,
+			   const struct ss_capture_thread *thread, bool *timed)
+{
+	struct ss_futex futex;
+
+	if (!thread || !ss_futex_parse(&thread->syscall, &futex))
+		return SS_GRAPH_NONE;
+	for (size_t i = 0; i < count; i++) {
+		if (futex.address - locks[i].start >= locks[i].end - locks[i].start)
+			continue;
+		*timed |= futex.timed;
+		return i;
+	}
+	return SS_GRAPH_NONE;
+}
+
+/* A cycle of locks whose owners try to get the next one with a time limit: they run at times, but if
+   the owners are the same when they are read again, they were in the capture. */
+static void mark_cycles(const struct python *python, const struct ss_python_lock *locks,
+			struct ss_runtime_found_lock *found, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		bool timed = false;
+		size_t length = 0;
+		size_t at = i;
+		do {
+			const struct ss_python_lock *lock = &locks[at];
+			at = lock->recursive && found[at].owner &&
+					     ss_python_lock_has_same_owner(
+						     python->process->fresh, lock) ?
+				     find_awaited(found, count, found[at].owner, &timed) :
+				     SS_GRAPH_NONE;
+		} while (at != SS_GRAPH_NONE && at != i && ++length < count);
+		found[i].cyclic = at == i && timed;
+	}
+}
+
 static size_t find_program_locks(const struct python *python,
 				 const struct ss_memory *copied,
 				 struct ss_runtime_found_lock *ret)
@@ -1154,6 +1194,7 @@ static size_t find_program_locks(const struct python *python,
 		ret[i].waiter = lock->waiter;
 		ret[i].lasting = true;
 	}
+	mark_cycles(python, locks, ret, count);
 	return count;
 }
 

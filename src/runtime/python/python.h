@@ -315,6 +315,10 @@ size_t ss_python_locks_find(const struct ss_runtime_process *process,
 			    const struct ss_memory *copied, struct ss_python_lock *ret,
 			    size_t max);
 
+/* Whether an RLock has the same owner now. */
+bool ss_python_lock_has_same_owner(const struct ss_memory *fresh,
+				   const struct ss_python_lock *lock);
+
 /* Sets joined of the locks that the end of a thread releases. */
 void ss_python_joins_find(const struct ss_memory *memory,
 			  const struct ss_python_layout *layout, uint64_t state,

@@ -46,6 +46,26 @@ def one():
         with a: time.sleep(0.5)
 go(one, one, one)
 """,
+    "python: a lock with a time limit in a loop, whose holder computes": """
+a = threading.RLock()
+def holder():
+    with a:
+        while True: pass
+def waiter():
+    while not a.acquire(timeout=0.05): pass
+go(holder, waiter)
+""",
+    "python: RLocks in opposite order that are released and tried again": """
+a, b = threading.RLock(), threading.RLock()
+def work(first, second):
+    while True:
+        with first:
+            time.sleep(0.001)
+            if second.acquire(timeout=0.1): second.release()
+def pay(): work(a, b)
+def refund(): work(b, a)
+go(pay, refund)
+""",
     "python: a worker that waits a second for each answer": """
 a = threading.Lock()
 s = socket.create_server(("127.0.0.1", 0))

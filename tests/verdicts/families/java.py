@@ -47,6 +47,12 @@ static Object a = new Object(), b = new Object();
 static void pay() { synchronized (a) { meet(); synchronized (b) { } } }
 static void refund() { synchronized (b) { meet(); synchronized (a) { } } }
 """ + BOTH % ("Monitors", "Monitors"), ["Monitors.pay", "Monitors.refund", "DEADLOCK"], alarm=DEADLOCK)
+case("Timed", "two locks in opposite order, with time limits in a loop", "payer holds a and wants b, refunder holds b and wants a", """
+static java.util.concurrent.locks.ReentrantLock a = new java.util.concurrent.locks.ReentrantLock(), b = new java.util.concurrent.locks.ReentrantLock();
+static void get(java.util.concurrent.locks.ReentrantLock l) throws Exception { while (!l.tryLock(50, java.util.concurrent.TimeUnit.MILLISECONDS)) { } }
+static void pay() throws Exception { a.lock(); meet(); get(b); }
+static void refund() throws Exception { b.lock(); meet(); get(a); }
+""" + BOTH % ("Timed", "Timed"), ["Timed.pay", "Timed.refund", "2 threads wait for each other"], never="DEADLOCK", alarm=ALARM, still=False)
 case("BusyMonitors", "two monitors in opposite order beside four busy threads", "payer and refunder deadlock, four threads compute", """
 static Object a = new Object(), b = new Object();
 static volatile int n;

@@ -106,7 +106,15 @@ case("timed_abba", "timed locks in a loop, in opposite order",
      "std::timed_mutex a, b;" +
      two("std::lock_guard x(a); meet(); while (!b.try_lock_for(std::chrono::milliseconds(100))) { }",
          "std::lock_guard x(b); meet(); while (!a.try_lock_for(std::chrono::milliseconds(100))) { }"),
-     CYCLE + ["timed_abba::a"], alarm=DEADLOCK, still=False)
+     ["first", "second", "2 threads wait for each other in a cycle", "timed_abba::a"], never="DEADLOCK",
+     alarm=ALARM, still=False)
+case("timed_one", "a timed lock in a loop whose holder reads a pipe",
+     "main holds a and reads a pipe that nobody writes, waiter retries try_lock_for(2 s) without end",
+     """
+std::timed_mutex a;
+KEEP void waiter() { name("waiter"); while (!a.try_lock_for(std::chrono::seconds(2))) { } }
+void run() { int p[2]; char c; a.lock(); std::thread x(waiter); ready(); if (pipe(p) || read(p[0], &c, 1)) x.join(); }
+""", ["waiter", "timed_one::a", "pipe"], alarm=ALARM, still=False)
 case("pi", "two priority-inheriting mutexes in opposite order", "first and second hold one each",
      """
 pthread_mutex_t a, b;

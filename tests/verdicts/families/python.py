@@ -117,6 +117,16 @@ def two():
     s.acquire(); both.wait(); second_permit()
 go(one, two)
 """, ["second_permit", "Semaphore", "one|two"], alarm=ALARM)
+case("two RLocks in opposite order, with time limits in a loop", "pay holds a and wants b, refund holds b and wants a", """
+a, b = threading.RLock(), threading.RLock()
+def get(lock):
+    while not lock.acquire(timeout=0.05): pass
+def pay():
+    with a: both.wait(); get(b)
+def refund():
+    with b: both.wait(); get(a)
+go(pay, refund)
+""", ["pay", "refund", TWO, "RLock"], never=["DEADLOCK", "being taken or released"], alarm=ALARM, still=False)
 case("a Barrier with one thread too few", "early waits in Barrier.wait; late waits for a lock that early holds", """
 a, bar = Lock(), threading.Barrier(2)
 def early():
