@@ -141,6 +141,12 @@ static bool is_runtime_file(unsigned kinds, const char *path, const char *base)
 		strstr(path, "/jvm/"));
 }
 
+bool ss_path_is_of_runtime(const char *path)
+{
+	return path && is_runtime_file(1u << SS_FRAME_PYTHON | 1u << SS_FRAME_JAVA, path,
+				       base_of(path));
+}
+
 /* Names of C++ templates begin with the type of their result: "void std::__invoke_impl<...>(...)". */
 static const char *skip_result(const char *symbol)
 {

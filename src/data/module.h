@@ -106,6 +106,9 @@ ssize_t ss_module_read(const struct ss_module_impl *module, uint64_t offset, voi
 /* Whether the file at this path is the library of SQLite, or its shell, which contains it. */
 bool ss_path_is_sqlite(const char *path);
 
+/* Whether it may be a file of Python or Java. */
+bool ss_path_is_of_runtime(const char *path);
+
 SS_DEFINE_CLEANUP(struct ss_module_impl, ss_module, ss_module_unref)
 
 #endif

@@ -400,28 +400,51 @@ static void add_owners(struct ss_process_source *source, const struct ss_capture
 	}
 }
 
-/* Captures again, as long as locks name other threads. After a failure the capture stays as it
-   was. */
+/* Whether the owners of locks are known only from the stacks and the memory of all threads. */
+static bool has_runtime(const struct ss_capture *capture)
+{
+	for (size_t i = 0; i < capture->modules.count; i++) {
+		if (ss_path_is_of_runtime(capture->modules.items[i]->pub.path))
+			return true;
+	}
+	return false;
+}
+
+/* Captures again. False: the capture stays as it was. */
+static bool take_again(struct ss_process_source *source, struct ss_capture **capture)
+{
+	struct ss_capture *more = NULL;
+
+	if (warn(&source->live, ss_capture_take(source->live.target,
+						&source->live.capture_options, &more)))
+		return false;
+	ss_capture_free(*capture);
+	*capture = more;
+	return true;
+}
+
+/* Captures again, as long as locks name other threads; with a runtime, once with all threads. After a
+   failure the capture stays as it was. */
 static void take_owners(struct ss_process_source *source, struct ss_capture **capture)
 {
 	struct ss_capture_options *options = &source->live.capture_options;
 
 	if (!source->live.options.owners || !options->filter)
 		return;
+	if (has_runtime(*capture)) {
+		options->filter = NULL;
+		(void)take_again(source, capture);
+		return;
+	}
 	source->owners = (struct owners){ .filter = options->filter,
 					  .data = options->filter_data };
 	options->filter = accepts;
 	options->filter_data = &source->owners;
 	for (int i = 0; i < OWNER_ROUNDS; i++) {
-		struct ss_capture *more = NULL;
 		const size_t before = source->owners.count;
 		add_owners(source, *capture);
-		if (source->owners.count == before ||
-		    warn(&source->live,
-			 ss_capture_take(source->live.target, options, &more)))
+		if (source->owners.count == before || !take_again(source, capture))
 			return;
-		ss_capture_free(*capture);
-		*capture = more;
 	}
 }
 

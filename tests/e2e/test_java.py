@@ -486,6 +486,10 @@ class Standing(Java):
         self.assertRegex(text, r"\d+ \(excludes\)\n    waits for an application lock: java\.util\."
                          r"concurrent\.locks\.ReentrantReadWriteLock\$WriteLock\.lock")
         self.assertNotRegex(text, r"\((excludes|permits)\) waits for Java lock")
+        # They are those of the whole process, whichever threads are shown.
+        for words in (("--thread=lock-ba",), ("--thread=tries",), ("--state=R",)):
+            text = self.run_tool(*words, target.pid, status=(0, 1)).stdout.decode()
+            self.assertIn("\nDEADLOCK: 2 threads wait for each other", text, words)
         dump = subprocess.run([jdk + "/bin/jstack", "-l", str(target.pid)], timeout=LIMIT_S,
                               stdout=subprocess.PIPE, check=True).stdout.decode()
         for waiter, owner in (("lock-ab", "lock-ba"), ("lock-ba", "lock-ab")):
