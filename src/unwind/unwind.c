@@ -298,6 +298,21 @@ static bool copy_process(struct ss_snapshot *snapshot, const struct ss_capture *
 	return slot != NULL;
 }
 
+/* Whether an address of a module is one of its variables. Memory that follows a mapping of its code
+   only seems to be. */
+static bool is_in_data(const struct ss_image *image, uint64_t address)
+{
+	const struct ss_segment *found = NULL;
+
+	for (size_t i = 0; image && i < image->segment_count; i++) {
+		const struct ss_segment *segment = &image->segments[i];
+		if (segment->address <= address &&
+		    (!found || found->address <= segment->address))
+			found = segment;
+	}
+	return found && found->flags & PF_W;
+}
+
 /* Adds the place of the lock that a thread waits for, so that symbols can name it. */
 static bool add_lock_place(struct ss_walk *walk, const struct ss_capture_thread *from)
 {
@@ -311,7 +326,7 @@ static bool add_lock_place(struct ss_walk *walk, const struct ss_capture_thread 
 	place->address = futex.address;
 	place->module_index = -1;
 	struct ss_loaded_module *loaded = ss_context_find_data(&walk->ctx, futex.address);
-	if (loaded) {
+	if (loaded && is_in_data(loaded->image, futex.address - loaded->bias)) {
 		place->module_index = (int32_t)(loaded - walk->ctx.modules);
 		place->offset = futex.address - loaded->bias;
 	}

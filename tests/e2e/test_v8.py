@@ -264,6 +264,20 @@ class Running(unittest.TestCase):
         for stack in named:
             self.check(node, stack)
 
+    def test_atomics(self):
+        """An address beside the builtins that V8 maps once more is no variable of node."""
+        program = ("const { Worker } = require('worker_threads');\n"
+                   "new Worker('Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)', "
+                   "{ eval: true });\nsetTimeout(() => console.log('ready'), 500);"
+                   "setInterval(() => 0, 1e6);")
+        for node in nodes():
+            target = Target(self, node, "-e", program)
+            self.assertEqual(target.process.stdout.readline(), "ready\n")
+            waits = [thread["wait"] for thread in snapshot(target.pid)["threads"]
+                     if "Atomics.wait" in str(javascript(thread)) or
+                     any("FutexEmulation" in str(f.get("symbol")) for f in thread["frames"])]
+            self.assertEqual({(wait["kind"], wait["symbol"]) for wait in waits}, {("condvar", None)})
+
     def test_workers(self):
         """Each worker thread has a heap of its own, and V8 maps its builtins once more for each."""
         program = ("const { Worker } = require('worker_threads');\n"
