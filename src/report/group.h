@@ -28,6 +28,7 @@ enum ss_group_class {
 	SS_GROUP_OTHER, /* waits for anything else, or for what is not known; a task of a runtime */
 	SS_GROUP_IDLE,	  /* waits for work, as far as the kind of its wait tells */
 	SS_GROUP_RUNTIME, /* waits, and belongs to the runtime of a language */
+	SS_GROUP_COUNT,
 };
 
 /* What a thread does, without regard to others. wait may be NULL. */
