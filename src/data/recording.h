@@ -20,6 +20,7 @@ struct ss_recorded_task {
 	uint32_t process;
 	uint32_t thread; /* the one of task.tid; UINT32_MAX: none, or not known */
 	uint32_t stack;
+	enum ss_task_kind kind; /* in the file: that of task */
 	/* Not a THREAD; with the members that are recorded. The tasks of its kind that awaited and
 	   cycle_next refer to need not exist. */
 	struct ss_task task;
