@@ -52,7 +52,7 @@ class JobControl(EndToEnd):
             wait_until(lambda: os.path.exists(path) and os.path.getsize(path) > 0, "a recording")
             for number in (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
                 left = 0
-                for _ in range(tries(50)):
+                for _ in range(tries(25)):
                     time.sleep(moments.uniform(0.01, 0.05))
                     left += self.left_stopped(target, process, number)
                 self.assertEqual(left, 0, number)
@@ -74,7 +74,7 @@ class JobControl(EndToEnd):
             return any(state in "tT" for state in task_states(target.pid).values())
 
         rescued = 0
-        for _ in range(tries(50)):
+        for _ in range(tries(25)):
             time.sleep(moments.uniform(0.01, 0.05))
             process.send_signal(signal.SIGSTOP)
             wait_until(lambda: is_stopped(process.pid), "the tool to stop")
@@ -89,7 +89,7 @@ class JobControl(EndToEnd):
         target = self.start("busy", 8, 50)
         moments = seeded()
         left = 0
-        for _ in range(tries(40)):
+        for _ in range(tries(25)):
             process = self.begin("--mode=stop", "--raw", "--timeout=20000", target.pid)
             time.sleep(moments.uniform(0.0, 0.02))
             left += self.left_stopped(target, process, signal.SIGTSTP)
