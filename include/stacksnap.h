@@ -685,11 +685,12 @@ SS_API const char *ss_task_status_name(enum ss_task_status status);
 /* Why nothing will end the wait of a task, unless the task is cancelled. */
 enum ss_endless {
 	SS_ENDLESS_NO = 0, /* something may */
-	/* Only tasks of which this is true refer to what it waits for. GOROUTINE: or its channel
-	   is nil */
+	/* Only tasks of which this is true refer to what it waits for. */
 	SS_ENDLESS_OBJECT,
 	/* Its event loop waits for nothing, and no other thread can wake it. */
 	SS_ENDLESS_LOOP,
+	/* GOROUTINE: its channel is nil */
+	SS_ENDLESS_NIL_CHANNEL,
 };
 
 /* Something that executes functions one after the other and so has a stack. Members of which

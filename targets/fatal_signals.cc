@@ -261,22 +261,14 @@ static const struct {
 	const char *name;
 	void (*fail)();
 } ways[] = {
-	{ "nowhere", fail_nowhere },
-	{ "double_free", fail_double_free },
-	{ "assertion", fail_assertion },
-	{ "exception", fail_exception },
-	{ "mapping", fail_mapping },
-	{ "filter", fail_filter },
-	{ "overflow", fail_overflow },
-	{ "reraise", fail_reraise },
-	{ "handler", fail_handler },
-	{ "vfork", fail_vfork },
-	{ "fork", fail_fork },
-	{ "many", fail_many },
-	{ "malloc", fail_malloc },
-	{ "thread", fail_in_thread },
-	{ "recovers", fail_recovers },
-	{ "ignored", fail_ignored },
+	{ "nowhere", fail_nowhere },	 { "double_free", fail_double_free },
+	{ "assertion", fail_assertion }, { "exception", fail_exception },
+	{ "mapping", fail_mapping },	 { "filter", fail_filter },
+	{ "overflow", fail_overflow },	 { "reraise", fail_reraise },
+	{ "handler", fail_handler },	 { "vfork", fail_vfork },
+	{ "fork", fail_fork },		 { "many", fail_many },
+	{ "malloc", fail_malloc },	 { "thread", fail_in_thread },
+	{ "recovers", fail_recovers },	 { "ignored", fail_ignored },
 };
 
 int main(int argc, char **argv)

@@ -4,6 +4,8 @@
  *	many THREADS CALLS   THREADS new threads call checkpoint() CALLS times each, and one call
  *			     of scope() around all of them
  *	fork CALLS	     the same by a child process without threads
+ *	spawn CALLS	     a child process executes this program, whose main thread and another
+ *			     one call checkpoint() CALLS times each
  *	nest		     outer() calls inner() twice
  *	jump		     outer() is left by longjmp() from inner()
  *	hold		     outer() does not return until the next line
@@ -104,12 +106,30 @@ static void print_code(void)
 	printf("\n");
 }
 
+static void spawn(char *program, char *count)
+{
+	char *const arguments[] = { program, count, NULL };
+	pid_t child = fork();
+
+	if (child == 0) {
+		execv("/proc/self/exe", arguments);
+		_exit(1);
+	}
+	if (child < 0 || waitpid(child, NULL, 0) != child)
+		printf("spawn failed\n");
+}
+
 int main(int argc, char **argv)
 {
 	char line[128];
 	int threads;
 
-	(void)argc;
+	if (argc > 1) {
+		calls = strtol(argv[1], NULL, 10);
+		scope(calls);
+		start(1, run);
+		return 0;
+	}
 	target_init();
 	printf("ready\n");
 	while (fgets(line, sizeof(line), stdin)) {
@@ -125,6 +145,8 @@ int main(int argc, char **argv)
 			}
 			if (child > 0)
 				waitpid(child, NULL, 0);
+		} else if (strncmp(line, "spawn ", 6) == 0) {
+			spawn(argv[0], line + 6);
 		} else if (strncmp(line, "nest", 4) == 0) {
 			outer(0);
 		} else if (strncmp(line, "jump", 4) == 0) {

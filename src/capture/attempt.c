@@ -23,6 +23,8 @@ enum {
 	LIVELY_PART = 8, /* one in so many */
 	/* before the second freeze; doubles with each */
 	CHECK_NS = 5 * 1000 * 1000,
+	/* how long a thread that a signal stops then may stand still */
+	CONTINUED_NS = 1000 * 1000,
 	/* for a thread that waits for a CPU: a few time slices */
 	LOOK_NS = 50 * 1000 * 1000,
 	LATE_TURN = 1, /* of threads that were stopped after the others */
@@ -496,11 +498,38 @@ static void drop_copies(struct ss_attempt *a)
 	a->arena.used = 0;
 }
 
+/* Threads that a signal had stopped when they were read, but not any more when they were attached. Any
+   signal would stop them until they are read again, so that must be soon. One that a signal has stopped
+   when all others had been released is not attached any more, and has no copy either. */
+static size_t count_continued(const struct ss_attempt *a)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < a->tasks.items.count && !a->tasks.dumping_core; i++) {
+		const struct ss_tracee *task = &a->tasks.items.items[i];
+		count += task->phase == SS_TASK_SEEN && task->state == 'T' &&
+			 !task->watched && (task->attached || task->stopped_ns > 0);
+	}
+	return count;
+}
+
+/* None of these threads stands still for long. */
+static void sleep_between_turns(struct ss_attempt *a, uint64_t duration_ns)
+{
+	const uint64_t step_ns = count_continued(a) ? CONTINUED_NS : duration_ns;
+	uint64_t slept_ns = 0;
+
+	for (; slept_ns < duration_ns; slept_ns += step_ns) {
+		ss_sleep_ns(step_ns);
+		ss_freeze_release_continued(&a->freeze);
+	}
+}
+
 /* Threads that run every few milliseconds would run during each freeze. Find them
    first, without stopping any thread. */
 static void find_active(struct ss_attempt *a, int turn)
 {
-	ss_sleep_ns((uint64_t)CHECK_NS << (turn - 1));
+	sleep_between_turns(a, (uint64_t)CHECK_NS << (turn - 1));
 	for (size_t i = 0; i < a->tasks.items.count; i++)
 		a->tasks.items.items[i].steady = false;
 	(void)ss_observe_check(a->target, &a->tasks, &a->look, NULL);
@@ -536,21 +565,6 @@ static bool may_freeze_again(const struct ss_attempt *a, size_t stops)
 		next += task->phase == SS_TASK_SEEN && !task->watched;
 	}
 	return stops + next <= SS_MAX(a->tasks.items.count, (size_t)FEW_STOPS);
-}
-
-/* Threads that a signal had stopped when they were read, but not any more when they were attached. Any
-   signal would stop them until they are read again, so that must be soon. One that a signal has stopped
-   when all others had been released is not attached any more, and has no copy either. */
-static size_t count_continued(const struct ss_attempt *a)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < a->tasks.items.count && !a->tasks.dumping_core; i++) {
-		const struct ss_tracee *task = &a->tasks.items.items[i];
-		count += task->phase == SS_TASK_SEEN && task->state == 'T' &&
-			 !task->watched && (task->attached || task->stopped_ns > 0);
-	}
-	return count;
 }
 
 /* Copies all threads, and finds the watched ones that ran meanwhile. */

@@ -198,7 +198,7 @@ static void recheck_slow(struct ss_freeze *freeze)
 		if (task->phase != SS_TASK_CHOSEN || !task->slow ||
 		    !ss_target_read_stat(freeze->target, task->tid, &text, &stat))
 			continue;
-		task->state = stat.state;
+		task->state = ss_task_state_of(task, freeze->target, &stat);
 		task->slow = stat.state == 'D';
 		task->runs = stat.state == 'R';
 	}
@@ -546,7 +546,6 @@ static void release_if_stopped(struct ss_freeze *freeze, struct ss_tracee *task,
 	if (task->phase != SS_TASK_STOPPED)
 		return;
 	/* Too late to copy: the others have been released already. */
-	freeze->stopped -= task->stopped_ns == 0;
 	freeze->late++;
 	if (freeze->begin_ns) {
 		ss_stop_release(freeze, task);

@@ -200,7 +200,7 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 		}
 		/* Its state is not meaningful while a stop is pending. */
 		if (task->phase != SS_TASK_INTERRUPTED)
-			task->state = stat.state;
+			task->state = ss_task_state_of(task, target, &stat);
 		memcpy(task->comm, stat.comm, sizeof(task->comm));
 		/* An exiting thread cannot be attached any more. */
 		bool ends = task->phase == SS_TASK_REFUSED && stat.exiting;
@@ -260,7 +260,7 @@ static void stop_watching(const struct ss_target *target, struct ss_tracee *task
 		task->phase = SS_TASK_GONE;
 		return;
 	}
-	task->state = stat.state;
+	task->state = ss_task_state_of(task, target, &stat);
 	task->processor = stat.processor;
 	task->runs = stat.state == 'R';
 	task->slow = stat.state == 'D';

@@ -218,6 +218,12 @@ bool ss_task_read_stat(struct ss_tracee *task, const struct ss_target *target,
 				  ss_target_read_stat(target, task->tid, text, ret);
 }
 
+char ss_task_state_of(const struct ss_tracee *task, const struct ss_target *target,
+		      const struct ss_stat *stat)
+{
+	return stat->state == 't' && task->attached && !target->held ? 'T' : stat->state;
+}
+
 void ss_tasks_close_files(struct ss_task_list *list, const struct ss_target *target,
 			  struct ss_kept_files **ret_counters)
 {
@@ -434,7 +440,7 @@ static void read_state_again(struct ss_tracee *task, const struct ss_target *tar
 		task->phase = SS_TASK_GONE;
 		return;
 	}
-	task->state = stat.state;
+	task->state = ss_task_state_of(task, target, &stat);
 	task->processor = stat.processor;
 	task->slow = stat.state == 'D';
 	if (stat.state == 'Z' || stat.state == 'X')
@@ -492,10 +498,7 @@ void ss_task_read(struct ss_tracee *task, const struct ss_target *target,
 		task->phase = SS_TASK_GONE;
 		return;
 	}
-	task->state = stat.state;
-	/* Attached, and not interrupted: a signal has stopped it. */
-	if (task->state == 't' && task->attached && !target->held)
-		task->state = 'T';
+	task->state = ss_task_state_of(task, target, &stat);
 	task->processor = stat.processor;
 	task->user_ticks = stat.user_ticks;
 	task->system_ticks = stat.system_ticks;

@@ -175,6 +175,11 @@ void ss_task_read_again(struct ss_tracee *task, const struct ss_target *target,
 bool ss_task_read_stat(struct ss_tracee *task, const struct ss_target *target,
 		       struct ss_buffer *text, struct ss_stat *ret);
 
+/* The state that task->state has after its stat was read. A thread that is attached and was not
+   interrupted is in state t when a signal has stopped it, and counts as T. */
+char ss_task_state_of(const struct ss_tracee *task, const struct ss_target *target,
+		      const struct ss_stat *stat);
+
 /*
  * Whether a thread has not run since it was captured, so that memory that only it changes is
  * still what it was.

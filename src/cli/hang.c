@@ -3,11 +3,13 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/child.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "cli/command.h"
 #include "cli/process.h"
 #include "cli/failure.h"
@@ -18,12 +20,18 @@
 #include "process/process_list.h"
 #include "report/print.h"
 #include "report/names.h"
+#include "report/text.h"
 #include "sandbox/sandbox.h"
 
 enum { STATUS_DEADLOCK = 3, STATUS_STUCK = 4, NOT_RUN = 127 };
 
 /* Exit status of a process that observes one of several: this, and the verdict. */
-enum { STATUS_VERDICT = 32, VERDICTS = SS_VERDICT_DEADLOCK + 1, IDLE_SHOWN = 16 };
+enum {
+	STATUS_VERDICT = 32,
+	VERDICTS = SS_VERDICT_DEADLOCK + 1,
+	IDLE_SHOWN = 16,
+	ADVICE_MAX = 16 << 20
+};
 
 struct hang {
 	struct ss_options options;
@@ -38,6 +46,9 @@ struct hang {
 	const char *command;
 	struct ss_output *output;
 	struct ss_debuginfod *debuginfod; /* or NULL */
+	/* Of several processes whose reports are one text: what they miss, for one line at its
+	   end; or -1. */
+	int advice;
 };
 
 SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
@@ -49,20 +60,28 @@ static void hang_deinit(struct hang *hang)
 	ss_debuginfod_free(hang->debuginfod);
 	ss_target_options_deinit(&hang->target);
 	ss_options_deinit(&hang->options);
+	close_cleanup(&hang->advice);
 }
 
-static struct ss_error *write_report(const struct ss_reading *reading,
+static struct ss_error *write_report(const struct hang *hang,
+				     const struct ss_reading *reading,
 				     const struct ss_interpretation *result,
 				     const struct ss_progress *progress)
 {
 	const struct ss_snapshot *last = result->snapshots[result->count - 1];
-	const struct ss_format_options options =
-		ss_reading_format_options(reading, result);
+	struct ss_format_options options = ss_reading_format_options(reading, result);
 	FILE *out = NULL;
 	struct ss_error *error = ss_reading_open(&out);
 
 	if (error)
 		return error;
+	if (hang->advice >= 0) {
+		/* Idle processes are only listed. */
+		if (options.advice && progress->verdict != SS_VERDICT_IDLE)
+			(void)ss_io_write_all(hang->advice, options.advice,
+					      strlen(options.advice)); /* best effort */
+		options.advice = NULL;
+	}
 	error = reading->options->common.format->write_hang(last, progress, &options,
 							    out);
 	error = ss_reading_close(reading, out, error);
@@ -112,7 +131,7 @@ static struct ss_error *interpret(struct ss_reading *reading, struct hang *hang,
 	*ret = progress->verdict;
 	if (hang->options.strict)
 		check_stacks(hang, result->snapshots[result->count - 1]);
-	return *ret < quiet_below ? NULL : write_report(reading, result, progress);
+	return *ret < quiet_below ? NULL : write_report(hang, reading, result, progress);
 }
 
 static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict quiet_below,
@@ -388,6 +407,19 @@ static struct ss_error *list_idle(const struct hang *hang, const int *statuses, 
 	return error;
 }
 
+/* What any of the processes misses, in one line. */
+static void print_advice(const struct hang *hang, FILE *out)
+{
+	_cleanup_buffer_ struct ss_buffer items = {};
+
+	if (lseek(hang->advice, 0, SEEK_SET) != 0 ||
+	    ss_io_read_all(hang->advice, ADVICE_MAX, &items) < 0 || items.size == 0)
+		return;
+	ss_text_write_advice(&(const struct ss_format_options){ .advice = items.bytes,
+								.color = hang->color },
+			     out);
+}
+
 /* Observes all processes at the same time. */
 static int run_several(struct hang *hang)
 {
@@ -406,10 +438,14 @@ static int run_several(struct hang *hang)
 		each.out = error ? NULL : ss_output_file(output);
 		each.rank = common->format == &ss_format_text ? rank : NULL;
 	}
+	if (each.rank)
+		hang->advice = ss_io_create_unnamed(); /* without it each has its line */
 	if (!error)
 		error = ss_each_process_run(&each, statuses);
 	if (!error && each.rank)
 		error = list_idle(hang, statuses, each.out);
+	if (!error && hang->advice >= 0)
+		print_advice(hang, each.out);
 	if (!error && output)
 		error = ss_output_flush(output);
 	if (error)
@@ -493,6 +529,7 @@ static int run(int argc, char **argv)
 		.target.no_threads = true,
 		.for_ns = 2 * SS_NS_PER_SECOND,
 		.interval_ns = 10 * SS_NS_PER_SECOND,
+		.advice = -1,
 	};
 
 	ss_options_init(&hang.options);

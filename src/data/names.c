@@ -62,6 +62,7 @@ static const char *const endless_reasons[] = {
 	[SS_ENDLESS_NO] = NULL,
 	[SS_ENDLESS_OBJECT] = "object",
 	[SS_ENDLESS_LOOP] = "loop",
+	[SS_ENDLESS_NIL_CHANNEL] = "nil_channel",
 };
 NAMES(endless, endless_reasons);
 

@@ -376,6 +376,7 @@ static bool task_coverage_read(struct ss_recording *recording, struct ss_scope *
 static bool task_read(struct ss_recording *recording, struct ss_scope *scope,
 		      struct ss_cursor *cursor)
 {
+	const uint64_t most = SS_TASKS + SS_TASKS_PER_BYTE * recording->info.size;
 	struct ss_recorded_task task = {};
 
 	if (!read_record(recording, scope, SS_DEFINE_TASK, cursor, &task) ||
@@ -383,10 +384,11 @@ static bool task_read(struct ss_recording *recording, struct ss_scope *scope,
 	    !translate(&scope->segment->stacks, &task.stack) ||
 	    (task.thread != UINT32_MAX &&
 	     !translate(&scope->segment->threads, &task.thread)) ||
-	    task.task.kind == SS_TASK_THREAD)
+	    task.kind == SS_TASK_THREAD)
 		return false;
+	task.task.kind = task.kind;
 	task.task.on_thread &= task.thread != UINT32_MAX;
-	if (recording->tasks.count >= SS_TASKS_MAX)
+	if (recording->tasks.count >= SS_MIN(most, (uint64_t)SS_TASKS_MAX))
 		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
 	struct ss_recorded_task *slot = ss_vector_push(&recording->tasks);
 	if (!slot)

@@ -118,14 +118,6 @@ static bool may_wait_for_ever(const struct ss_task *goroutine)
 	       strcmp(goroutine->wait_reason, "select (no cases)") == 0;
 }
 
-/* Nobody can wake it: nobody can send to a channel that is nil, or receive from it; what it waits
-   for may also be known to nobody. */
-static bool is_endless(const struct ss_task *goroutine)
-{
-	return !may_wait_for_ever(goroutine) &&
-	       (goroutine->endless || strstr(goroutine->wait_reason, "(nil chan)"));
-}
-
 bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
 			     const struct ss_wait_table *table)
 {
@@ -145,8 +137,8 @@ bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
 		if (!findings[id].searched)
 			findings[id] = find_function(&snapshot->stacks.items[id], table);
 		goroutine->lock_function = findings[id].function;
-		goroutine->endless = is_endless(goroutine) ? SS_ENDLESS_OBJECT :
-							     SS_ENDLESS_NO;
+		if (may_wait_for_ever(goroutine))
+			goroutine->endless = SS_ENDLESS_NO;
 	}
 	find_holders(snapshot, findings, holders);
 	return true;

@@ -10,8 +10,14 @@
 #include "elf/elffile.h"
 
 /* 16 million symbols are four times as many as in the largest known program.
-   DYNAMIC_MAX is a hundred times what linkers write. */
-enum { SYMBOL_COUNT_MAX = 1 << 24, DYNAMIC_MAX = 4096 };
+   DYNAMIC_MAX is a hundred times what linkers write. 4 MiB of names are searched in a millisecond. */
+enum {
+	SYMBOL_COUNT_MAX = 1 << 24,
+	DYNAMIC_MAX = 4096,
+	NAMES_CHUNK = 16 << 10,
+	NAME_BEGIN_MAX = 32,
+	NAMES_SEARCHED_MAX = 4 << 20,
+};
 
 void ss_table_free(struct ss_table *table)
 {
@@ -68,6 +74,30 @@ bool ss_table_read(const struct ss_elf *elf, uint32_t type, struct ss_table *ret
 	table.names = ss_elf_copy_section(elf, names);
 	table.names_size = names->sh_size;
 	return take_table(&table, ret);
+}
+
+bool ss_table_has_name(const struct ss_elf *elf, uint32_t type, const char *begin)
+{
+	const size_t size = strlen(begin) + 1; /* with the NUL before it */
+	const Elf64_Shdr *symbols;
+	const Elf64_Shdr *names;
+	char bytes[NAMES_CHUNK];
+	char wanted[NAME_BEGIN_MAX] = "";
+	bool found = false;
+	uint64_t at = 0;
+
+	if (size > sizeof(wanted) || !table_find(elf, type, &symbols, &names) ||
+	    names->sh_size > NAMES_SEARCHED_MAX)
+		return false;
+	memcpy(wanted + 1, begin, size - 1);
+	while (!found && names->sh_size - at >= size) {
+		const size_t count = (size_t)SS_MIN(names->sh_size - at, sizeof(bytes));
+		if (!ss_elf_read(elf, names->sh_offset + at, bytes, count))
+			return false;
+		found = memmem(bytes, count, wanted, size);
+		at += count - size + 1; /* one name may be in two pieces */
+	}
+	return found;
 }
 
 /* Entries of the dynamic segment; 0: not there. */

@@ -24,6 +24,9 @@ struct ss_table {
    is none, it is corrupted, or there is no memory. */
 bool ss_table_read(const struct ss_elf *elf, uint32_t type, struct ss_table *ret);
 
+/* Whether one of the names of such a table begins like that. Larger ones than 4 MiB are not searched. */
+bool ss_table_has_name(const struct ss_elf *elf, uint32_t type, const char *begin);
+
 /*
  * Reads .dynsym by PT_DYNAMIC. base: the address of the lowest segment in memory. glibc
  * makes the addresses in the dynamic segment of a loaded module absolute. Format: System V

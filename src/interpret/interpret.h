@@ -108,7 +108,7 @@ struct ss_interpret_options {
 	   returned then. *ret_value: see struct ss_sandbox_result. */
 	struct ss_error *(*write)(void *data, const struct ss_interpreted *interpreted,
 				  uint64_t *ret_value);
-	/* In the confined process: a line about what is missing in the last snapshot. */
+	/* In the confined process: a text about what is missing in the last snapshot. */
 	char *(*advise)(void *data, const struct ss_snapshot *snapshot,
 			struct ss_session *session);
 	/* Files that the confined process may not open; NULL: it gets none. */

@@ -11,8 +11,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/intern.h"
 #include "base/io.h"
 #include "base/text_stream.h"
+#include "report/print.h"
 #include "report/profile.h"
 #include "data/pipeline.h"
 
@@ -274,12 +276,26 @@ void ss_packages_find_debug(const char *path, struct ss_package_query *queries,
 
 enum { MODULES_MAX = 3 };
 
+/* What is missing, as text that the confined process returns: each item ends with ITEM_END. */
+#define ITEM_END "\x1e"
+#define KEY_END "\x1f"
+
+enum item {
+	ITEM_RUNTIME = 'r', /* then why its functions are missing */
+	ITEM_MODULE =
+		'm',	 /* then a key of the module, KEY_END, and its name and remedy */
+	ITEM_MORE = 'n', /* then the key of a module that is only counted */
+	ITEM_DEBUGINFOD = 'd', /* which was not tried */
+	ITEM_JIT = 'j',
+	ITEM_KERNEL = 'k',
+	ITEM_PEERS = 'p',
+};
+
 struct advice {
 	const struct ss_snapshot *snapshot;
 	const struct ss_advice_options *options;
 	size_t *nameless; /* by module: frames without a name; owned */
 	size_t nameless_jit;
-	size_t parts; /* written so far */
 	FILE *out;
 };
 
@@ -313,21 +329,24 @@ static int take_module(struct advice *advice)
 	return found;
 }
 
-static void begin_part(struct advice *advice)
+/* The same file in all processes. */
+static const char *key_of(const struct ss_module *module)
 {
-	(void)fputs(advice->parts++ ? "; " : "missing: ", advice->out);
+	return module->build_id ?: module->path;
 }
 
 static void write_module(const struct advice *advice, const struct ss_module *module,
 			 const char *package)
 {
-	(void)fputs(ss_label_base(module->path), advice->out);
+	(void)fprintf(advice->out, "%c%s" KEY_END "%s", ITEM_MODULE, key_of(module),
+		      ss_label_base(module->path));
 	if (package)
 		(void)fprintf(advice->out, " (install %s)", package);
 	else if (module->build_id)
 		(void)fprintf(advice->out, " (build-id %s)", module->build_id);
 	else
 		(void)fputs(" (it has no build-id)", advice->out);
+	(void)fputs(ITEM_END, advice->out);
 }
 
 /* The modules that are named, and their packages. */
@@ -370,15 +389,15 @@ static void find_packages(const struct advice *advice, struct named *named)
 static void write_modules(struct advice *advice)
 {
 	struct named named = {};
-	size_t rest = 0;
 
 	for (int index; (index = take_module(advice)) >= 0;) {
-		if (named.count == MODULES_MAX) {
-			rest++;
-			continue;
-		}
 		const struct ss_module *module =
 			ss_snapshot_module(advice->snapshot, (size_t)index);
+		if (named.count == MODULES_MAX) {
+			(void)fprintf(advice->out, "%c%s" ITEM_END, ITEM_MORE,
+				      key_of(module));
+			continue;
+		}
 		named.modules[named.count] = (size_t)index;
 		named.queries[named.count++].path = module->deleted ? "" : module->path;
 	}
@@ -386,19 +405,14 @@ static void write_modules(struct advice *advice)
 		return;
 	if (advice->options->packages)
 		find_packages(advice, &named);
-	begin_part(advice);
-	(void)fputs("names in ", advice->out);
 	for (size_t i = 0; i < named.count; i++) {
-		(void)fputs(i ? ", " : "", advice->out);
 		write_module(advice,
 			     ss_snapshot_module(advice->snapshot, named.modules[i]),
 			     named.queries[i].package);
 		free(named.queries[i].package);
 	}
-	if (rest)
-		(void)fprintf(advice->out, " and %zu more", rest);
 	if (!advice->options->debuginfod)
-		(void)fputs(", or use --debuginfod", advice->out);
+		(void)fprintf(advice->out, "%c" ITEM_END, ITEM_DEBUGINFOD);
 }
 
 static bool lacks_peers(const struct ss_task *thread)
@@ -423,12 +437,12 @@ static void write_root(struct advice *advice)
 		kernel |= thread->state == 'D' && !thread->kernel_stack;
 		peers |= lacks_peers(thread);
 	}
-	if (advice->options->privileged || !(kernel || peers))
+	if (advice->options->privileged)
 		return;
-	begin_part(advice);
-	(void)fprintf(advice->out, "%s%s%s (run as root)",
-		      kernel ? "kernel functions" : "", kernel && peers ? ", " : "",
-		      peers ? "other ends of pipes and sockets" : "");
+	if (kernel)
+		(void)fprintf(advice->out, "%c" ITEM_END, ITEM_KERNEL);
+	if (peers)
+		(void)fprintf(advice->out, "%c" ITEM_END, ITEM_PEERS);
 }
 
 /* Languages whose functions are not shown, in one line for all threads. */
@@ -439,9 +453,7 @@ static void write_runtimes(struct advice *advice)
 			ss_snapshot_runtime(advice->snapshot, i);
 		if (!info->problem)
 			continue;
-		begin_part(advice);
-		(void)fprintf(advice->out, "functions of the program (%s)",
-			      info->problem);
+		(void)fprintf(advice->out, "%c%s" ITEM_END, ITEM_RUNTIME, info->problem);
 	}
 }
 
@@ -453,11 +465,8 @@ static void write_all(struct advice *advice)
 		count_frames(advice,
 			     ss_snapshot_task(advice->snapshot, SS_TASK_THREAD, i));
 	write_modules(advice);
-	if (advice->nameless_jit) {
-		begin_part(advice);
-		(void)fputs("names of JIT code (needs a perf map, see stacksnap(1))",
-			    advice->out);
-	}
+	if (advice->nameless_jit)
+		(void)fprintf(advice->out, "%c" ITEM_END, ITEM_JIT);
 	write_root(advice);
 }
 
@@ -477,6 +486,127 @@ char *ss_advice_new(const struct ss_snapshot *snapshot,
 		.out = text.out,
 	};
 	write_all(&advice);
-	_cleanup_free_ char *line = ss_text_stream_close(&text);
-	return line && *line ? take_ptr(line) : NULL;
+	_cleanup_free_ char *items = ss_text_stream_close(&text);
+	return items && *items ? take_ptr(items) : NULL;
+}
+
+/* The line ---------------------------------------------------------------------------- */
+
+struct line {
+	char *copy; /* of the items, each NUL-terminated */
+	size_t size;
+	struct ss_idtable seen; /* texts of runtimes and keys of modules */
+	size_t parts;
+	FILE *out;
+};
+
+static bool line_init(struct line *line, const char *items, FILE *out)
+{
+	*line = (struct line){ .copy = strdup(items), .size = strlen(items), .out = out };
+	for (size_t i = 0; line->copy && i < line->size; i++) {
+		if (line->copy[i] == ITEM_END[0])
+			line->copy[i] = '\0';
+	}
+	return line->copy != NULL;
+}
+
+static void line_deinit(struct line *line)
+{
+	free(line->copy);
+	ss_idtable_deinit(&line->seen);
+}
+
+/* The next item of a kind, behind another one or, after NULL, the first one. Returns what follows the kind; NULL: there
+   is none. */
+static const char *next_item(const struct line *line, enum item kind, const char *before)
+{
+	const char *end = line->copy + line->size;
+
+	for (const char *at = before ? strchr(before, '\0') + 1 : line->copy; at < end;
+	     at += strlen(at) + 1) {
+		if (*at == (char)kind)
+			return at + 1;
+	}
+	return NULL;
+}
+
+/* Whether a text occurs for the first time. */
+static bool is_new(struct line *line, const char *text, size_t size)
+{
+	bool added = false;
+
+	(void)ss_idtable_add(&line->seen, text, size, &added);
+	return added;
+}
+
+static void begin_part(struct line *line)
+{
+	(void)fputs(line->parts++ ? "; " : "missing: ", line->out);
+}
+
+static void write_functions(struct line *line)
+{
+	for (const char *item = NULL; (item = next_item(line, ITEM_RUNTIME, item));) {
+		if (!is_new(line, item, strlen(item)))
+			continue;
+		begin_part(line);
+		(void)fputs("functions of the program (", line->out);
+		ss_escape_write(item, NULL, line->out);
+		(void)fputc(')', line->out);
+	}
+}
+
+static void write_names(struct line *line)
+{
+	size_t shown = 0;
+	size_t rest = 0;
+
+	for (const char *item = NULL; (item = next_item(line, ITEM_MODULE, item));) {
+		size_t key = strcspn(item, KEY_END);
+		if (!is_new(line, item, key))
+			continue;
+		if (shown == MODULES_MAX) {
+			rest++;
+			continue;
+		}
+		if (shown == 0)
+			begin_part(line);
+		(void)fputs(shown++ ? ", " : "names in ", line->out);
+		ss_escape_write(item + key + (item[key] != '\0'), NULL, line->out);
+	}
+	for (const char *item = NULL; (item = next_item(line, ITEM_MORE, item));)
+		rest += is_new(line, item, strlen(item));
+	if (shown && rest)
+		(void)fprintf(line->out, " and %zu more", rest);
+	if (shown && next_item(line, ITEM_DEBUGINFOD, NULL))
+		(void)fputs(", or use --debuginfod", line->out);
+}
+
+static void write_rights(struct line *line)
+{
+	bool kernel = next_item(line, ITEM_KERNEL, NULL);
+	bool peers = next_item(line, ITEM_PEERS, NULL);
+
+	if (!kernel && !peers)
+		return;
+	begin_part(line);
+	(void)fprintf(line->out, "%s%s%s (run as root)", kernel ? "kernel functions" : "",
+		      kernel && peers ? ", " : "",
+		      peers ? "other ends of pipes and sockets" : "");
+}
+
+void ss_advice_write(const char *items, FILE *out)
+{
+	__attribute__((cleanup(line_deinit))) struct line line;
+
+	if (!line_init(&line, items, out))
+		return;
+	write_functions(&line);
+	write_names(&line);
+	if (next_item(&line, ITEM_JIT, NULL)) {
+		begin_part(&line);
+		(void)fputs("names of JIT code (needs a perf map, see stacksnap(1))",
+			    out);
+	}
+	write_rights(&line);
 }

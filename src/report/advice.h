@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "stacksnap.h"
 
@@ -41,10 +42,13 @@ struct ss_advice_options {
 	struct ss_session *session;
 };
 
-/* Returns one line: missing names and their packages or build-ids, and what root would see.
-   NULL: nothing is missing, or no memory. The caller frees. The line may contain any byte of
-   the target's names. */
+/* Returns missing names with their packages or build-ids, and what root would see, for
+   ss_advice_write(). NULL: nothing is missing, or no memory. The caller frees. */
 char *ss_advice_new(const struct ss_snapshot *snapshot,
 		    const struct ss_advice_options *options);
+
+/* Writes a line without its end, escaped: what is missing. The text may be that of several
+   snapshots, one after the other: what they have in common is written once. */
+void ss_advice_write(const char *items, FILE *out);
 
 #endif

@@ -77,7 +77,7 @@ struct ss_format_options {
 	const char *problem; /* one line: what went wrong in the analysis; or NULL */
 	/* recording: functions that wait, see ss_wait_table_added(); or NULL */
 	const char *wait_functions;
-	const char *advice; /* text: one line: how to get what is missing; or NULL */
+	const char *advice; /* text: of ss_advice_new(), or NULL */
 	bool environment;   /* minidump: with environment and command line */
 	bool strict;	    /* text: as in ss_missing_count() */
 	/* What the snapshot was made from, or NULL. */

@@ -404,6 +404,16 @@ static bool awaits_answer(const struct ss_task *task)
 		wait->kind == SS_WAIT_POLL || wait->kind == SS_WAIT_SELECT);
 }
 
+bool ss_group_is_held_up(const struct ss_group *group, bool language)
+{
+	const struct ss_task *first = *group->members;
+
+	if (group->class != SS_GROUP_IDLE)
+		return order_of(group) < SS_GROUP_IDLE;
+	return !group->of_library && !group->passes && !group->takes_turns &&
+	       !awaits_work(first) && (language || awaits_answer(first));
+}
+
 static int compare_groups(const void *a, const void *b)
 {
 	const struct ss_group *g = a;
@@ -617,22 +627,18 @@ const struct ss_task *ss_grouping_find(const struct ss_grouping *grouping, pid_t
 								 NULL;
 }
 
-size_t *ss_grouping_numbers(const struct ss_snapshot *snapshot, enum ss_task_kind kind)
+size_t *ss_grouping_numbers(const struct ss_grouping *grouping,
+			    const struct ss_snapshot *snapshot)
 {
-	const struct ss_task *first = ss_snapshot_task(snapshot, kind, 0);
-	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
-		ss_grouping_new(snapshot, kind, true);
-	size_t *numbers =
-		calloc(ss_snapshot_task_count(snapshot, kind) + 1, sizeof(*numbers));
+	const struct ss_task *first = ss_snapshot_task(snapshot, grouping->kind, 0);
+	size_t *numbers = calloc(ss_snapshot_task_count(snapshot, grouping->kind) + 1,
+				 sizeof(*numbers));
 
-	for (size_t i = 0; grouping && numbers && i < grouping->count; i++) {
+	for (size_t i = 0; numbers && i < grouping->count; i++) {
 		for (size_t k = 0; k < grouping->groups[i].count; k++)
 			numbers[grouping->groups[i].members[k] - first] = i;
 	}
-	if (grouping)
-		return numbers;
-	free(numbers);
-	return NULL;
+	return numbers;
 }
 
 bool ss_tasks_of_several(const struct ss_snapshot *snapshot)

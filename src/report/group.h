@@ -28,6 +28,7 @@ enum ss_group_class {
 	SS_GROUP_OTHER, /* waits for anything else, or for what is not known; a task of a runtime */
 	SS_GROUP_IDLE,	  /* waits for work, as far as the kind of its wait tells */
 	SS_GROUP_RUNTIME, /* waits, and belongs to the runtime of a language */
+	SS_GROUP_COUNT,
 };
 
 /* What a thread does, without regard to others. wait may be NULL. */
@@ -80,8 +81,13 @@ void ss_grouping_free(struct ss_grouping *grouping);
 /* The goroutine whose stack is that of the thread, or NULL. */
 const struct ss_task *ss_grouping_find(const struct ss_grouping *grouping, pid_t tid);
 
-/* The number of the group of each task of a kind, to be freed; NULL without memory. */
-size_t *ss_grouping_numbers(const struct ss_snapshot *snapshot, enum ss_task_kind kind);
+/* The number of the group of each task of its snapshot, to be freed; NULL without memory. */
+size_t *ss_grouping_numbers(const struct ss_grouping *grouping,
+			    const struct ss_snapshot *snapshot);
+
+/* Whether the threads of a group wait for something else than work: a lock, a file, the answer of one
+   other end of a connection; or, if a runtime executes the program (language), in a function of it. */
+bool ss_group_is_held_up(const struct ss_group *group, bool language);
 
 /* Whether a snapshot has goroutines of several runtimes. */
 bool ss_tasks_of_several(const struct ss_snapshot *snapshot);

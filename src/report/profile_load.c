@@ -714,7 +714,7 @@ struct task_key {
 	uint64_t process;
 };
 
-/* "goroutine (chan receive)", "task (waiting for Future)" */
+/* "goroutine (chan receive)", "greenlet (suspended)", "task (waiting for Future)" */
 static const char *name_of_task(struct ss_profile *profile, const struct ss_task *from)
 {
 	const char *status = ss_task_status_name(from->status);
@@ -722,6 +722,8 @@ static const char *name_of_task(struct ss_profile *profile, const struct ss_task
 
 	if (from->kind == SS_TASK_GOROUTINE)
 		(void)snprintf(name, sizeof(name), "goroutine (%s)", ss_task_words(from));
+	else if (from->greenlet)
+		(void)snprintf(name, sizeof(name), "greenlet (%s)", ss_task_words(from));
 	else if (from->wait_reason)
 		(void)snprintf(name, sizeof(name), "task (%s for %s)", status,
 			       from->wait_reason);

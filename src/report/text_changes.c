@@ -103,14 +103,21 @@ static struct ss_bundle_key key_of(const struct changes *changes,
 	};
 }
 
+/* The group of each task; NULL without memory. */
+static size_t *numbers_of(const struct ss_snapshot *snapshot, enum ss_task_kind kind)
+{
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		ss_grouping_new(snapshot, kind, true);
+
+	return grouping ? ss_grouping_numbers(grouping, snapshot) : NULL;
+}
+
 struct ss_text_item *
 ss_text_change_items(const struct ss_diff_input *input, const struct ss_diff *diff,
 		     unsigned (*find_part)(const struct ss_task_change *))
 {
-	_cleanup_free_ size_t *before =
-		ss_grouping_numbers(input->before.snapshot, diff->kind);
-	_cleanup_free_ size_t *after =
-		ss_grouping_numbers(input->after.snapshot, diff->kind);
+	_cleanup_free_ size_t *before = numbers_of(input->before.snapshot, diff->kind);
+	_cleanup_free_ size_t *after = numbers_of(input->after.snapshot, diff->kind);
 	struct ss_text_item *items =
 		before && after ? calloc(diff->count + 1, sizeof(*items)) : NULL;
 	const struct changes changes = { input, before, after };

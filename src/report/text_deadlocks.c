@@ -588,20 +588,6 @@ static void write_task_cycle(const struct ss_snapshot *snapshot, size_t index, F
 	} while (task != first);
 }
 
-static bool has_no_channel(const struct ss_task *task)
-{
-	const char *reason = task->wait_reason;
-
-	return task->kind == SS_TASK_GOROUTINE && reason &&
-	       (strcmp(reason, "chan receive (nil chan)") == 0 ||
-		strcmp(reason, "chan send (nil chan)") == 0);
-}
-
-static bool is_endless(const struct ss_task *task, enum ss_endless reason)
-{
-	return task->endless == reason && !has_no_channel(task);
-}
-
 static void write_without_channel(const struct ss_snapshot *snapshot,
 				  const struct ss_format_options *options, FILE *out)
 {
@@ -610,7 +596,7 @@ static void write_without_channel(const struct ss_snapshot *snapshot,
 	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_GOROUTINE); i++) {
 		const struct ss_task *task =
 			ss_snapshot_task(snapshot, SS_TASK_GOROUTINE, i);
-		count += task->endless && has_no_channel(task);
+		count += task->endless == SS_ENDLESS_NIL_CHANNEL;
 	}
 	if (count == 0)
 		return;
@@ -631,7 +617,7 @@ static void write_endless(const struct ss_snapshot *snapshot, enum ss_task_kind 
 	size_t shown = 0;
 
 	for (size_t i = 0; i < tasks; i++)
-		count += is_endless(ss_snapshot_task(snapshot, kind, i), reason);
+		count += ss_snapshot_task(snapshot, kind, i)->endless == reason;
 	if (count == 0)
 		return;
 	(void)fputc_unlocked('\n', out);
@@ -649,7 +635,7 @@ static void write_endless(const struct ss_snapshot *snapshot, enum ss_task_kind 
 			      count == 1 ? "it" : "them");
 	for (size_t i = 0; i < tasks && shown < ss_text_most(options, MEMBERS_MAX); i++) {
 		const struct ss_task *task = ss_snapshot_task(snapshot, kind, i);
-		if (!is_endless(task, reason))
+		if (task->endless != reason)
 			continue;
 		(void)fputs_unlocked(shown++ ? ", " : "", out);
 		if (kind == SS_TASK_GOROUTINE)

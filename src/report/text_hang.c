@@ -20,23 +20,44 @@ struct hang_report {
 	const struct ss_snapshot *snapshot;
 	const struct ss_progress *progress;
 	const struct ss_format_options *options;
-	const size_t *groups; /* by thread: of those with equal stacks */
+	const struct ss_grouping *grouping;
+	const size_t *groups; /* by thread: its group, of those with equal stacks */
 	struct ss_languages languages;
 	FILE *out;
 };
 
-enum class { STUCK, BLOCKED, BUSY, MOVES, WOKEN, UNKNOWN, IDLE, RUNTIME, CLASS_COUNT };
+enum class {
+	STUCK,
+	BLOCKED,
+	BUSY,
+	WAITS,
+	MOVES,
+	WOKEN,
+	UNKNOWN,
+	IDLE,
+	RUNTIME,
+	CLASS_COUNT
+};
 
 static const char *const class_names[] = {
 	[STUCK] = "stuck: no progress, blocked on a wait that is not idle",
 	[BLOCKED] = "blocked: no progress, waiting for a lock of the application",
 	[BUSY] = "busy",
+	[WAITS] = "waiting: did not run",
 	[MOVES] = "moving",
 	[WOKEN] = "woken: ran, and waits in the same place again",
 	[UNKNOWN] = "unknown: the kernel has no counters",
 	[IDLE] = "idle: did not run",
 	[RUNTIME] = "of the runtime",
 };
+
+/* Where nothing is stuck, such threads may be what holds up the program. */
+static bool is_held_up(const struct hang_report *report, size_t index)
+{
+	return report->progress->verdict < SS_VERDICT_STUCK &&
+	       ss_group_is_held_up(&report->grouping->groups[report->groups[index]],
+				   report->languages.kinds);
+}
 
 static enum class class_of(const struct hang_report *report, size_t index)
 {
@@ -57,6 +78,8 @@ static enum class class_of(const struct hang_report *report, size_t index)
 				  ss_snapshot_task(report->snapshot, SS_TASK_THREAD, index),
 				  &report->languages))
 		return RUNTIME;
+	if (thread->movement == SS_MOVEMENT_NONE && is_held_up(report, index))
+		return WAITS;
 	return classes[thread->movement];
 }
 
@@ -332,29 +355,19 @@ static struct ss_error *write_idle(const struct ss_snapshot *snapshot,
 			 ss_error_no_memory();
 }
 
-/* Tasks of asyncio: what they wait for tells more than what the thread of their event loop does. */
-static struct ss_error *write_tasks(const struct ss_snapshot *snapshot,
-				    const struct ss_format_options *options, FILE *out)
-{
-	const struct ss_snapshots one = { .items = &snapshot,
-					  .count = 1,
-					  .kind = SS_SNAPSHOTS_ONE };
-	_cleanup_(ss_merged_cleanup) struct ss_merged *tasks =
-		ss_merged_new(&one, SS_TASK_ASYNCIO, true);
-
-	return tasks ? ss_text_write_groups(&one, tasks, NULL, false, options, out) :
-		       ss_error_no_memory();
-}
-
 struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				    const struct ss_progress *progress,
 				    const struct ss_format_options *options, FILE *out)
 {
-	_cleanup_free_ size_t *groups = ss_grouping_numbers(snapshot, SS_TASK_THREAD);
+	_cleanup_(ss_grouping_cleanup) struct ss_grouping *grouping =
+		ss_grouping_new(snapshot, SS_TASK_THREAD, true);
+	_cleanup_free_ size_t *groups =
+		grouping ? ss_grouping_numbers(grouping, snapshot) : NULL;
 	const struct hang_report report = {
 		.snapshot = snapshot,
 		.progress = progress,
 		.options = options,
+		.grouping = grouping,
 		.groups = groups,
 		.languages = ss_snapshot_languages(snapshot),
 		.out = out,
@@ -372,14 +385,16 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 	/* What an idle process waits for is all that can be told of it. */
 	const enum ss_verdict verdict = progress->verdict;
 	const bool idle = verdict == SS_VERDICT_IDLE;
-	struct ss_error *error = idle ? write_idle(snapshot, options, out) :
-					ss_text_write_goroutines(snapshot, options, out);
+	struct ss_error *error =
+		idle ? write_idle(snapshot, options, out) :
+		       ss_text_write_kind(snapshot, SS_TASK_GOROUTINE, options, out);
+	/* What tasks of asyncio wait for tells more than what the thread of their event loop does. */
 	if (!error && !idle && verdict < SS_VERDICT_STUCK)
-		error = write_tasks(snapshot, options, out);
+		error = ss_text_write_kind(snapshot, SS_TASK_ASYNCIO, options, out);
 	if (!error && !idle)
 		error = write_classes(&report);
 	if (!error && verdict >= SS_VERDICT_STUCK)
-		error = write_tasks(snapshot, options, out);
+		error = ss_text_write_kind(snapshot, SS_TASK_ASYNCIO, options, out);
 	if (!error)
 		ss_text_write_advice(options, out);
 	return error;

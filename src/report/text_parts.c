@@ -1,6 +1,7 @@
 /*
  * Short parts that the documents of the format "text" share.
  */
+#include "report/advice.h"
 #include "report/print.h"
 #include "report/text.h"
 
@@ -48,7 +49,7 @@ void ss_text_write_advice(const struct ss_format_options *options, FILE *out)
 		return;
 	(void)fputc_unlocked('\n', out);
 	ss_style_write(SS_STYLE_FAINT, options->color, out);
-	ss_escape_write(options->advice, NULL, out);
+	ss_advice_write(options->advice, out);
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 	(void)fputc_unlocked('\n', out);
 }

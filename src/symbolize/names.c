@@ -344,22 +344,6 @@ static void read_files(struct ss_names *names, bool all)
 	files_close(&files);
 }
 
-/* Whether a table has a symbol that begins like that. */
-static bool has_symbol(const struct ss_elf *elf, uint32_t type, const char *begin)
-{
-	_cleanup_table_ struct ss_table table = {};
-	const size_t size = strlen(begin);
-
-	if (!ss_table_read(elf, type, &table))
-		return false;
-	for (const char *at = table.names, *end = at + table.names_size;
-	     (at = memmem(at, (size_t)(end - at), begin, size)); at++) {
-		if (at > table.names && at[-1] == '\0')
-			return true;
-	}
-	return false;
-}
-
 static unsigned find_compilers(const struct ss_elf *elf)
 {
 	unsigned found = 0;
@@ -368,8 +352,8 @@ static unsigned find_compilers(const struct ss_elf *elf)
 		return 0;
 	if (ss_elf_find_section(elf, ".debug-ghc-link-info"))
 		found |= 1u << SS_COMPILER_GHC;
-	if (has_symbol(elf, SHT_DYNSYM, "__gnat_") ||
-	    has_symbol(elf, SHT_SYMTAB, "__gnat_"))
+	if (ss_table_has_name(elf, SHT_DYNSYM, "__gnat_") ||
+	    ss_table_has_name(elf, SHT_SYMTAB, "__gnat_"))
 		found |= 1u << SS_COMPILER_GNAT;
 	return found;
 }

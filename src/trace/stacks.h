@@ -192,6 +192,7 @@ struct ss_trace_scope {
 struct ss_trace_thread {
 	pid_t pid;
 	pid_t tid;
+	bool other_program; /* it is not in the address space of the target */
 	bool named;
 	char name[SS_TRACE_COMM];
 	SS_VECTOR(struct ss_trace_scope) scopes; /* outermost first */
@@ -206,7 +207,8 @@ struct ss_trace_threads {
 
 void ss_trace_threads_deinit(struct ss_trace_threads *threads);
 
-/* The thread, which is added if it is new. Valid until the next call. NULL: no memory. */
+/* The thread, which is added if it is new; it executes the program of its process. Valid until the next
+   call. NULL: no memory. */
 struct ss_trace_thread *ss_trace_threads_get(struct ss_trace_threads *threads, pid_t pid,
 					     pid_t tid);
 void ss_trace_threads_remove(struct ss_trace_threads *threads,

@@ -49,11 +49,19 @@ static bool add_to_index(struct ss_trace_threads *threads, uint32_t index)
 	return true;
 }
 
+static uint32_t find(const struct ss_trace_threads *threads, pid_t tid)
+{
+	const struct key key = { threads, tid };
+
+	return ss_hash_find(&threads->index, (uint64_t)tid, is_same, &key);
+}
+
 struct ss_trace_thread *ss_trace_threads_get(struct ss_trace_threads *threads, pid_t pid,
 					     pid_t tid)
 {
-	const struct key key = { threads, tid };
-	uint32_t index = ss_hash_find(&threads->index, (uint64_t)tid, is_same, &key);
+	uint32_t index = find(threads, tid);
+	/* The record of its start may be lost. */
+	uint32_t leader = index == SS_HASH_NONE ? find(threads, pid) : SS_HASH_NONE;
 
 	if (index != SS_HASH_NONE)
 		return &threads->items.items[index];
@@ -64,6 +72,9 @@ struct ss_trace_thread *ss_trace_threads_get(struct ss_trace_threads *threads, p
 		if (!ss_vector_push(&threads->items))
 			return NULL;
 	}
+	if (leader != SS_HASH_NONE)
+		threads->items.items[index].other_program =
+			threads->items.items[leader].other_program;
 	threads->items.items[index].pid = pid;
 	threads->items.items[index].tid = tid;
 	return add_to_index(threads, index) ? &threads->items.items[index] : NULL;

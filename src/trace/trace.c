@@ -46,8 +46,6 @@ struct copied {
 	uint8_t bytes[];
 };
 
-enum { STRANGERS_MAX = 4096 };
-
 /* Copies of stacks that wait to be unwound. Further hits have none. */
 enum { COPIED_MAX = 128 << 20, COLLECT_HITS = 64 };
 
@@ -69,13 +67,11 @@ struct ss_trace {
 	bool started;
 	struct ss_trace_threads threads;
 	struct ss_trace_stacks stacks;
-	uint64_t space_version;	    /* of the address space that stacks has */
-	bool mapped;		    /* code that the address space does not have yet */
-	uint64_t replaced_ns;	    /* when it was updated for that */
-	size_t copied;		    /* bytes */
-	char faults_name[48];	    /* of what stands for page faults */
-	SS_VECTOR(pid_t) strangers; /* processes that have executed another program */
-	bool many_strangers;	    /* more than are listed: any child may be one */
+	uint64_t space_version; /* of the address space that stacks has */
+	bool mapped;		/* code that the address space does not have yet */
+	uint64_t replaced_ns;	/* when it was updated for that */
+	size_t copied;		/* bytes */
+	char faults_name[48];	/* of what stands for page faults */
 	struct ss_trace_summary summary;
 	uint64_t wall_offset_ns;
 	uint64_t second;		 /* of max_rate: the current one, */
@@ -254,7 +250,6 @@ void ss_trace_free(struct ss_trace *trace)
 		ss_vector_free(&pending->hits);
 	}
 	ss_vector_free(&trace->pending);
-	ss_vector_free(&trace->strangers);
 	ss_trace_stacks_deinit(&trace->stacks);
 	ss_idtable_deinit(&trace->calls);
 	ss_vector_free(&trace->call_stacks);
@@ -441,17 +436,6 @@ static bool is_wanted(struct ss_trace *trace, uint64_t time_ns)
 	return true;
 }
 
-static bool is_stranger(const struct ss_trace *trace, pid_t pid)
-{
-	if (trace->many_strangers && pid != trace->target->pid)
-		return true;
-	for (size_t i = 0; i < trace->strangers.count; i++) {
-		if (trace->strangers.items[i] == pid)
-			return true;
-	}
-	return false;
-}
-
 /* The hits that follow are of another program, or in a file that was mapped since. */
 static void replace_space(struct ss_trace *trace)
 {
@@ -500,9 +484,10 @@ static uint32_t find_caller(struct ss_trace *trace, const struct ss_uprobe_hit *
 	return stack;
 }
 
-/* The stack of a hit. A child process has the address space of its parent, until it executes a
+/* The stack of a hit; 0: it has none. A child process has the address space of its parent, until it executes a
    program. */
-static uint32_t find_stack(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
+static uint32_t find_stack(struct ss_trace *trace, const struct ss_trace_thread *thread,
+			   const struct ss_uprobe_hit *hit)
 {
 	const struct copied *copied = hit->data;
 
@@ -511,7 +496,7 @@ static uint32_t find_stack(struct ss_trace *trace, const struct ss_uprobe_hit *h
 
 	if (trace->options.callers ? probe->line || probe->usdt : !copied)
 		return 0;
-	if (is_stranger(trace, hit->pid))
+	if (thread->other_program)
 		return 0;
 	if (trace->mapped) {
 		/* A process may map a file and hit a probe in turns. Its stacks would be wrong with
@@ -577,7 +562,7 @@ static void enter(struct ss_trace *trace, struct ss_trace_thread *thread,
 	event->depth = (unsigned)thread->scopes.count;
 	bool wanted = is_wanted(trace, hit->time_ns);
 	if (wanted) {
-		event->stack = find_stack(trace, hit);
+		event->stack = find_stack(trace, thread, hit);
 		report(trace, thread, event);
 	}
 	struct ss_trace_scope *scope = ss_vector_push(&thread->scopes);
@@ -647,36 +632,9 @@ static void take_hit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 	if (trace->options.scopes && trace->probes.items[place->probe].returns) {
 		enter(trace, thread, hit, &event);
 	} else if (is_wanted(trace, hit->time_ns)) {
-		event.stack = find_stack(trace, hit);
+		event.stack = find_stack(trace, thread, hit);
 		report(trace, thread, &event);
 	}
-}
-
-static void add_stranger(struct ss_trace *trace, pid_t pid)
-{
-	if (is_stranger(trace, pid))
-		return;
-	trace->many_strangers = trace->strangers.count == STRANGERS_MAX;
-	pid_t *slot = trace->many_strangers ? NULL : ss_vector_push(&trace->strangers);
-	if (slot)
-		*slot = pid;
-	trace->no_memory |= !is_stranger(trace, pid);
-}
-
-/* When a thread of the process has ended: if it was the last one, another process may get its id. */
-static void remove_stranger(struct ss_trace *trace, pid_t pid)
-{
-	size_t at = 0;
-
-	while (at < trace->strangers.count && trace->strangers.items[at] != pid)
-		at++;
-	if (at == trace->strangers.count)
-		return;
-	for (size_t i = 0; i < trace->threads.items.count; i++) {
-		if (trace->threads.items.items[i].pid == pid)
-			return;
-	}
-	trace->strangers.items[at] = trace->strangers.items[--trace->strangers.count];
 }
 
 /* After execve() the process has one thread, and none of its old stack. */
@@ -689,12 +647,13 @@ static void take_name(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 	}
 	if (hit->exec && hit->pid == trace->target->pid)
 		replace_space(trace);
-	if (hit->exec && hit->pid != trace->target->pid)
-		add_stranger(trace, hit->pid);
 	struct ss_trace_thread *thread =
 		ss_trace_threads_get(&trace->threads, hit->pid, hit->tid);
-	if (thread)
-		ss_trace_thread_set_name(thread, hit->name);
+	trace->no_memory |= !thread;
+	if (!thread)
+		return;
+	thread->other_program |= hit->exec && hit->pid != trace->target->pid;
+	ss_trace_thread_set_name(thread, hit->name);
 }
 
 /* It has the name of the thread that started it. */
@@ -704,16 +663,19 @@ static void take_fork(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 		ss_trace_threads_get(&trace->threads, hit->parent_pid, hit->parent_tid);
 	char name[SS_TRACE_COMM];
 
-	if (hit->pid != hit->parent_pid && is_stranger(trace, hit->parent_pid))
-		add_stranger(trace, hit->pid);
+	trace->no_memory |= !parent;
 	if (!parent)
 		return;
+	const bool other_program = parent->other_program;
 	ss_trace_thread_find_name(parent, trace->target);
 	memcpy(name, parent->name, sizeof(name));
 	struct ss_trace_thread *thread =
 		ss_trace_threads_get(&trace->threads, hit->pid, hit->tid);
-	if (thread)
-		ss_trace_thread_set_name(thread, name);
+	trace->no_memory |= !thread;
+	if (!thread)
+		return;
+	thread->other_program = other_program;
+	ss_trace_thread_set_name(thread, name);
 }
 
 /* A child process goes on in the scopes of the thread that forked it; they are not followed,
@@ -727,8 +689,6 @@ static void take_exit(struct ss_trace *trace, const struct ss_uprobe_hit *hit)
 		return;
 	end_all_scopes(trace, thread, SS_TRACE_LEFT, hit->time_ns);
 	ss_trace_threads_remove(&trace->threads, thread);
-	if (hit->tid == hit->pid) /* threads that hit no probe are not known */
-		remove_stranger(trace, hit->pid);
 }
 
 static void take(struct ss_trace *trace, const struct ss_uprobe_hit *hit)

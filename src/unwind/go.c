@@ -317,7 +317,7 @@ static bool add(struct goroutines *g, const char *path,
 	slot->wait_reason = from->wait_reason;
 	slot->changed = from->changed;
 	slot->run_mark = from->run_mark;
-	slot->endless = from->unwakeable ? SS_ENDLESS_OBJECT : SS_ENDLESS_NO;
+	slot->endless = from->endless;
 	slot->runtime = path;
 	if (from->since && from->since < g->now_ns)
 		slot->waiting_ns = g->now_ns - from->since;

@@ -641,7 +641,7 @@ static bool read_task(struct ss_saved_stacks *saved, struct ss_task *task)
 	    !find_string(saved, from.name, &task->name) ||
 	    !find_string(saved, from.wait_reason, &task->wait_reason) || !task->name ||
 	    !find_string(saved, from.object, &task->object) ||
-	    from.endless > SS_ENDLESS_LOOP)
+	    from.endless > SS_ENDLESS_NIL_CHANNEL)
 		return false;
 	task->id = from.id;
 	task->status = (enum ss_task_status)from.status;

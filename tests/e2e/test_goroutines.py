@@ -761,6 +761,8 @@ class Goroutines(EndToEnd):
                                             status=(4,)).stdout)
             self.assertEqual(data["verdict"], "blocked")
             self.assertEqual(sum(group["count"] for group in data["goroutines"]), 10, data)
+            self.assertEqual([group["wait_reason"] for group in data["goroutines"]
+                              if group["endless"] == "nil_channel"], ["chan receive (nil chan)"], data)
             target.kill()
 
     def test_turns(self):
@@ -776,7 +778,7 @@ class Goroutines(EndToEnd):
             names = [name for name in (frame["symbol"] for frame in group["frames"])
                      if re.match(r"main\.(lost|kept)[A-Z]\w+$", name or "")]
             if names:
-                functions[group["endless"] == "object"] += names[-1:] * group["count"]
+                functions[group["endless"] is not None] += names[-1:] * group["count"]
         return sorted(functions[True]), sorted(functions[False])
 
     def check_for_ever(self, data):

@@ -124,6 +124,30 @@ class Hang(Verdicts):
                 return
         self.fail("no thread of the ring moves: %s" % movements)
 
+    def test_held_up(self):
+        """What waits for an answer comes before what moves: it may be what holds up the program."""
+        program = ("import select, socket, threading, time\n"
+                   "listener = socket.create_server(('127.0.0.1', 0))\n"
+                   "def ask():\n"
+                   "    socket.create_connection(listener.getsockname()).recv(1)\n"
+                   "def tick():\n"
+                   "    while True:\n"
+                   "        time.sleep(0.01)\n"
+                   "        select.select([], [], [], 0.01)\n"
+                   "for each in ask, tick, tick, tick, tick:\n"
+                   "    threading.Thread(target=each).start()\n"
+                   "print('ready', flush=True)\n"
+                   "input()\n")
+        target = self.start_command([sys.executable, "-c", program])
+        for _ in range(20):
+            text = self.run_tool("hang", FOR, target.pid).stdout.decode()
+            if ": moving\n" in text:
+                break
+        self.assertRegex(text, r"(?s)^python3[^\n]*: moving\n.*\n2 threads waiting: did not run\n"
+                               r".*\n  \d+ \(Thread-1 \(ask\)\)\n"
+                               r"    waits for input from fd \d+, TCP connection [^\n]*\n"
+                               r"    in ask at <string>:4\n.*\n\d threads? moving\n")
+
     def test_woken_repeatedly(self):
         """A thread that only wakes up and sleeps again is neither stuck nor moving."""
         program = ("import time\n"

@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from harness import EndToEnd, main, read_text, wait_until
+from harness import EndToEnd, TARGETS, main, read_text, reads_stdin, wait_until
 
 GONE = 2 ** 22 + 1  # above the largest pid
 
@@ -188,6 +188,23 @@ class Several(EndToEnd):
         result = self.run_tool("hang", "--for=100ms", first, GONE, last, status=(1,))
         self.assertRegex(result.stdout.decode(), "^2 processes are idle: ")
         self.assertIn(b"there is no process %d" % GONE, result.stderr)
+
+    def test_hang_missing(self):
+        """Which names are missing is said once, below all reports; a file of its own has a line of its own."""
+        program = os.path.join(self.directory, "stripped")
+        subprocess.run(["strip", "-o", program, os.path.join(TARGETS, "deadlock")], check=True)
+        pids = [self.start_command([program]).pid, self.nap(), self.start_command([program]).pid]
+        for pid in pids[::2]:
+            wait_until(lambda: reads_stdin(pid), "it to wait")
+        expected = r"\nmissing: names in [^;]*\bstripped \([^()\n]+\)(, [^;]*)?, or use --debuginfod\n$"
+        pattern = os.path.join(self.directory, "%p")
+        self.run_tool("hang", "--for=100ms", "-o", pattern, *pids, status=(3,))
+        for pid in pids[::2]:
+            self.assertRegex(read_text(os.path.join(self.directory, str(pid))), expected)
+        text = self.run_tool("hang", "--for=100ms", *pids, status=(3,)).stdout.decode()
+        self.assertEqual(text.count(": deadlock\n"), 2, text)
+        self.assertRegex(text, r"\n\n1 process is idle: [^\n]*\n" + expected)
+        self.assertEqual((text.count("missing:"), text.count(" stripped (")), (1, 1), text)
 
     def test_record(self):
         """Each gets a file of its own."""

@@ -357,6 +357,17 @@ class TraceTest(EndToEnd):
         events = trace.end()
         self.assertEqual(len(self.kinds(events, "hit")), 1, trace.text())
 
+    def test_child_executes_another_program(self):
+        """Its threads have no stacks, because they have another address space; a child that executes nothing has."""
+        target = self.traced()
+        trace = self.trace(target, "-p", "checkpoint", "--stack")
+        for line in "fork 1", "spawn 2", "fork 1":
+            self.tell(target, line)
+        hits = self.kinds(trace.end(), "hit")
+        tids = [hit["tid"] for hit in hits]
+        self.assertEqual([tids.count(tid) for tid in dict.fromkeys(tids)], [1, 2, 2, 1], trace.text())
+        self.assertEqual(["stack" in hit for hit in hits], [True] + 4 * [False] + [True], trace.text())
+
     def test_module_is_unloaded_and_loaded_again(self):
         """The library that is loaded in its place is not hit."""
         target = self.start("modules")

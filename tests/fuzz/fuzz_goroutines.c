@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < found.items.count; i++) {
 		const struct ss_go_goroutine *one = &found.items.items[i];
 		FUZZ_REQUIRE(one->id > 0 && one->stack_low < one->stack_high);
-		FUZZ_REQUIRE(!one->unwakeable || one->status == SS_STATUS_WAITING);
+		FUZZ_REQUIRE(!one->endless || one->status == SS_STATUS_WAITING);
 		FUZZ_REQUIRE(i == 0 || one->id >= found.items.items[i - 1].id);
 		if (one->wait_reason)
 			fuzz_touch(one->wait_reason, strlen(one->wait_reason));

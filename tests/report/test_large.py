@@ -20,6 +20,7 @@ FRAMES = (1 << 20) - 1  # one less than the limit of one stack
 STACKS = 70  # of so many frames: more than 64 million in all
 TOO_LARGE = "exceeds the size limits of this reader; the rest is skipped"
 STRING, PROCESS, THREAD, MODULE, FRAME, STACK, CALL = 1, 2, 3, 4, 5, 6, 7
+TASK, GOROUTINE = 19, 1
 PROCESS_RECORD = record(PROCESS, fields(f1=100, f2=1))
 THREAD_RECORD = record(THREAD, fields(f2=100, f3=1))
 
@@ -169,7 +170,8 @@ class Large(ReportTest):
 
     def test_small_file_with_many_records(self):
         for many in (record(STRING, b""), THREAD_RECORD, record(CALL, 0, 0),
-                     record(FRAME, 0, 0x1000, 0, 0, 0), PROCESS_RECORD):
+                     record(FRAME, 0, 0x1000, 0, 0, 0), PROCESS_RECORD,
+                     record(TASK, fields(f3=GOROUTINE))):
             with self.subTest(kind=many[0]):
                 many = definitions(many * ((32 << 20) // len(many)))
                 self.bomb(*[many] * 8, size=40_000, most_mib=160)

@@ -3,19 +3,31 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/text_stream.h"
 #include "report/advice.h"
+
+/* The line of a text, which is freed. */
+static void assert_line(char *items, const char *expected)
+{
+	_cleanup_free_ char *owned = items;
+	struct ss_text_stream line;
+
+	assert_non_null(owned);
+	assert_true(ss_text_stream_open(&line));
+	ss_advice_write(owned, line.out);
+	_cleanup_free_ char *text = ss_text_stream_close(&line);
+	assert_string_equal(text, expected);
+}
 
 static void assert_advice(const struct ss_snapshot *snapshot,
 			  const struct ss_advice_options *options, const char *expected)
 {
-	_cleanup_free_ char *text = ss_advice_new(snapshot, options);
+	char *items = ss_advice_new(snapshot, options);
 
-	if (!expected) {
-		assert_null(text);
-		return;
-	}
-	assert_non_null(text);
-	assert_string_equal(text, expected);
+	if (expected)
+		assert_line(items, expected);
+	else
+		assert_null(items);
 }
 
 TEST(test_names)
@@ -62,4 +74,48 @@ TEST(test_root)
 	assert_advice(snapshot, &user,
 		      "missing: kernel functions, other ends of pipes and sockets (run "
 		      "as root)");
+}
+
+/* A snapshot with a frame in each of the first modules. */
+static char *advice_of(const char *const *paths, size_t count, bool root)
+{
+	const struct ss_advice_options options = { .privileged = root };
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+
+	for (size_t i = 0; i < count; i++) {
+		sample_add_module(snapshot, paths[i], 0x1000000 * (i + 1), NULL);
+		const struct ss_frame frame =
+			sample_frame(snapshot, SAMPLE_LIBC + 1 + (int)i, 0x11, NULL);
+		sample_add_thread(snapshot, 100 + (pid_t)i, "shop", &frame, 1,
+				  SS_END_ROOT)
+			->state = 'D';
+	}
+	return ss_advice_new(snapshot, &options);
+}
+
+/* What several have in common is written once; a module that one only counts and another one names is
+   not counted. */
+TEST(test_merged)
+{
+	static const char *const paths[] = { "/lib/a.so", "/lib/b.so", "/lib/c.so",
+					     "/lib/d.so", "/lib/e\n.so" };
+	_cleanup_free_ char *first = advice_of(paths, 4, true);
+	_cleanup_free_ char *second = advice_of(paths + 3, 2, false);
+	_cleanup_free_ char *third = advice_of(paths + 4, 1, false);
+	char *all = NULL;
+
+	assert_non_null(first);
+	assert_non_null(second);
+	assert_non_null(third);
+	assert_true(asprintf(&all, "%s%s", third, third) > 0);
+	assert_line(all, "missing: names in e\\x0a.so (it has no build-id), or use "
+			 "--debuginfod; kernel functions (run as root)");
+	assert_true(asprintf(&all, "%s%s", first, first) > 0);
+	assert_line(all, "missing: names in a.so (it has no build-id), b.so (it has no "
+			 "build-id), c.so (it has no build-id) and 1 more, or use "
+			 "--debuginfod");
+	assert_true(asprintf(&all, "%s%s", first, second) > 0);
+	assert_line(all, "missing: names in a.so (it has no build-id), b.so (it has no "
+			 "build-id), c.so (it has no build-id) and 2 more, or use "
+			 "--debuginfod; kernel functions (run as root)");
 }

@@ -114,6 +114,30 @@ static struct ss_go_goroutine at(const struct ss_go_goroutines *found, size_t in
 	return found->items.items[found->items.count - 1 - index];
 }
 
+/* By the number of its reason, which differs between versions. */
+TEST(test_nil_channel)
+{
+	for (unsigned minor = 19; minor <= 27; minor++) {
+		_cleanup_free_ struct fake *fake = make(minor);
+		const struct ss_go_layout *layout = fake->program.layout;
+		size_t count = 0;
+		for (size_t reason = 0; reason < layout->reason_count; reason++) {
+			put_g(fake, 0, WAITING, (uint8_t)reason);
+			struct ss_go_goroutines found = read_all(fake);
+			const struct ss_go_goroutine one = at(&found, 0);
+			const char *nil = one.wait_reason ?
+						  strstr(one.wait_reason, "(nil chan)") :
+						  NULL;
+			assert_int_equal(one.endless,
+					 nil ? SS_ENDLESS_NIL_CHANNEL : SS_ENDLESS_NO);
+			count += nil != NULL;
+			ss_go_goroutines_deinit(&found);
+		}
+		/* Of 1.25 only the first reasons are known. */
+		assert_int_equal(count, minor == 25 ? 0 : 2);
+	}
+}
+
 TEST(test_versions)
 {
 	assert_null(ss_go_layout_find(18));

@@ -187,9 +187,11 @@ static void assert_found(struct fake *fake, const char *wanted)
 	capture.areas.count = fake->area_end ? 2 : 1;
 	capture.threads.items = &thread;
 	capture.threads.count = 1;
+	for (size_t i = 0; i < COUNT; i++)
+		fake->goroutines[i].endless = SS_ENDLESS_NO;
 	ss_go_find_unwakeable(&process, &fake->found);
 	for (size_t i = 0; i < COUNT; i++)
-		found[i] = fake->goroutines[i].unwakeable ? '1' : '0';
+		found[i] = fake->goroutines[i].endless ? '1' : '0';
 	assert_string_equal(found, wanted);
 }
 
@@ -336,8 +338,6 @@ TEST(test_limits)
 	fake->area_end = AREA + (64 << 20);
 	assert_found(fake, "1110");
 	fake->area_end = AREA + (128 << 20);
-	for (size_t i = 0; i < COUNT; i++)
-		fake->goroutines[i].unwakeable = false;
 	assert_found(fake, "0000");
 	/* Places where there may be a part of the heap */
 	fake->area_end = AREA + (UINT64_C(5000) << 26);

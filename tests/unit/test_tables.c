@@ -41,6 +41,29 @@ static void check_library(const struct sample *sample, const char *style)
 	ss_module_unref(module);
 }
 
+/* Its names take several reads, and each read ends within one of them. */
+TEST_WITH(test_beginnings, sample_setup, sample_teardown)
+{
+	const struct sample *sample = *state;
+
+	assert_true(sample_run(sample,
+			       "for i in $(seq 10000 14000); do echo "
+			       "\"int symbol_${i}_long_name_of_it;\"; done >many.c; "
+			       "cc -shared -fPIC many.c -o lib.so"));
+	struct ss_module_impl *module = sample_module(sample, "lib.so");
+	struct ss_elf *elf = ss_elf_from_fd(module->fd);
+	assert_non_null(elf);
+	for (int i = 10000; i <= 14000; i++) {
+		char name[32];
+		snprintf(name, sizeof(name), "symbol_%d_long", i);
+		assert_true(ss_table_has_name(elf, SHT_DYNSYM, name));
+	}
+	assert_false(ss_table_has_name(elf, SHT_DYNSYM, "symbol_14001"));
+	assert_false(ss_table_has_name(elf, SHT_DYNSYM, "ymbol_10000"));
+	ss_elf_free(elf);
+	ss_module_unref(module);
+}
+
 TEST_WITH(test_hash_styles, sample_setup, sample_teardown)
 {
 	check_library(*state, "gnu");

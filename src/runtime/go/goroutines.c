@@ -405,6 +405,14 @@ static const char *find_reason(const struct ss_go_layout *layout, uint8_t reason
 							     NULL;
 }
 
+static bool has_no_channel(const struct ss_go_goroutine *goroutine)
+{
+	const char *reason = goroutine->wait_reason ?: "";
+
+	return strcmp(reason, "chan receive (nil chan)") == 0 ||
+	       strcmp(reason, "chan send (nil chan)") == 0;
+}
+
 /* The thread on which a goroutine is. */
 static pid_t find_thread(const struct reader *reader, uint64_t m)
 {
@@ -477,8 +485,11 @@ static bool add(struct reader *reader, uint64_t address, const uint8_t *bytes)
 		return true;
 	}
 	bool waits = goroutine.status == SS_STATUS_WAITING;
-	if (waits)
+	if (waits) {
 		goroutine.wait_reason = find_reason(layout, bytes[layout->reason]);
+		if (has_no_channel(&goroutine))
+			goroutine.endless = SS_ENDLESS_NIL_CHANNEL;
+	}
 	if (waits || goroutine.status == SS_STATUS_SYSCALL)
 		goroutine.since = ss_load_u64(bytes, layout->since);
 	goroutine.run_mark = find_run_mark(layout, bytes);

@@ -93,7 +93,8 @@ struct ss_go_goroutine {
 	pid_t thread;	   /* in its pid namespace; 0: none, or not known */
 	uint64_t run_mark; /* differs after it has run; 0: not known */
 	bool changed;	   /* while it was read */
-	bool unwakeable;   /* see ss_go_find_unwakeable() */
+	/* NIL_CHANNEL as its wait reason says; OBJECT: see ss_go_find_unwakeable() */
+	enum ss_endless endless;
 };
 
 struct ss_go_goroutines {
@@ -130,7 +131,7 @@ struct ss_go_process {
 	const struct ss_memory *whole; /* all of it is of one moment; or NULL */
 };
 
-/* Sets unwakeable of the goroutines that can never continue, since only such goroutines refer to
+/* Sets endless to OBJECT for the goroutines that can never continue, since only such goroutines refer to
    what they wait for. Sets none if that is not certain. */
 void ss_go_find_unwakeable(const struct ss_go_process *process,
 			   struct ss_go_goroutines *goroutines);

@@ -669,13 +669,13 @@ static enum kind find_kind(const struct ss_go_goroutine *goroutine)
 		{ "sync.RWMutex.Lock", KIND_SEMAPHORE },
 		{ "sync.WaitGroup.Wait", KIND_SEMAPHORE },
 		{ "sync.Cond.Wait", KIND_CONDITION },
-		{ "chan receive (nil chan)", KIND_NEVER },
-		{ "chan send (nil chan)", KIND_NEVER },
 		{ "select (no cases)", KIND_NEVER },
 	};
 
 	if (goroutine->status != SS_STATUS_WAITING || !goroutine->wait_reason)
 		return KIND_ROOT;
+	if (goroutine->endless == SS_ENDLESS_NIL_CHANNEL)
+		return KIND_NEVER;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(kinds); i++) {
 		if (strcmp(kinds[i].reason, goroutine->wait_reason) == 0)
 			return kinds[i].kind;
@@ -1237,8 +1237,11 @@ void ss_go_find_unwakeable(const struct ss_go_process *process,
 		search(&reach);
 	/* The memory is of one moment if this is still so. */
 	if (reach.map && !reach.failed && can_read(&reach) && is_still(process)) {
-		for (size_t i = 0; i < count; i++)
-			goroutines->items.items[i].unwakeable = !reach.waiters[i].reached;
+		for (size_t i = 0; i < count; i++) {
+			struct ss_go_goroutine *found = &goroutines->items.items[i];
+			if (!reach.waiters[i].reached && found->endless == SS_ENDLESS_NO)
+				found->endless = SS_ENDLESS_OBJECT;
+		}
 	}
 	deinit(&reach);
 }
