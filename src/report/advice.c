@@ -389,10 +389,12 @@ static void find_packages(const struct advice *advice, struct named *named)
 static void write_modules(struct advice *advice)
 {
 	struct named named = {};
+	bool identified = false; /* any of them: debuginfod needs a build-id */
 
 	for (int index; (index = take_module(advice)) >= 0;) {
 		const struct ss_module *module =
 			ss_snapshot_module(advice->snapshot, (size_t)index);
+		identified |= module->build_id && *module->build_id;
 		if (named.count == MODULES_MAX) {
 			(void)fprintf(advice->out, "%c%s" ITEM_END, ITEM_MORE,
 				      key_of(module));
@@ -411,7 +413,7 @@ static void write_modules(struct advice *advice)
 			     named.queries[i].package);
 		free(named.queries[i].package);
 	}
-	if (!advice->options->debuginfod)
+	if (identified && !advice->options->debuginfod)
 		(void)fprintf(advice->out, "%c" ITEM_END, ITEM_DEBUGINFOD);
 }
 

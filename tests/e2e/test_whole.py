@@ -255,7 +255,7 @@ class PostgreSqlJit(test_real_waits.PostgreSql):
                 return False  # it waits for the disk, so it was read without its registers
             frames = snapshot.thread(pid)["frames"]
             self.assertEqual(snapshot.status, 0,  # each is whole
-                             "%s\n%s" % (snapshot.stderr, describe(snapshot, snapshot.thread(pid))))
+                             "%s\n%s\n%s" % (snapshot.stderr, describe(snapshot, snapshot.thread(pid)), {k: v for k, v in snapshot.thread(pid).items() if k != "frames"}))
             self.assertEqual(frames[-1]["symbol"], "_start")
             if any(frame["area"] == "[jit]" for frame in frames):
                 found.append(frames)
