@@ -86,13 +86,16 @@ static void write_frame(const struct ss_snapshot *snapshot, const struct ss_task
 	write_function(words, frame, frame->file, frame->line, options, out);
 }
 
-/* Whether it is a function of a library that was compiled into the program, such as a template;
-   or where each program begins. */
-static bool is_compiled_in(const struct ss_frame *frame)
+/* Whether it is a function of a library that was compiled into the program, such as a template or Go's
+   library; or where each program begins. */
+static bool is_compiled_in(const struct ss_frame *frame,
+			   const struct ss_languages *languages)
 {
 	static const char headers[] = "/usr/include/";
 
-	return (frame->file && strncmp(frame->file, headers, strlen(headers)) == 0) ||
+	return (languages->go && (ss_frame_is_of_go_library(frame) ||
+				  ss_frame_is_of_runtime(frame, languages))) ||
+	       (frame->file && strncmp(frame->file, headers, strlen(headers)) == 0) ||
 	       (frame->symbol && (ss_symbol_is_of_c_library(frame->symbol) ||
 				  strcmp(frame->symbol, "_start") == 0));
 }
@@ -110,11 +113,12 @@ static size_t find_native(const struct ss_snapshot *snapshot,
 			  const struct ss_task *thread, size_t from)
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
+	const struct ss_languages languages = ss_task_languages(snapshot, thread);
 
 	for (; from < thread->frame_count; from++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, from);
-		if (!frame->signal_frame && !is_compiled_in(frame) && is_known(frame) &&
-		    ss_frame_code(process, frame) == SS_CODE_PROGRAM)
+		if (!frame->signal_frame && !is_compiled_in(frame, &languages) &&
+		    is_known(frame) && ss_frame_code(process, frame) == SS_CODE_PROGRAM)
 			break;
 	}
 	return from;
@@ -141,8 +145,9 @@ static bool is_telling(const struct ss_snapshot *snapshot, const struct ss_task 
 
 	/* A template of C++: a future, or a guard of a mutex. */
 	if (code == SS_CODE_PROGRAM)
-		return called->symbol && wait &&
-		       (wait->kind == SS_WAIT_JOIN || wait->kind == SS_WAIT_FUTEX);
+		return called->symbol && (ss_frame_is_of_go_library(called) ||
+					  (wait && (wait->kind == SS_WAIT_JOIN ||
+						    wait->kind == SS_WAIT_FUTEX)));
 	return (called->symbol || called->called) && !called->signal_frame &&
 	       (code == SS_CODE_LIBRARY ||
 		(code == SS_CODE_C_LIBRARY && wait && wait->lock == SS_LOCK_LIBC));

@@ -900,6 +900,9 @@ class Goroutines(EndToEnd):
     def test_recordings(self):
         """Snapshots keep them: compared later, and as profiles."""
         target = self.start_command([self.build("go", "-ldflags=-B 0x1234567890abcdef", text=CHANGES)])
+        # The function of the program, and the one of Go's library that it has called.
+        brief = self.run_tool("-f", "brief", target.pid, status=(0, 1)).stdout.decode()
+        self.assertRegex(brief, r"\n    in bufio\.\(\*Scanner\)\.Scan at .*\n    called from main\.main at ")
         before, after = (os.path.join(self.directory, name) for name in ("a.rec", "b.rec"))
         live = self.snap(target.pid, status=(0, 1))
         self.run_tool("-f", "recording", "-o", before, target.pid, status=(0, 1))
