@@ -98,7 +98,6 @@ class Runtimes(EndToEnd):
         """Starts each program, of which so many threads run, observes it with all commands, and
         ends it."""
         statuses = []
-        self.start_load(running * min(AT_ONCE, len(programs)))
         for i in range(0, len(programs), AT_ONCE):
             targets = [subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT)
@@ -107,6 +106,8 @@ class Runtimes(EndToEnd):
                 self.addCleanup(target.wait)
                 self.addCleanup(target.kill)
                 self.assertEqual(target.stdout.readline(), b"ready\n")
+            if i == 0:  # what starts needs no load
+                self.start_load(running * len(targets))
             for turn in range(COMMANDS):
                 self.look(targets, turn, signals)
             for target in targets:
