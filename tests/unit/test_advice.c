@@ -99,7 +99,7 @@ static char *advice_of(const char *const *paths, size_t count, bool root)
 TEST(test_merged)
 {
 	static const char *const paths[] = { "/lib/a.so", "/lib/b.so", "/lib/c.so",
-					     "/lib/d.so", "/lib/e\n.so" };
+					     "/lib/d.so", "/lib/e\n\x1e\x1f.so" };
 	_cleanup_free_ char *first = advice_of(paths, 4, true);
 	_cleanup_free_ char *second = advice_of(paths + 3, 2, false);
 	_cleanup_free_ char *third = advice_of(paths + 4, 1, false);
@@ -109,7 +109,7 @@ TEST(test_merged)
 	assert_non_null(second);
 	assert_non_null(third);
 	assert_true(asprintf(&all, "%s%s", third, third) > 0);
-	assert_line(all, "missing: names in e\\x0a.so (build-id abcd), or use "
+	assert_line(all, "missing: names in e\\x0a??.so (build-id abcd), or use "
 			 "--debuginfod; kernel functions (run as root)");
 	assert_true(asprintf(&all, "%s%s", first, first) > 0);
 	assert_line(all, "missing: names in a.so (build-id abcd), b.so (it has no "
