@@ -335,7 +335,7 @@ struct ss_arch {
 			  uint64_t *ret);
 
 	/* The address that the call instruction right before pc calls. False: it is no
-	   call, or not one of a constant address. */
+	   call, or perhaps not one of a constant address. */
 	bool (*call_target)(const uint8_t *before, size_t size, uint64_t pc,
 			    uint64_t *ret);
 

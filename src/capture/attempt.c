@@ -23,6 +23,8 @@ enum {
 	LIVELY_PART = 8, /* one in so many */
 	/* before the second freeze; doubles with each */
 	CHECK_NS = 5 * 1000 * 1000,
+	/* how long a thread that a signal stops then may stand still */
+	CONTINUED_NS = 1000 * 1000,
 	/* for a thread that waits for a CPU: a few time slices */
 	LOOK_NS = 50 * 1000 * 1000,
 	LATE_TURN = 1, /* of threads that were stopped after the others */
@@ -496,11 +498,34 @@ static void drop_copies(struct ss_attempt *a)
 	a->arena.used = 0;
 }
 
+/* A thread that is attached and was not stopped: any signal would stop it until it is released. */
+static bool is_any_exposed(const struct ss_attempt *a)
+{
+	for (size_t i = 0; i < a->tasks.items.count; i++) {
+		const struct ss_tracee *task = &a->tasks.items.items[i];
+		if (task->phase == SS_TASK_SEEN && task->attached)
+			return true;
+	}
+	return false;
+}
+
+/* No such thread stands still for long meanwhile. */
+static void sleep_between_turns(struct ss_attempt *a, uint64_t duration_ns)
+{
+	const uint64_t end_ns = ss_now_ns() + duration_ns;
+	const uint64_t step_ns = is_any_exposed(a) ? CONTINUED_NS : duration_ns;
+
+	do {
+		ss_sleep_ns(step_ns);
+		ss_freeze_release_continued(&a->freeze);
+	} while (ss_now_ns() < end_ns);
+}
+
 /* Threads that run every few milliseconds would run during each freeze. Find them
    first, without stopping any thread. */
 static void find_active(struct ss_attempt *a, int turn)
 {
-	ss_sleep_ns((uint64_t)CHECK_NS << (turn - 1));
+	sleep_between_turns(a, (uint64_t)CHECK_NS << (turn - 1));
 	for (size_t i = 0; i < a->tasks.items.count; i++)
 		a->tasks.items.items[i].steady = false;
 	(void)ss_observe_check(a->target, &a->tasks, &a->look, NULL);

@@ -546,7 +546,6 @@ static void release_if_stopped(struct ss_freeze *freeze, struct ss_tracee *task,
 	if (task->phase != SS_TASK_STOPPED)
 		return;
 	/* Too late to copy: the others have been released already. */
-	freeze->stopped -= task->stopped_ns == 0;
 	freeze->late++;
 	if (freeze->begin_ns) {
 		ss_stop_release(freeze, task);

@@ -26,11 +26,11 @@ struct ss_freeze {
 	uint64_t end_ns;	/* last release */
 	uint64_t duration_ns;	/* from begin to end, sum of all freezes */
 	uint64_t max_thread_ns; /* longest stop of a thread (ss_freeze_each() only) */
-	unsigned stopped;	/* threads that stopped */
-	unsigned late;	   /* others, which stopped when the others had been released */
-	int status_fd;	   /* /proc/PID/status, from ss_freeze_prepare() on; or -1 */
-	unsigned rounds;   /* after the first: if not 0, the capture is not atomic */
-	bool is_32bit;	   /* a thread executes 32-bit code */
+	unsigned stopped;	/* threads that stopped, each once */
+	unsigned late;		/* stops of threads when the others had been released */
+	int status_fd;		/* /proc/PID/status, from ss_freeze_prepare() on; or -1 */
+	unsigned rounds;	/* after the first: if not 0, the capture is not atomic */
+	bool is_32bit;		/* a thread executes 32-bit code */
 	bool took_sigchld; /* a SIGCHLD was consumed; it may have been for another child */
 };
 

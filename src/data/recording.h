@@ -20,6 +20,7 @@ struct ss_recorded_task {
 	uint32_t process;
 	uint32_t thread; /* the one of task.tid; UINT32_MAX: none, or not known */
 	uint32_t stack;
+	enum ss_task_kind kind; /* in the file: that of task */
 	/* Not a THREAD; with the members that are recorded. The tasks of its kind that awaited and
 	   cycle_next refer to need not exist. */
 	struct ss_task task;
@@ -89,7 +90,7 @@ enum {
 	SS_WAITS_MAX = 1 << 18,
 	SS_TASK_COVERAGE_MAX = 1 << 18,
 	SS_TASKS = 1 << 16, /* of runtimes: 1.1 to 9 bytes of the file each, measured, */
-	SS_TASKS_PER_BYTE = 4, /* and more for each byte of the file */
+	SS_TASKS_PER_BYTE = 1, /* and more for each byte of the file */
 	SS_TASKS_MAX = 4 << 20,
 	SS_AWAITED_MAX = 4 << 20,    /* what they wait for */
 	SS_CALL_WAITS_MAX = 1 << 16, /* different ones */

@@ -513,6 +513,7 @@ void ss_writer_task(struct ss_writer *writer, const struct ss_recorded_task *tas
 
 	record.process = local_process(&writer->definer, task->process);
 	record.thread = local_thread(&writer->definer, task->thread);
+	record.kind = task->task.kind;
 	if (!*record.task.name)
 		record.task.name = NULL;
 	if (!record.task.in_cycle)

@@ -384,8 +384,9 @@ static bool task_read(struct ss_recording *recording, struct ss_scope *scope,
 	    !translate(&scope->segment->stacks, &task.stack) ||
 	    (task.thread != UINT32_MAX &&
 	     !translate(&scope->segment->threads, &task.thread)) ||
-	    task.task.kind == SS_TASK_THREAD)
+	    task.kind == SS_TASK_THREAD)
 		return false;
+	task.task.kind = task.kind;
 	task.task.on_thread &= task.thread != UINT32_MAX;
 	if (recording->tasks.count >= SS_MIN(most, (uint64_t)SS_TASKS_MAX))
 		return ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);

@@ -5,6 +5,7 @@
 
 #include "base/graph.h"
 #include "data/recording.h"
+#include "data/snapshot_fields.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
 
@@ -355,8 +356,10 @@ static void replay_deinit(struct replay *replay)
 	ss_vector_free(&replay->frames);
 }
 
-static const char *copy_text(struct replay *replay, const char *text)
+static const char *copy_text(void *data, const char *text)
 {
+	struct replay *replay = data;
+
 	return text ? ss_intern_string(replay->snapshot->strings, text) : NULL;
 }
 
@@ -463,15 +466,13 @@ static bool add_task(struct replay *replay, const struct tasks *tasks, size_t in
 	if (!slot)
 		return false;
 	*slot = from->task;
-	slot->name = copy_text(replay, from->task.name);
-	slot->wait_reason = copy_text(replay, from->task.wait_reason);
-	slot->runtime = copy_text(replay, from->task.runtime);
-	slot->object = copy_text(replay, from->task.object);
+	if (!ss_schema_copy_texts(&ss_recorded_task_schema, slot, copy_text, replay))
+		return false;
 	if (from->thread != UINT32_MAX)
 		slot->tid = recording->threads.items[from->thread].tid;
 	slot->end = stack->end;
 	slot->reason = copy_text(replay, stack->reason);
-	if (!slot->name || !set_awaited(replay, tasks, from, slot))
+	if (!set_awaited(replay, tasks, from, slot))
 		return false;
 	if (index > 0 && tasks->items.items[index - 1]->stack == from->stack) {
 		slot->stack_id = slot[-1].stack_id;

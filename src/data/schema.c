@@ -599,3 +599,20 @@ void *ss_schema_copy(const struct ss_schema *schema, const void *structure,
 		*bytes += copying.size;
 	return take_ptr(block);
 }
+
+bool ss_schema_copy_texts(const struct ss_schema *schema, void *structure,
+			  const char *(*text)(void *data, const char *text), void *data)
+{
+	for (size_t i = 0; i < schema->count; i++) {
+		const struct ss_field *field = &schema->fields[i];
+		const char *from = field->type == SS_FIELD_TEXT ?
+					   load_pointer(structure, field->offset) :
+					   NULL;
+		const char *copy = from ? text(data, from) : NULL;
+		if (from && !copy)
+			return false;
+		if (from)
+			store_pointer(structure, field->offset, copy);
+	}
+	return true;
+}

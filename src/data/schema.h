@@ -146,6 +146,11 @@ void *ss_schema_copy(const struct ss_schema *schema, const void *structure,
 		     const char *(*text)(void *data, const char *text), void *data,
 		     size_t *bytes);
 
+/* Replaces the texts of a struct by copies of them, but not those of nested structs. False: text
+   has returned NULL. */
+bool ss_schema_copy_texts(const struct ss_schema *schema, void *structure,
+			  const char *(*text)(void *data, const char *text), void *data);
+
 struct ss_schema_reader {
 	struct ss_cursor cursor; /* failed: what was read is invalid */
 	size_t list_max;	 /* longer lists are invalid; 0: no limit */

@@ -253,10 +253,36 @@ static uint64_t task_cases(const void *structure)
 	return (task->in_cycle ? IN_CYCLE : 0) | (task->priority ? JAVA : 0);
 }
 
-/* The table says of which kind a task is. */
+/* The table says of which kind a task is. Recordings have the fields from RECORDED_FIRST on. */
+enum { RECORDED_FIRST = 1, RECORDED_COUNT = 19 };
+
 static const struct ss_field task_fields[] = {
 	SS_FIELD(1, UNSIGNED, ss_task, tid, INT32_MAX, .only = SS_SHOW_THREAD),
 	SS_FIELD(2, TEXT, ss_task, name, 0, .only = SS_SHOW_THREAD | SS_SHOW_OBJECT),
+	SS_FIELD(16, UNSIGNED, ss_task, id, 0, .name = "address", .flags = SS_HEX,
+		 .only = SS_SHOW_OBJECT),
+	SS_FIELD(17, UNSIGNED, ss_task, status, SS_STATUS_COPYSTACK,
+		 .names = &ss_names_task_status, .only = SS_SHOW_DOING),
+	SS_FIELD(18, TEXT, ss_task, wait_reason, 0, .only = SS_SHOW_DOING),
+	SS_FIELD(20, UNSIGNED, ss_task, waiting_ns, 0, .flags = SS_HIDDEN),
+	SS_FIELD(21, UNSIGNED, ss_task, on_thread, 1, .only = SS_SHOW_DOING),
+	SS_FIELD(22, UNSIGNED, ss_task, changed, 1, .only = SS_SHOW_DOING),
+	SS_FIELD(23, TEXT, ss_task, lock_function, 0, .only = SS_SHOW_DOING),
+	SS_FIELD(24, UNSIGNED, ss_task, blocked, 1, .flags = SS_HIDDEN),
+	SS_FIELD(26, TEXT, ss_task, runtime, 0, .only = SS_SHOW_DOING),
+	SS_FIELD_OF(30, INDEXES, ss_task, awaited, awaited_count, NULL, SS_TABLE_ASYNCIO,
+		    0, .name = "awaited_tasks", .only = SS_SHOW_AWAITED),
+	SS_FIELD(31, UNSIGNED, ss_task, awaits_all, 1, .flags = SS_HIDDEN),
+	SS_FIELD(32, UNSIGNED, ss_task, in_cycle, 1, .flags = SS_HIDDEN),
+	SS_FIELD_INDEX(33, UNSIGNED, ss_task, cycle_next, SS_TABLE_ASYNCIO,
+		       .only = SS_SHOW_AWAITED, .known = IN_CYCLE),
+	SS_FIELD(38, TEXT, ss_task, object, 0, .only = SS_SHOW_AWAITED),
+	SS_FIELD(39, UNSIGNED, ss_task, endless, SS_ENDLESS_NIL_CHANNEL,
+		 .names = &ss_names_endless, .flags = SS_NULLABLE, .only = SS_SHOW_DOING),
+	SS_FIELD(40, UNSIGNED, ss_task, loop_empty, 1, .flags = SS_HIDDEN),
+	SS_FIELD(41, UNSIGNED, ss_task, holder, 0, .name = "probable_holder",
+		 .flags = SS_NULLABLE, .only = SS_SHOW_DOING),
+	SS_FIELD(42, UNSIGNED, ss_task, greenlet, 1, .only = SS_SHOW_AWAITED),
 	SS_FIELD(3, UNSIGNED, ss_task, state, INT8_MAX, .flags = SS_LETTER,
 		 .only = SS_SHOW_THREAD),
 	SS_FIELD(4, UNSIGNED, ss_task, stopped_ns, 0, .only = SS_SHOW_CAPTURED),
@@ -276,24 +302,7 @@ static const struct ss_field task_fields[] = {
 	SS_FIELD(14, TEXT, ss_task, kernel_stack, 0, .flags = SS_LINES,
 		 .only = SS_SHOW_CAPTURED),
 	SS_FIELD(15, TEXT, ss_task, native_reason, 0, .only = SS_SHOW_CAPTURED),
-	SS_FIELD(16, UNSIGNED, ss_task, id, 0, .name = "address", .flags = SS_HEX,
-		 .only = SS_SHOW_OBJECT),
-	SS_FIELD(17, UNSIGNED, ss_task, status, SS_STATUS_COPYSTACK,
-		 .names = &ss_names_task_status, .only = SS_SHOW_DOING),
-	SS_FIELD(18, TEXT, ss_task, wait_reason, 0, .only = SS_SHOW_DOING),
-	SS_FIELD(20, UNSIGNED, ss_task, waiting_ns, 0, .flags = SS_HIDDEN),
-	SS_FIELD(21, UNSIGNED, ss_task, on_thread, 1, .only = SS_SHOW_DOING),
-	SS_FIELD(22, UNSIGNED, ss_task, changed, 1, .only = SS_SHOW_DOING),
-	SS_FIELD(23, TEXT, ss_task, lock_function, 0, .only = SS_SHOW_DOING),
-	SS_FIELD(24, UNSIGNED, ss_task, blocked, 1, .flags = SS_HIDDEN),
 	SS_FIELD(25, UNSIGNED, ss_task, run_mark, 0, .flags = SS_HIDDEN),
-	SS_FIELD(26, TEXT, ss_task, runtime, 0, .only = SS_SHOW_DOING),
-	SS_FIELD_OF(30, INDEXES, ss_task, awaited, awaited_count, NULL, SS_TABLE_ASYNCIO,
-		    0, .name = "awaited_tasks", .only = SS_SHOW_AWAITED),
-	SS_FIELD(31, UNSIGNED, ss_task, awaits_all, 1, .flags = SS_HIDDEN),
-	SS_FIELD(32, UNSIGNED, ss_task, in_cycle, 1, .flags = SS_HIDDEN),
-	SS_FIELD_INDEX(33, UNSIGNED, ss_task, cycle_next, SS_TABLE_ASYNCIO,
-		       .only = SS_SHOW_AWAITED, .known = IN_CYCLE),
 	SS_FIELD(34, TEXT, ss_task, comm, 0, .only = SS_SHOW_CAPTURED),
 	SS_FIELD(35, UNSIGNED, ss_task, runtime_id, 0, .flags = SS_NULLABLE,
 		 .only = SS_SHOW_CAPTURED),
@@ -301,17 +310,16 @@ static const struct ss_field task_fields[] = {
 		 .only = SS_SHOW_CAPTURED),
 	SS_FIELD(37, UNSIGNED, ss_task, daemon, 1, .only = SS_SHOW_CAPTURED,
 		 .known = JAVA),
-	SS_FIELD(38, TEXT, ss_task, object, 0, .only = SS_SHOW_AWAITED),
-	SS_FIELD(39, UNSIGNED, ss_task, endless, SS_ENDLESS_NIL_CHANNEL,
-		 .names = &ss_names_endless, .flags = SS_NULLABLE, .only = SS_SHOW_DOING),
-	SS_FIELD(40, UNSIGNED, ss_task, loop_empty, 1, .flags = SS_HIDDEN),
-	SS_FIELD(41, UNSIGNED, ss_task, holder, 0, .name = "probable_holder",
-		 .flags = SS_NULLABLE, .only = SS_SHOW_DOING),
-	SS_FIELD(42, UNSIGNED, ss_task, greenlet, 1, .only = SS_SHOW_AWAITED),
 };
 static const struct ss_task no_task = { .name = "", .state = '?' };
 const struct ss_schema ss_task_schema =
 	SS_SCHEMA(task_fields, ss_task, &no_task, .cases = task_cases);
+const struct ss_schema ss_recorded_task_schema = {
+	.fields = task_fields + RECORDED_FIRST,
+	.count = RECORDED_COUNT,
+	.size = sizeof(struct ss_task),
+	.none = &no_task,
+};
 
 static const struct ss_field coverage_fields[] = {
 	SS_FIELD(1, UNSIGNED, ss_task_coverage, known, 1),

@@ -80,6 +80,7 @@ extern const struct ss_schema ss_wait_schema;
 /* Of a descriptor in a set that is watched, without what it watches itself. */
 extern const struct ss_schema ss_watched_descriptor_schema;
 /* The fields that recordings have: stacksnap-recording(5). */
+extern const struct ss_schema ss_recorded_task_schema;
 extern const struct ss_schema ss_recorded_wait_schema;
 extern const struct ss_schema ss_snapshot_schema;
 

@@ -21,15 +21,16 @@ enum {
 static const char rest_text[] = "... -f text has the rest\n";
 
 static const char *const class_words[] = {
-	[SS_GROUP_CRASH] = "crashed",	[SS_GROUP_DEADLOCK] = "in a deadlock",
-	[SS_GROUP_BLOCKED] = "blocked", [SS_GROUP_OWNER] = "waited for by others",
-	[SS_GROUP_RUNNING] = "running", [SS_GROUP_KERNEL] = "in the kernel",
-	[SS_GROUP_OTHER] = "waiting",	[SS_GROUP_IDLE] = "idle",
+	[SS_GROUP_CRASH] = "crashed",	       [SS_GROUP_DEADLOCK] = "in a deadlock",
+	[SS_GROUP_BLOCKED] = "blocked",	       [SS_GROUP_OWNER] = "waited for by others",
+	[SS_GROUP_RUNNING] = "running",	       [SS_GROUP_KERNEL] = "in the kernel",
+	[SS_GROUP_OTHER] = "waiting",	       [SS_GROUP_IDLE] = "idle",
+	[SS_GROUP_RUNTIME] = "of the runtime",
 };
 
 /* The threads of each class. */
 struct counts {
-	size_t of[SS_GROUP_IDLE + 1];
+	size_t of[SS_GROUP_COUNT];
 };
 
 static struct counts count_classes(const struct ss_grouping *grouping)
@@ -46,7 +47,7 @@ static void write_counts(const struct counts *counts, FILE *out)
 {
 	bool any = false;
 
-	for (size_t i = 0; i <= SS_GROUP_IDLE; i++) {
+	for (size_t i = 0; i < SS_GROUP_COUNT; i++) {
 		if (counts->of[i] == 0)
 			continue;
 		(void)fprintf(out, "%s%s %s", any ? ", " : "",
@@ -108,6 +109,21 @@ static void write_group(const struct ss_snapshot *snapshot, const struct ss_grou
 	ss_text_write_where(snapshot, first, options, out);
 }
 
+/* Those that are idle or of the runtime come last: if the first group is idle, no other is busy. */
+static void write_groups(const struct ss_snapshot *snapshot,
+			 const struct ss_grouping *grouping,
+			 const struct ss_format_options *options, FILE *out)
+{
+	for (size_t i = 0; i < grouping->count; i++) {
+		const struct ss_group *group = &grouping->groups[i];
+		if (group->class != SS_GROUP_DEADLOCK &&
+		    group->class != SS_GROUP_RUNTIME &&
+		    (group->class != SS_GROUP_IDLE ||
+		     grouping->groups[0].class == SS_GROUP_IDLE))
+			write_group(snapshot, group, options, out);
+	}
+}
+
 static struct ss_error *write_all(const struct ss_snapshot *snapshot,
 				  const struct ss_progress *progress,
 				  const struct ss_format_options *options, FILE *out)
@@ -124,15 +140,18 @@ static struct ss_error *write_all(const struct ss_snapshot *snapshot,
 	ss_text_write_task_cycles(snapshot, options, out);
 	ss_missing_write(snapshot, options->max_stack, options->strict,
 			 "incomplete: ", out);
-	/* They come last: if the first group is idle, all are. */
-	for (size_t i = 0; i < grouping->count; i++) {
-		const struct ss_group *group = &grouping->groups[i];
-		if (group->class != SS_GROUP_DEADLOCK &&
-		    (group->class != SS_GROUP_IDLE ||
-		     grouping->groups[0].class == SS_GROUP_IDLE))
-			write_group(snapshot, group, options, out);
-	}
-	return ss_text_write_goroutines(snapshot, options, out);
+	/* Goroutines and tasks of asyncio are the program, unless a thread is in their way. */
+	const bool tasks_first = grouping->count == 0 ||
+				 grouping->groups[0].class >= SS_GROUP_OTHER;
+	if (!tasks_first)
+		write_groups(snapshot, grouping, options, out);
+	struct ss_error *error =
+		ss_text_write_kind(snapshot, SS_TASK_GOROUTINE, options, out);
+	if (!error)
+		error = ss_text_write_kind(snapshot, SS_TASK_ASYNCIO, options, out);
+	if (!error && tasks_first)
+		write_groups(snapshot, grouping, options, out);
+	return error;
 }
 
 /* Copies lines that are not empty while they and the last line fit. */

@@ -28,6 +28,7 @@ enum ss_group_class {
 	SS_GROUP_OTHER, /* waits for anything else, or for what is not known; a task of a runtime */
 	SS_GROUP_IDLE,	  /* waits for work, as far as the kind of its wait tells */
 	SS_GROUP_RUNTIME, /* waits, and belongs to the runtime of a language */
+	SS_GROUP_COUNT,
 };
 
 /* What a thread does, without regard to others. wait may be NULL. */
@@ -46,6 +47,8 @@ struct ss_group {
 	bool has_main;	    /* contains the main thread: its tid is the pid */
 	bool of_library; /* a runtime executes tasks, but none of the first one's functions is the program's */
 	bool passes; /* a runtime executes threads, and a time limit ends the wait of the first one */
+	bool awaits_answer;  /* the first one waits for the other end of a connection, */
+	bool awaits_request; /* which was accepted where a thread listens */
 	bool takes_turns; /* the first one is of a pool whose threads take turns to wait for work */
 	bool interprets; /* its thread executes an interpreter */
 	/* Its thread executes an interpreter, and its stack is equal to that of the group

@@ -241,7 +241,7 @@ static void write_waits(struct ss_json *json, const struct ss_profile *profile)
 {
 	for (size_t i = 0; i < profile->threads.count; i++) {
 		const struct ss_profile_thread *t = &profile->threads.items[i];
-		if (!t->in_wait_graph)
+		if (!t->wait)
 			continue;
 		begin_row(json);
 		ss_json_unsigned(json, "thread", i);

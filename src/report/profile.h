@@ -141,9 +141,11 @@ struct ss_profile_thread {
 	const char *task; /* ASYNCIO: what it is called; or NULL */
 	/* Of a snapshot, of the last one: what it waits for; owned, or NULL */
 	struct ss_wait *wait;
-	uint32_t owner;	    /* the thread that it waits for: index + 1; 0: none */
-	bool in_cycle;	    /* it is part of a deadlock */
-	bool in_wait_graph; /* it waits for a thread, or is one that others wait for */
+	uint32_t owner; /* the thread that it waits for: index + 1; 0: none */
+	bool in_cycle;	/* it is part of a deadlock */
+	/* It waits for a lock, a condition or a thread, also of another process, or is one that
+	   others wait for. */
+	bool in_wait_graph;
 	SS_VECTOR(struct ss_profile_run) runs;
 };
 

@@ -618,6 +618,13 @@ static bool *find_owners(const struct ss_recording *recording)
 	return owns;
 }
 
+/* Whether it is a wait for a lock, a condition or another process, be it known who ends it or not. */
+static bool is_for_another(const struct ss_wait *wait)
+{
+	return wait->lock != SS_LOCK_NONE || wait->kind == SS_WAIT_FILE_LOCK ||
+	       wait->owner_tid || wait->owner_pid || wait->owner_unknown;
+}
+
 /* Sets the waits of threads that have samples: of each the first one, since a recording may claim
    several. Those of the last snapshot of a series remain. */
 static bool add_waits(struct load *load)
@@ -640,7 +647,8 @@ static bool add_waits(struct load *load)
 		if (!thread->wait)
 			return false;
 		thread->owner = owned ? load->threads[wait->owner] : 0;
-		thread->in_wait_graph = owned || owns[wait->thread];
+		thread->in_wait_graph = owned || owns[wait->thread] ||
+					is_for_another(&wait->wait);
 		thread->in_cycle = thread->in_wait_graph && wait->in_cycle;
 	}
 	return owns != NULL;
@@ -714,7 +722,7 @@ struct task_key {
 	uint64_t process;
 };
 
-/* "goroutine (chan receive)", "task (waiting for Future)" */
+/* "goroutine (chan receive)", "greenlet (suspended)", "task (waiting for Future)" */
 static const char *name_of_task(struct ss_profile *profile, const struct ss_task *from)
 {
 	const char *status = ss_task_status_name(from->status);
@@ -722,6 +730,8 @@ static const char *name_of_task(struct ss_profile *profile, const struct ss_task
 
 	if (from->kind == SS_TASK_GOROUTINE)
 		(void)snprintf(name, sizeof(name), "goroutine (%s)", ss_task_words(from));
+	else if (from->greenlet)
+		(void)snprintf(name, sizeof(name), "greenlet (%s)", ss_task_words(from));
 	else if (from->wait_reason)
 		(void)snprintf(name, sizeof(name), "task (%s for %s)", status,
 			       from->wait_reason);

@@ -54,10 +54,10 @@ struct ss_error *ss_text_write_groups(const struct ss_snapshots *snapshots,
 				      const struct ss_merged *goroutines, bool changes,
 				      const struct ss_format_options *options, FILE *out);
 
-/* Writes the goroutines, if there are any: first those that made no progress. */
-struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
-					  const struct ss_format_options *options,
-					  FILE *out);
+/* Writes the goroutines (first those that made no progress), or the tasks of asyncio, if there are any. */
+struct ss_error *ss_text_write_kind(const struct ss_snapshot *snapshot,
+				    enum ss_task_kind kind,
+				    const struct ss_format_options *options, FILE *out);
 /* Writes all tasks in groups, those of the program first. threads: merged, as merge says. */
 struct ss_error *ss_text_write_tasks(const struct ss_snapshots *snapshots,
 				     const struct ss_merged *threads, bool merge,

@@ -45,7 +45,7 @@ static const char *const class_names[] = {
 	[BUSY] = "busy",
 	[WAITS] = "waiting: did not run",
 	[MOVES] = "moving",
-	[WOKEN] = "woken: ran, and waits in the same place again",
+	[WOKEN] = "woken: found in the same wait again",
 	[UNKNOWN] = "unknown: the kernel has no counters",
 	[IDLE] = "idle: did not run",
 	[RUNTIME] = "of the runtime",
@@ -359,20 +359,6 @@ static struct ss_error *write_idle(const struct ss_snapshot *snapshot,
 			 ss_error_no_memory();
 }
 
-/* Tasks of asyncio: what they wait for tells more than what the thread of their event loop does. */
-static struct ss_error *write_tasks(const struct ss_snapshot *snapshot,
-				    const struct ss_format_options *options, FILE *out)
-{
-	const struct ss_snapshots one = { .items = &snapshot,
-					  .count = 1,
-					  .kind = SS_SNAPSHOTS_ONE };
-	_cleanup_(ss_merged_cleanup) struct ss_merged *tasks =
-		ss_merged_new(&one, SS_TASK_ASYNCIO, true);
-
-	return tasks ? ss_text_write_groups(&one, tasks, NULL, false, options, out) :
-		       ss_error_no_memory();
-}
-
 struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 				    const struct ss_progress *progress,
 				    const struct ss_format_options *options, FILE *out)
@@ -401,14 +387,16 @@ struct ss_error *ss_text_write_hang(const struct ss_snapshot *snapshot,
 	/* What an idle process waits for is all that can be told of it. */
 	const enum ss_verdict verdict = progress->verdict;
 	const bool idle = verdict == SS_VERDICT_IDLE;
-	struct ss_error *error = idle ? write_idle(snapshot, options, out) :
-					ss_text_write_goroutines(snapshot, options, out);
+	struct ss_error *error =
+		idle ? write_idle(snapshot, options, out) :
+		       ss_text_write_kind(snapshot, SS_TASK_GOROUTINE, options, out);
+	/* What tasks of asyncio wait for tells more than what the thread of their event loop does. */
 	if (!error && !idle && verdict < SS_VERDICT_STUCK)
-		error = write_tasks(snapshot, options, out);
+		error = ss_text_write_kind(snapshot, SS_TASK_ASYNCIO, options, out);
 	if (!error && !idle)
 		error = write_classes(&report);
 	if (!error && verdict >= SS_VERDICT_STUCK)
-		error = write_tasks(snapshot, options, out);
+		error = ss_text_write_kind(snapshot, SS_TASK_ASYNCIO, options, out);
 	if (!error)
 		ss_text_write_advice(options, out);
 	return error;

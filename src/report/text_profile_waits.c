@@ -608,11 +608,15 @@ static int compare_items(const void *a, const void *b, void *data)
 	return x->thread < y->thread ? -1 : x->thread > y->thread;
 }
 
-static int compare_wait_rows(const void *a, const void *b)
+/* Those with an owner in the recording come first. */
+static int compare_wait_rows(const void *a, const void *b, void *data)
 {
 	const struct wait_row *x = a;
 	const struct wait_row *y = b;
+	const bool owned = thread_of(data, x->items)->owner != 0;
 
+	if (owned != (thread_of(data, y->items)->owner != 0))
+		return owned ? -1 : 1;
 	if (x->count != y->count)
 		return x->count < y->count ? 1 : -1;
 	return x->items->thread < y->items->thread ? -1 : 1;
@@ -647,7 +651,7 @@ static size_t make_rows(struct order *order, struct wait_row *rows)
 		else
 			rows[count++] = (struct wait_row){ item, 1 };
 	}
-	qsort(rows, count, sizeof(*rows), compare_wait_rows);
+	qsort_r(rows, count, sizeof(*rows), compare_wait_rows, order);
 	return count;
 }
 

@@ -778,19 +778,20 @@ static void write_blocked(const struct ss_merged *merged,
 			     out);
 }
 
-struct ss_error *ss_text_write_goroutines(const struct ss_snapshot *snapshot,
-					  const struct ss_format_options *options,
-					  FILE *out)
+struct ss_error *ss_text_write_kind(const struct ss_snapshot *snapshot,
+				    enum ss_task_kind kind,
+				    const struct ss_format_options *options, FILE *out)
 {
 	const struct ss_snapshots one = { .items = &snapshot,
 					  .count = 1,
 					  .kind = SS_SNAPSHOTS_ONE };
 	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
-		ss_merged_new(&one, SS_TASK_GOROUTINE, true);
+		ss_merged_new(&one, kind, true);
 
 	if (!merged)
 		return ss_error_no_memory();
-	write_blocked(merged, options, out);
+	if (kind == SS_TASK_GOROUTINE)
+		write_blocked(merged, options, out);
 	return ss_text_write_groups(&one, merged, NULL, false, options, out);
 }
 

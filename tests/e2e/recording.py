@@ -298,17 +298,19 @@ class Recording:
                 "unread": known.number(3), "problem": known.string(4)})
         elif kind == 19:
             f = Fields(c, self._strings)
-            thread, stack = f.get(9), self._stacks[f.number(10)]
+            thread, stack, task = f.get(9), self._stacks[f.number(10)], f.nested(20)
             self.tasks.append({
                 "tick": f.number(1), "process": self._processes[f.number(2)],
-                "kind": TASK_KINDS[f.number(3)], "id": f.number(4), "name": f.string(5),
-                "status": STATUS[f.number(6)], "wait_reason": f.string(7),
-                "waiting_ns": f.number(8), "runtime": f.string(11),
+                "kind": TASK_KINDS[f.number(3)], "id": task.number(16), "name": task.string(2),
+                "status": STATUS[task.number(17)], "wait_reason": task.string(18),
+                "waiting_ns": task.number(20), "runtime": task.string(26),
                 "thread": None if thread is None else self._threads[thread],
-                "end": stack[0], "frames": stack[2], "on_thread": bool(f.number(12)),
-                "changed": bool(f.number(13)), "awaits_all": bool(f.number(14)),
-                "cycle_next": f.number(16) if f.number(15) else None, "awaited": f.all(17),
-                "object": f.string(18), "endless": (None, "object", "loop", "nil_channel")[f.number(19)]})
+                "end": stack[0], "frames": stack[2], "on_thread": bool(task.number(21)),
+                "changed": bool(task.number(22)), "lock_function": task.string(23),
+                "awaits_all": bool(task.number(31)),
+                "cycle_next": task.number(33) if task.number(32) else None, "awaited": task.all(30),
+                "object": task.string(38), "endless": (None, "object", "loop", "nil_channel")[task.number(39)],
+                "probable_holder": task.number(41) or None, "greenlet": bool(task.number(42))})
 
     def _events(self, c):
         assert c.number() == len(self.events)

@@ -803,6 +803,21 @@ class Python(unittest.TestCase):
                               text=True, check=True, timeout=harness.LIMIT_S).stdout
         self.assertIn("\n8 greenlets in 5 groups\n", text)
         self.assertIn(f"\n3 greenlets, suspended, of thread {program[0].pid}: suspend.<locals>.second\n", text)
+        with tempfile.TemporaryDirectory(prefix="stacksnap-") as directory:
+            self.check_recorded_greenlets(program[0].pid, os.path.join(directory, "recording"))
+
+    def check_recorded_greenlets(self, pid, path):
+        """A recording says the same of them."""
+        def run(*arguments):
+            return subprocess.run([harness.STACKSNAP, *arguments], capture_output=True, text=True,
+                                  check=True, timeout=harness.LIMIT_S).stdout
+        run("-f", "recording", "-o", path, str(pid))
+        self.assertEqual({task["greenlet"] for task in recording.Recording(path).tasks}, {True})
+        text = run("diff", path, path)
+        self.assertIn("\nunchanged: 3 greenlets, suspended, of thread ", text)
+        text = run("report", path)
+        self.assertIn("greenlet (suspended)", text)
+        self.assertNotIn("task (", text)
 
     def test_switching_greenlets(self):
         """At any moment the functions are those of one greenlet, or there is a reason."""

@@ -317,9 +317,9 @@ defs = record(1, b"run") + record(1, b"/srv/a.py") + record(1, b"python3") + rec
 defs += record(2, fields((1, 7), (2, 3), (3, 3))) + record(3, fields((2, 7), (3, 3))) + record(5, 0, 0, 20, 1, 1, 2, 41)
 defs += record(6, 0, 0, 0, 1, 0) + record(18, fields((3, 2), (4, fields((1, 1), (2, 2), (3, 1)))))
 for address, cycle, awaited in (16, 1, 1), (32, 0, 0), (48, None, 9):
-    ring = () if cycle is None else ((15, 1), (16, cycle))
-    defs += record(19, fields((3, 2), (4, address), (5, 1), (6, 4), (7, 1), (9, 0), (13, 1), *ring,
-                              (17, awaited), (17, 0)))
+    ring = () if cycle is None else ((32, 1), (33, cycle))
+    task = fields((2, 1), (16, address), (17, 4), (18, 1), (22, 1), (30, awaited), (30, 0), *ring, (42, 1))
+    defs += record(19, fields((3, 2), (9, 0), (20, task)))
 with open(sys.argv[1], "wb") as file:
     file.write(chunk(b"SEGM", 0, 0, 0, 0, 0, 0, 0, 0) + chunk(b"DEFS", defs) +
                chunk(b"SMPL", 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 3 | 7 << 3, 0, 0, b"S") +

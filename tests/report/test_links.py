@@ -109,6 +109,13 @@ class Processes(Links):
                                     ("writes-stream", "lock of a stdio stream", "locks-stream")):
             pattern = held % (thread, lock, owner)
             self.assertEqual(len([one for one in lines if re.search(pattern, one)]), 1, pattern)
+        for thread, words in (("ended-lock", "mutex .*, owner unknown: "), ("ended-pi", "PI mutex .*"),
+                              ("wants-read-held", "write access to rwlock read_shared .*, held by 1 reader, "),
+                              ("nobody-signals", "condition variable "), ("sem-waiter", "semaphore ")):
+            pattern = r"^  \d+ \(%s\) waits for %s" % (thread, words)
+            self.assertEqual(len([one for one in lines if re.search(pattern, one)]), 1, (pattern, lines))
+        self.assertLess(max(number for number, one in enumerate(lines) if "held by" in one and "unknown" not in one),
+                        min(number for number, one in enumerate(lines) if "unknown" in one), lines)
         self.assertTrue(any("(reads-pipe) waits for input from fd" in one for one in lines))
         self.assertFalse(any("(join-" in one for one in lines), lines)
 
@@ -116,7 +123,7 @@ class Processes(Links):
         data = json.loads(self.report("-f", "json", self.recording_of(
             "deadlock", "normal", 2, 1)).stdout)
         names = [thread["name"] for thread in data["threads"]]
-        waits = {names[wait["thread"]]: wait for wait in data["waits"]}
+        waits = {names[wait["thread"]]: wait for wait in data["waits"] if wait["owner"] is not None}
         self.assertEqual({name: (names[w["owner"]], w["kind"], w["deadlock"])
                           for name, w in waits.items()},
                          {"locker-0": ("locker-1", "mutex", True),
@@ -132,8 +139,11 @@ class Processes(Links):
     def test_nothing_waits(self):
         path = self.recording_of("threads", 2, 3)
         text = self.text(path)
-        self.assertEqual((self.cycles(text), self.waits(text)), ([], []))
-        self.assertEqual(json.loads(self.report("-f", "json", path).stdout)["waits"], [])
+        self.assertEqual(self.cycles(text), [])
+        wait, = self.waits(text)
+        self.assertRegex(wait, r"^  \d+ \(cond-0\), \d+ \(cond-1\) wait for condition variable cond \(")
+        waits = json.loads(self.report("-f", "json", path).stdout)["waits"]
+        self.assertEqual({(wait["owner"], wait["deadlock"]) for wait in waits}, {(None, False)}, waits)
 
 
 class ArbitraryGraphs(Links):
@@ -233,7 +243,7 @@ class ArbitraryGraphs(Links):
         self.assertEqual(len(self.cycles(out.decode())), 1)
         out = self.report("-f", "json", path).stdout
         self.assertTrue(all(0x20 <= byte < 0x7f or byte == 10 for byte in out))
-        self.assertEqual(len(json.loads(out)["waits"]), 2, out)  # those with an owner
+        self.assertEqual([wait["owner"] for wait in json.loads(out)["waits"]], [1, 0, None], out)
 
 
 if __name__ == "__main__":

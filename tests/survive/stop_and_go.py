@@ -33,8 +33,8 @@ print(stops)
 
 
 def count(runs):
-    """How often each call returned, by name, and how often the process was stopped meanwhile. runs(pid)
-    yields after each run of the tool."""
+    """How often each call returned EINTR and how often otherwise, by name, and how often the process was
+    stopped meanwhile. runs(pid) yields after each run of the tool."""
     with Lab() as lab:
         target = lab.start("eintr")
         storm = subprocess.Popen([sys.executable, "-c", STORM, str(target.pid), str(STOPS)],
@@ -43,12 +43,18 @@ def count(runs):
             pass
         stops = int(storm.communicate("", LIMIT_S)[0])
         calls = [line.split() for line in target.finish()[1].splitlines()]
-    return {call[0]: int(call[1]) + int(call[2]) for call in calls if call[3] != "missing"}, stops
+    return {call[0]: (int(call[1]), int(call[2])) for call in calls if call[3] != "missing"}, stops
+
+
+def excess(number, stops, alone, alone_stops):
+    """A signal ends a call each time, or never."""
+    return max(0, number - (stops if alone >= alone_stops else alone))
 
 
 def extra_returns(runs):
-    """How much oftener each call returned than by the signals alone: they end it each time, or never."""
+    """How much oftener each call returned than by the signals alone, with EINTR and otherwise."""
     alone, alone_stops = count(lambda pid: ())
     returned, stops = count(runs)
-    return {name: max(0, number - (stops if alone.get(name, 0) >= alone_stops else alone.get(name, 0)))
-            for name, number in returned.items()}
+    return {name: sum(excess(number, stops, without, alone_stops)
+                      for number, without in zip(numbers, alone.get(name, (0, 0))))
+            for name, numbers in returned.items()}

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "report/profile_load.h"
 #include "data/recording.h"
+#include "data/snapshot_fields.h"
 #include "stacksnap.h"
 #include "stacksnap/record.h"
 
@@ -75,6 +76,78 @@ TEST(test_goroutine_order)
 			    "file: 3 more goroutines are not counted");
 	ss_profile_free(profile);
 	ss_recording_close(recording);
+	sample_close(&s);
+}
+
+static void encode(const struct ss_task *task, struct ss_buffer *ret)
+{
+	const struct ss_schema_writer writer = { .out = ret };
+
+	ss_schema_write(&writer, &ss_recorded_task_schema, task);
+	assert_false(ret->failed);
+}
+
+/* A snapshot made from a recording has every member of a task that is no matter of threads. */
+TEST(test_task_members)
+{
+	const size_t awaited = 0;
+	const struct ss_writer_options options = { .period_ns = SAMPLE_PERIOD_NS };
+	struct ss_recorded_task written = {
+		.thread = SS_ID_NONE,
+		.task = { .kind = SS_TASK_ASYNCIO,
+			  .id = 7,
+			  .name = "name",
+			  .status = SS_STATUS_WAITING,
+			  .wait_reason = "suspended",
+			  .waiting_ns = 8,
+			  .changed = true,
+			  .lock_function = "lock",
+			  .blocked = true,
+			  .runtime = "/runtime",
+			  .awaited = &awaited,
+			  .awaited_count = 1,
+			  .awaits_all = true,
+			  .in_cycle = true,
+			  .object = "Queue",
+			  .endless = SS_ENDLESS_NIL_CHANNEL,
+			  .loop_empty = true,
+			  .holder = 9,
+			  .greenlet = true },
+	};
+	struct sample_recording s = {};
+	struct ss_recording *recording = NULL;
+	struct ss_snapshot *snapshot = NULL;
+	struct ss_summary summary = {};
+	_cleanup_buffer_ struct ss_buffer before = {};
+	_cleanup_buffer_ struct ss_buffer after = {};
+	const struct ss_tick_record tick = { .monotonic_ns = 1, .wall_ns = 1 };
+	const uint64_t offset = 16;
+
+	sample_open(&s, &options);
+	written.process = s.process;
+	written.stack = sample_stack(&s, &offset, 1);
+	const struct ss_sample_record sample = {
+		.thread = ss_writer_add_thread(s.writer, s.process, 43, "t", 1),
+		.stack = written.stack,
+		.call = SS_ID_NONE,
+		.state = 'S',
+	};
+	ss_writer_task(s.writer, &written);
+	assert_null(ss_writer_tick(s.writer, &tick, &sample, 1));
+	assert_null(ss_writer_finish(s.writer, &summary));
+	assert_null(ss_recording_open_fd(copy_of(s.fd, size_of(s.fd)), &recording));
+	assert_null(ss_recording_snapshot(recording, 0, 0, &snapshot));
+	ss_recording_close(recording);
+	const struct ss_task *task = ss_snapshot_task(snapshot, SS_TASK_ASYNCIO, 0);
+	assert_non_null(task);
+	assert_string_equal(task->lock_function, "lock");
+	assert_true(task->blocked && task->loop_empty && task->greenlet);
+	assert_int_equal(task->holder, 9);
+	encode(&written.task, &before);
+	encode(task, &after);
+	assert_int_equal(after.size, before.size);
+	assert_memory_equal(after.bytes, before.bytes, before.size);
+	ss_snapshot_free(snapshot);
 	sample_close(&s);
 }
 

@@ -374,6 +374,20 @@ TEST(test_call_target)
 	assert_false(ss_arch_x86_64.call_target(direct + 2, 4, 0x1000, &target));
 }
 
+/* The bytes before the address are also those of a call rel32: mov %r13,%rax; call *8(%rsp), and
+   call *disp32(%rax,%rbp,8). */
+TEST(test_ambiguous_call)
+{
+	static const uint8_t move[] = { 0x4c, 0x89, 0xe8, 0xff, 0x54, 0x24, 0x08 };
+	static const uint8_t scaled[] = { 0xff, 0x94, 0xe8, 0x10, 0x00, 0x00, 0x00 };
+	uint64_t target = 0;
+
+	assert_true(ss_arch_x86_64.is_call(move, sizeof(move)));
+	assert_false(ss_arch_x86_64.call_target(move, sizeof(move), 0x1000, &target));
+	assert_true(ss_arch_x86_64.is_call(scaled, sizeof(scaled)));
+	assert_false(ss_arch_x86_64.call_target(scaled, sizeof(scaled), 0x1000, &target));
+}
+
 /* Calls of functions of other modules: themselves through a slot, or by way of a stub. */
 TEST(test_slots)
 {
