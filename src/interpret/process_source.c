@@ -423,15 +423,16 @@ static bool take_again(struct ss_process_source *source, struct ss_capture **cap
 	return true;
 }
 
-/* Captures again, as long as locks name other threads; with a runtime, once with all threads. After a
-   failure the capture stays as it was. */
+/* Captures again, as long as locks name other threads; with a runtime, once with all threads, unless
+   each of them would be stopped. After a failure the capture stays as it was. */
 static void take_owners(struct ss_process_source *source, struct ss_capture **capture)
 {
 	struct ss_capture_options *options = &source->live.capture_options;
 
 	if (!source->live.options.owners || !options->filter)
 		return;
-	if (has_runtime(*capture)) {
+	if (options->mode != SS_MODE_STOP && options->mode != SS_MODE_LIVE &&
+	    has_runtime(*capture)) {
 		options->filter = NULL;
 		(void)take_again(source, capture);
 		return;
