@@ -11,6 +11,7 @@
  */
 #include "target.h"
 
+#include <sched.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -39,7 +40,7 @@ __asm__(".text\n"
 	".size call_on_stack, . - call_on_stack\n");
 
 static __thread bool runs;
-static volatile bool go_on = true;
+static volatile bool go_on = true, leaf_spins;
 
 TARGET_FRAME static void spin(void)
 {
@@ -51,6 +52,7 @@ TARGET_FRAME static void spin(void)
 /* Without a frame: the frame pointer is that of call_on_stack. */
 TARGET_FRAME static void spin_leaf(void)
 {
+	leaf_spins = true;
 	while (go_on)
 		;
 }
@@ -122,6 +124,8 @@ int main(void)
 	target_start("sleeper", SYS_poll, thread_routine, NULL);
 	target_start("runner", -1, deep_routine, (void *)1);
 	target_start("leaf", -1, leaf_routine, NULL);
+	while (!leaf_spins)
+		sched_yield();
 	call_on_stack(wait_there, new_stack());
 	return 0;
 }

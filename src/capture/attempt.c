@@ -498,31 +498,27 @@ static void drop_copies(struct ss_attempt *a)
 	a->arena.used = 0;
 }
 
-/* Threads that a signal had stopped when they were read, but not any more when they were attached. Any
-   signal would stop them until they are read again, so that must be soon. One that a signal has stopped
-   when all others had been released is not attached any more, and has no copy either. */
-static size_t count_continued(const struct ss_attempt *a)
+/* A thread that is attached and was not stopped: any signal would stop it until it is released. */
+static bool is_any_exposed(const struct ss_attempt *a)
 {
-	size_t count = 0;
-
-	for (size_t i = 0; i < a->tasks.items.count && !a->tasks.dumping_core; i++) {
+	for (size_t i = 0; i < a->tasks.items.count; i++) {
 		const struct ss_tracee *task = &a->tasks.items.items[i];
-		count += task->phase == SS_TASK_SEEN && task->state == 'T' &&
-			 !task->watched && (task->attached || task->stopped_ns > 0);
+		if (task->phase == SS_TASK_SEEN && task->attached)
+			return true;
 	}
-	return count;
+	return false;
 }
 
-/* None of these threads stands still for long. */
+/* No such thread stands still for long meanwhile. */
 static void sleep_between_turns(struct ss_attempt *a, uint64_t duration_ns)
 {
-	const uint64_t step_ns = count_continued(a) ? CONTINUED_NS : duration_ns;
-	uint64_t slept_ns = 0;
+	const uint64_t end_ns = ss_now_ns() + duration_ns;
+	const uint64_t step_ns = is_any_exposed(a) ? CONTINUED_NS : duration_ns;
 
-	for (; slept_ns < duration_ns; slept_ns += step_ns) {
+	do {
 		ss_sleep_ns(step_ns);
 		ss_freeze_release_continued(&a->freeze);
-	}
+	} while (ss_now_ns() < end_ns);
 }
 
 /* Threads that run every few milliseconds would run during each freeze. Find them
@@ -565,6 +561,21 @@ static bool may_freeze_again(const struct ss_attempt *a, size_t stops)
 		next += task->phase == SS_TASK_SEEN && !task->watched;
 	}
 	return stops + next <= SS_MAX(a->tasks.items.count, (size_t)FEW_STOPS);
+}
+
+/* Threads that a signal had stopped when they were read, but not any more when they were attached. Any
+   signal would stop them until they are read again, so that must be soon. One that a signal has stopped
+   when all others had been released is not attached any more, and has no copy either. */
+static size_t count_continued(const struct ss_attempt *a)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < a->tasks.items.count && !a->tasks.dumping_core; i++) {
+		const struct ss_tracee *task = &a->tasks.items.items[i];
+		count += task->phase == SS_TASK_SEEN && task->state == 'T' &&
+			 !task->watched && (task->attached || task->stopped_ns > 0);
+	}
+	return count;
 }
 
 /* Copies all threads, and finds the watched ones that ran meanwhile. */

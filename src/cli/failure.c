@@ -333,10 +333,8 @@ static void write_way(const struct ss_recorder_summary *s, FILE *out)
 
 static void write_ticks(const struct ss_recorder_summary *s, FILE *out)
 {
-	(void)fprintf(out, "%s, %s missed; the recorder's tables took %s",
-		      ss_quantity_things(s->ticks, "tick").text,
-		      ss_quantity_count(s->missed).text,
-		      ss_quantity_size(s->memory).text);
+	(void)fprintf(out, "%s, %s missed", ss_quantity_things(s->ticks, "tick").text,
+		      ss_quantity_count(s->missed).text);
 }
 
 /* Ticks that were lost because the unwinder failed. */

@@ -410,7 +410,9 @@ struct ss_error *ss_target_options_read_pid(const char *path, pid_t *ret)
 	_cleanup_buffer_ struct ss_buffer text = {};
 	int error = ss_io_read_path(AT_FDCWD, path, PID_FILE_MAX, &text);
 
-	if (error == -ENOENT || (!error && text.size == 0))
+	if (error == -ENOENT)
+		return ss_error_new(SS_ERROR_NO_PROCESS, "there is no file %s", path);
+	if (!error && text.size == 0)
 		return ss_error_new(SS_ERROR_NO_PROCESS, "there is no pid in %s", path);
 	if (error)
 		return ss_error_new_errno(-error, "reading %s", path);

@@ -90,7 +90,7 @@ enum {
 	SS_WAITS_MAX = 1 << 18,
 	SS_TASK_COVERAGE_MAX = 1 << 18,
 	SS_TASKS = 1 << 16, /* of runtimes: 1.1 to 9 bytes of the file each, measured, */
-	SS_TASKS_PER_BYTE = 4, /* and more for each byte of the file */
+	SS_TASKS_PER_BYTE = 1, /* and more for each byte of the file */
 	SS_TASKS_MAX = 4 << 20,
 	SS_AWAITED_MAX = 4 << 20,    /* what they wait for */
 	SS_CALL_WAITS_MAX = 1 << 16, /* different ones */

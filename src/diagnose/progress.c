@@ -62,7 +62,7 @@ static bool receives_requests(const struct ss_descriptor *descriptor)
 	       descriptor->remote.port == 0;
 }
 
-static bool waits_for_connections(const struct ss_wait *wait)
+bool ss_wait_is_for_connections(const struct ss_wait *wait)
 {
 	switch (wait ? wait->kind : SS_WAIT_OTHER) {
 	case SS_WAIT_ACCEPT:
@@ -94,7 +94,7 @@ static bool waits_for_work(const struct ss_wait *wait)
 	case SS_WAIT_READ:
 		return wait->descriptor && wait->descriptor->kind == SS_FD_EVENTFD;
 	default:
-		return waits_for_connections(wait);
+		return ss_wait_is_for_connections(wait);
 	}
 }
 
@@ -125,7 +125,7 @@ static bool is_in(const struct ss_snapshot *snapshot, const struct ss_task *thre
 static bool same_function(const struct ss_snapshot *a, const struct ss_task *follower,
 			  const struct ss_snapshot *b, const struct ss_task *leader)
 {
-	bool connections = waits_for_connections(leader->wait);
+	bool connections = ss_wait_is_for_connections(leader->wait);
 	const struct ss_module *waits = NULL;
 	size_t wrappers = 0;
 

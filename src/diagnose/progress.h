@@ -56,6 +56,9 @@ struct ss_thread_progress {
 bool ss_thread_has_leader(const struct ss_snapshot *snapshot,
 			  const struct ss_task *follower);
 
+/* Whether it is a wait for connections or requests of nobody in particular. NULL: no. */
+bool ss_wait_is_for_connections(const struct ss_wait *wait);
+
 struct ss_progress;
 
 /*

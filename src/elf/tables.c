@@ -86,12 +86,12 @@ bool ss_table_has_name(const struct ss_elf *elf, uint32_t type, const char *begi
 	bool found = false;
 	uint64_t at = 0;
 
-	if (size > sizeof(wanted) || !table_find(elf, type, &symbols, &names) ||
-	    names->sh_size > NAMES_SEARCHED_MAX)
+	if (size > sizeof(wanted) || !table_find(elf, type, &symbols, &names))
 		return false;
+	const uint64_t end = SS_MIN(names->sh_size, (uint64_t)NAMES_SEARCHED_MAX);
 	memcpy(wanted + 1, begin, size - 1);
-	while (!found && names->sh_size - at >= size) {
-		const size_t count = (size_t)SS_MIN(names->sh_size - at, sizeof(bytes));
+	while (!found && end - at >= size) {
+		const size_t count = (size_t)SS_MIN(end - at, sizeof(bytes));
 		if (!ss_elf_read(elf, names->sh_offset + at, bytes, count))
 			return false;
 		found = memmem(bytes, count, wanted, size);

@@ -335,11 +335,20 @@ static const char *key_of(const struct ss_module *module)
 	return module->build_id ?: module->path;
 }
 
+/* What could separate items in a path is not part of it. */
+static void write_path(const struct advice *advice, const char *path)
+{
+	for (; *path; path++)
+		(void)fputc(strchr(ITEM_END KEY_END, *path) ? '?' : *path, advice->out);
+}
+
 static void write_module(const struct advice *advice, const struct ss_module *module,
 			 const char *package)
 {
-	(void)fprintf(advice->out, "%c%s" KEY_END "%s", ITEM_MODULE, key_of(module),
-		      ss_label_base(module->path));
+	(void)fputc(ITEM_MODULE, advice->out);
+	write_path(advice, key_of(module));
+	(void)fputs(KEY_END, advice->out);
+	write_path(advice, ss_label_base(module->path));
 	if (package)
 		(void)fprintf(advice->out, " (install %s)", package);
 	else if (module->build_id)
@@ -389,13 +398,16 @@ static void find_packages(const struct advice *advice, struct named *named)
 static void write_modules(struct advice *advice)
 {
 	struct named named = {};
+	bool identified = false; /* any of them: debuginfod needs a build-id */
 
 	for (int index; (index = take_module(advice)) >= 0;) {
 		const struct ss_module *module =
 			ss_snapshot_module(advice->snapshot, (size_t)index);
+		identified |= module->build_id && *module->build_id;
 		if (named.count == MODULES_MAX) {
-			(void)fprintf(advice->out, "%c%s" ITEM_END, ITEM_MORE,
-				      key_of(module));
+			(void)fputc(ITEM_MORE, advice->out);
+			write_path(advice, key_of(module));
+			(void)fputs(ITEM_END, advice->out);
 			continue;
 		}
 		named.modules[named.count] = (size_t)index;
@@ -411,7 +423,7 @@ static void write_modules(struct advice *advice)
 			     named.queries[i].package);
 		free(named.queries[i].package);
 	}
-	if (!advice->options->debuginfod)
+	if (identified && !advice->options->debuginfod)
 		(void)fprintf(advice->out, "%c" ITEM_END, ITEM_DEBUGINFOD);
 }
 

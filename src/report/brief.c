@@ -107,7 +107,7 @@ static void write_group(const struct ss_snapshot *snapshot, const struct ss_grou
 	ss_text_write_where(snapshot, first, options, out);
 }
 
-/* Those that are idle come last: if the first group is, all are. */
+/* Those that are idle or of the runtime come last: if the first group is idle, no other is busy. */
 static void write_groups(const struct ss_snapshot *snapshot,
 			 const struct ss_grouping *grouping,
 			 const struct ss_format_options *options, FILE *out)

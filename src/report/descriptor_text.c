@@ -38,7 +38,7 @@ void ss_text_writer_add_id(const struct ss_text_writer *writer, pid_t id,
 			   const char *name)
 {
 	ss_text_writer_add(writer, "%d", id);
-	if (!name)
+	if (!name || !*name)
 		return;
 	ss_text_writer_add(writer, " (");
 	ss_text_writer_add_string(writer, name);

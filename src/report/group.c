@@ -18,7 +18,7 @@ static int compare_text(const char *a, const char *b)
 }
 
 /* More threads that may hold a lock of the application are no help. */
-enum { SUSPECTS_MAX = 3 };
+enum { SUSPECTS_MAX = 3, PORTS = 1 << 16 };
 
 /* Classes ----------------------------------------------------------------- */
 
@@ -83,6 +83,7 @@ struct sorting {
 	size_t *waiters;    /* by task: threads blocked on the same lock; or 0 */
 	bool *interpreting; /* by task */
 	bool *turns;	    /* by task: of a pool whose threads take turns */
+	uint8_t *listening; /* by port: a bit */
 };
 
 /* Goroutines that wait for the network or a timer wait for others than goroutines. */
@@ -132,6 +133,34 @@ static void sorting_deinit(struct sorting *sorting)
 	free(sorting->waiters);
 	free(sorting->interpreting);
 	free(sorting->turns);
+	free(sorting->listening);
+}
+
+static uint8_t port_bit(unsigned port)
+{
+	return (uint8_t)(1u << port % 8);
+}
+
+static void note_listening(struct sorting *sorting,
+			   const struct ss_descriptor *descriptor)
+{
+	if (descriptor && descriptor->listening)
+		sorting->listening[descriptor->local.port % PORTS / 8] |=
+			port_bit(descriptor->local.port);
+}
+
+/* The ports at which threads wait for connections. */
+static void find_listening(struct sorting *sorting)
+{
+	for (size_t i = 0; i < sorting->count; i++) {
+		const struct ss_wait *wait = sorting->tasks[i].wait;
+		const struct ss_descriptor *descriptor = wait ? wait->descriptor : NULL;
+		note_listening(sorting, descriptor);
+		for (size_t k = 0; descriptor && k < descriptor->watch_count; k++)
+			note_listening(sorting, descriptor->watches[k].what);
+		for (size_t k = 0; wait && k < wait->fd_count; k++)
+			note_listening(sorting, wait->fds[k].what);
+	}
 }
 
 static size_t index_of(const struct sorting *sorting, const struct ss_task *task)
@@ -394,14 +423,21 @@ static bool awaits_work(const struct ss_task *task)
 }
 
 /* Whether a thread waits for what one other end of a connection sends. */
-static bool awaits_answer(const struct ss_task *task)
+static bool awaits_peer(const struct ss_wait *wait)
 {
-	const struct ss_wait *wait = task->wait;
 	const struct ss_descriptor *descriptor = wait ? wait->descriptor : NULL;
 
 	return descriptor && descriptor->remote.port && !descriptor->listening &&
 	       (wait->kind == SS_WAIT_READ || wait->kind == SS_WAIT_RECEIVE ||
 		wait->kind == SS_WAIT_POLL || wait->kind == SS_WAIT_SELECT);
+}
+
+/* Whether that is the next request: the connection was accepted here. */
+static bool is_accepted(const struct sorting *sorting, const struct ss_wait *wait)
+{
+	const unsigned port = wait->descriptor->local.port;
+
+	return sorting->listening[port % PORTS / 8] & port_bit(port);
 }
 
 bool ss_group_is_held_up(const struct ss_group *group, bool language)
@@ -411,7 +447,9 @@ bool ss_group_is_held_up(const struct ss_group *group, bool language)
 	if (group->class != SS_GROUP_IDLE)
 		return order_of(group) < SS_GROUP_IDLE;
 	return !group->of_library && !group->passes && !group->takes_turns &&
-	       !awaits_work(first) && (language || awaits_answer(first));
+	       !group->awaits_request && !awaits_work(first) &&
+	       !ss_wait_is_for_connections(first->wait) &&
+	       (language || group->awaits_answer);
 }
 
 static int compare_groups(const void *a, const void *b)
@@ -431,7 +469,7 @@ static int compare_groups(const void *a, const void *b)
 		       SS_COMPARE(joins(x->wait), joins(y->wait))      ?:
 		       SS_COMPARE(g->of_library, h->of_library)	       ?:
 		       SS_COMPARE(awaits_work(x), awaits_work(y))      ?:
-		       SS_COMPARE(awaits_answer(y), awaits_answer(x))  ?:
+		       SS_COMPARE(h->awaits_answer, g->awaits_answer)  ?:
 		       SS_COMPARE(g->passes, h->passes)		       ?:
 		       SS_COMPARE(h->has_main, g->has_main)	       ?:
 		       (largest_first ? SS_COMPARE(h->alike, g->alike) : SS_COMPARE(g->alike, h->alike)) ?:
@@ -472,6 +510,10 @@ static void add_member(struct ss_group *group, const struct sorting *sorting,
 	if (group->count == 0) {
 		group->of_library = is_of_library(sorting, task);
 		group->takes_turns = sorting->turns[index];
+		if (awaits_peer(task->wait) && is_accepted(sorting, task->wait))
+			group->awaits_request = true;
+		else
+			group->awaits_answer = awaits_peer(task->wait);
 		group->passes = sorting->languages.kinds &&
 				group->class >= SS_GROUP_OTHER && task->wait &&
 				task->wait->timed;
@@ -553,9 +595,11 @@ static bool sorting_init(struct sorting *sorting, const struct ss_task **members
 	sorting->waiters = calloc(count + 1, sizeof(*sorting->waiters));
 	sorting->interpreting = calloc(count + 1, sizeof(*sorting->interpreting));
 	sorting->turns = calloc(count + 1, sizeof(*sorting->turns));
+	sorting->listening = calloc(PORTS / 8, 1);
 	if (!sorting->classes || !sorting->waiters || !sorting->interpreting ||
-	    !sorting->turns)
+	    !sorting->turns || !sorting->listening)
 		return false;
+	find_listening(sorting);
 	for (size_t i = 0; i < count; i++)
 		sorting->classes[i] = class_of(sorting, members[i]);
 	if (count == 0 || (*members)->kind != SS_TASK_THREAD)

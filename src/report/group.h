@@ -47,6 +47,8 @@ struct ss_group {
 	bool has_main;	    /* contains the main thread: its tid is the pid */
 	bool of_library; /* a runtime executes tasks, but none of the first one's functions is the program's */
 	bool passes; /* a runtime executes threads, and a time limit ends the wait of the first one */
+	bool awaits_answer;  /* the first one waits for the other end of a connection, */
+	bool awaits_request; /* which was accepted where a thread listens */
 	bool takes_turns; /* the first one is of a pool whose threads take turns to wait for work */
 	bool interprets; /* its thread executes an interpreter */
 	/* Its thread executes an interpreter, and its stack is equal to that of the group

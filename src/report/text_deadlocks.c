@@ -9,11 +9,13 @@
 #include "report/text.h"
 #include "report/wait_text.h"
 #include "data/snapshot.h"
+#include "diagnose/progress.h"
 
 enum {
 	DEADLOCKS_MAX = 8, /* without -v */
 	MEMBERS_MAX = 16,
 	BLOCKERS_MAX = 3,
+	LEADERS_MAX = 64, /* that are recognised */
 	LOCKS_MAX = 3,
 	SUSPECTS_MAX = 3,
 	USER_FRAMES = 2, /* frames shown for each waiting thread */
@@ -84,13 +86,16 @@ static void write_frame(const struct ss_snapshot *snapshot, const struct ss_task
 	write_function(words, frame, frame->file, frame->line, options, out);
 }
 
-/* Whether it is a function of a library that was compiled into the program, such as a template;
-   or where each program begins. */
-static bool is_compiled_in(const struct ss_frame *frame)
+/* Whether it is a function of a library that was compiled into the program, such as a template or Go's
+   library; or where each program begins. */
+static bool is_compiled_in(const struct ss_frame *frame,
+			   const struct ss_languages *languages)
 {
 	static const char headers[] = "/usr/include/";
 
-	return (frame->file && strncmp(frame->file, headers, strlen(headers)) == 0) ||
+	return (languages->go && (ss_frame_is_of_go_library(frame) ||
+				  ss_frame_is_of_runtime(frame, languages))) ||
+	       (frame->file && strncmp(frame->file, headers, strlen(headers)) == 0) ||
 	       (frame->symbol && (ss_symbol_is_of_c_library(frame->symbol) ||
 				  strcmp(frame->symbol, "_start") == 0));
 }
@@ -108,11 +113,12 @@ static size_t find_native(const struct ss_snapshot *snapshot,
 			  const struct ss_task *thread, size_t from)
 {
 	const struct ss_process *process = ss_snapshot_process(snapshot);
+	const struct ss_languages languages = ss_task_languages(snapshot, thread);
 
 	for (; from < thread->frame_count; from++) {
 		const struct ss_frame *frame = ss_snapshot_frame(snapshot, thread, from);
-		if (!frame->signal_frame && !is_compiled_in(frame) && is_known(frame) &&
-		    ss_frame_code(process, frame) == SS_CODE_PROGRAM)
+		if (!frame->signal_frame && !is_compiled_in(frame, &languages) &&
+		    is_known(frame) && ss_frame_code(process, frame) == SS_CODE_PROGRAM)
 			break;
 	}
 	return from;
@@ -139,8 +145,9 @@ static bool is_telling(const struct ss_snapshot *snapshot, const struct ss_task 
 
 	/* A template of C++: a future, or a guard of a mutex. */
 	if (code == SS_CODE_PROGRAM)
-		return called->symbol && wait &&
-		       (wait->kind == SS_WAIT_JOIN || wait->kind == SS_WAIT_FUTEX);
+		return called->symbol && (ss_frame_is_of_go_library(called) ||
+					  (wait && (wait->kind == SS_WAIT_JOIN ||
+						    wait->kind == SS_WAIT_FUTEX)));
 	return (called->symbol || called->called) && !called->signal_frame &&
 	       (code == SS_CODE_LIBRARY ||
 		(code == SS_CODE_C_LIBRARY && wait && wait->lock == SS_LOCK_LIBC));
@@ -330,11 +337,56 @@ static void write_blocker(const struct ss_snapshot *snapshot,
 	ss_text_write_where(snapshot, thread, options, out);
 }
 
+/* Whether a thread waits for connections, and all that wait for it wait for their turn: servers whose
+   threads accept in turn. */
+static bool leads_pool(const struct ss_snapshot *snapshot,
+		       const struct ss_blocker *blocker)
+{
+	const struct ss_task *leader =
+		ss_snapshot_task(snapshot, SS_TASK_THREAD, blocker->thread);
+	const struct ss_task *before = NULL;
+	size_t followers = 0;
+
+	if (!ss_wait_is_for_connections(leader->wait))
+		return false;
+	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
+		const struct ss_task *thread =
+			ss_snapshot_task(snapshot, SS_TASK_THREAD, i);
+		if (!thread->wait || thread->wait->owner_tid != leader->tid)
+			continue;
+		if ((!before || before->stack_id != thread->stack_id) &&
+		    !ss_thread_has_leader(snapshot, thread))
+			return false;
+		before = thread;
+		followers++;
+	}
+	return followers == blocker->waiting;
+}
+
 static void write_more(size_t count, const char *what, FILE *out)
 {
 	if (count)
 		(void)fprintf(out, "... and %zu more %s%s (-v lists them)\n", count, what,
 			      count == 1 ? "" : "s");
+}
+
+static void write_blockers(const struct ss_snapshot *snapshot,
+			   const struct ss_format_options *options, FILE *out)
+{
+	const size_t count = ss_snapshot_blocker_count(snapshot);
+	const size_t most = ss_text_most(options, BLOCKERS_MAX);
+	size_t shown = 0;
+	size_t i = 0;
+
+	for (; i < count && shown < most; i++) {
+		const struct ss_blocker *blocker = ss_snapshot_blocker(snapshot, i);
+		if (!options->verbose && i < LEADERS_MAX && leads_pool(snapshot, blocker))
+			continue;
+		if (shown++ == 0)
+			(void)fputc_unlocked('\n', out);
+		write_blocker(snapshot, blocker, options, out);
+	}
+	write_more(count - i, "such thread", out);
 }
 
 /* Locks of applications ------------------------------------------------------ */
@@ -521,7 +573,6 @@ void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 			     const struct ss_format_options *options, FILE *out)
 {
 	size_t deadlocks = ss_snapshot_deadlock_count(snapshot);
-	size_t blockers = ss_snapshot_blocker_count(snapshot);
 	size_t most = ss_text_most(options, DEADLOCKS_MAX);
 
 	for (size_t i = 0; i < ss_snapshot_cycle_count(snapshot); i++)
@@ -531,13 +582,7 @@ void ss_text_write_deadlocks(const struct ss_snapshot *snapshot, bool lasting,
 			       options, out);
 	if (deadlocks > most)
 		write_more(deadlocks - most, "deadlock", out);
-	most = ss_text_most(options, BLOCKERS_MAX);
-	if (blockers)
-		(void)fputc_unlocked('\n', out);
-	for (size_t i = 0; i < SS_MIN(blockers, most); i++)
-		write_blocker(snapshot, ss_snapshot_blocker(snapshot, i), options, out);
-	if (blockers > most)
-		write_more(blockers - most, "such thread", out);
+	write_blockers(snapshot, options, out);
 	write_application_locks(snapshot, options, out);
 	write_writers(snapshot, options, out);
 }

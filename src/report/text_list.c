@@ -268,9 +268,8 @@ static void write_one(const struct ss_text_list *list, const struct ss_bundle *r
 {
 	const struct ss_text_item *item = &list->items[*row->items];
 
-	(void)fprintf(list->out, "  %d (", item->task->tid);
-	ss_escape_write(item->task->name, NULL, list->out);
-	(void)fputc_unlocked(')', list->out);
+	(void)fputs_unlocked("  ", list->out);
+	ss_text_write_thread(item->task->tid, item->task->name, list->options, list->out);
 	list->write_activity(list->data, row);
 	(void)fputc_unlocked('\n', list->out);
 	write_wait(list, item->wait);

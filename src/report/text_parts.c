@@ -58,8 +58,11 @@ void ss_text_write_thread(pid_t tid, const char *name,
 			  const struct ss_format_options *options, FILE *out)
 {
 	ss_style_write(SS_STYLE_STRONG, options->color, out);
-	(void)fprintf(out, "%d (", tid);
-	ss_escape_write(name, NULL, out);
-	(void)fputc_unlocked(')', out);
+	(void)fprintf(out, "%d", tid);
+	if (*name) { /* a core file has none */
+		(void)fputs_unlocked(" (", out);
+		ss_escape_write(name, NULL, out);
+		(void)fputc_unlocked(')', out);
+	}
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }

@@ -164,12 +164,14 @@ def all_sleep(pid, count):
 
 
 def wait_until(condition, what, limit_s=LIMIT_S):
-    """Polls a condition of another process, because nothing signals it."""
-    deadline = time.monotonic() + limit_s
+    """Polls a condition of another process, because nothing signals it: the longer that takes, the
+    less often."""
+    start = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - start
+        if waited > limit_s:
             raise AssertionError("timeout while waiting for " + what)
-        time.sleep(0.002)
+        time.sleep(min(0.002 + waited / 20, 0.05))
 
 
 def reads_stdin(pid):

@@ -83,6 +83,9 @@ class Core(CoreDump):
         names = [canonical(frame["symbol"]) for frame in snapshot.thread(pid)["frames"]]
         self.assertIn("abort", names)
         self.assertIn("fail", names)
+        text = self.run_tool("core", self.crash("abort")).stdout.decode()
+        self.assertIn("held by ", text)
+        self.assertNotIn(" ()", text)  # a core file has no names of threads
         snapshot = self.core("--no-waits", self.crash("abort"))
         self.assertEqual([t["wait"] for t in snapshot.threads], [None] * 3)
 

@@ -125,7 +125,8 @@ class Hang(Verdicts):
         self.fail("no thread of the ring moves: %s" % movements)
 
     def test_held_up(self):
-        """What waits for an answer comes before what moves: it may be what holds up the program."""
+        """What waits for an answer comes before what moves: it may be what holds up the program. What waits
+        for a connection or the next request does not."""
         program = ("import select, socket, threading, time\n"
                    "listener = socket.create_server(('127.0.0.1', 0))\n"
                    "def ask():\n"
@@ -134,7 +135,8 @@ class Hang(Verdicts):
                    "    while True:\n"
                    "        time.sleep(0.01)\n"
                    "        select.select([], [], [], 0.01)\n"
-                   "for each in ask, tick, tick, tick, tick:\n"
+                   "def serve(): listener.accept()[0].recv(1)\n"
+                   "for each in serve, serve, ask, tick, tick, tick, tick:\n"
                    "    threading.Thread(target=each).start()\n"
                    "print('ready', flush=True)\n"
                    "input()\n")
@@ -144,7 +146,7 @@ class Hang(Verdicts):
             if ": moving\n" in text:
                 break
         self.assertRegex(text, r"(?s)^python3[^\n]*: moving\n.*\n2 threads waiting: did not run\n"
-                               r".*\n  \d+ \(Thread-1 \(ask\)\)\n"
+                               r".*\n  \d+ \(Thread-3 \(ask\)\)\n"
                                r"    waits for input from fd \d+, TCP connection [^\n]*\n"
                                r"    in ask at <string>:4\n.*\n\d threads? moving\n")
 

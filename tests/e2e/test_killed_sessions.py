@@ -143,7 +143,7 @@ class KilledSessions(EndToEnd):
         python = self.start_command([sys.executable, "-c", PYTHON])
         targets = (sleeps, runs, python) if kind in RECORDERS else (sleeps, runs)
         killed = {}
-        for number in range(tries(3)):
+        for _ in range(tries(2)):
             for target in targets:
                 what = self.shoot(kind, target.pid)
                 killed[what] = killed.get(what, 0) + 1
@@ -157,7 +157,7 @@ class KilledSessions(EndToEnd):
             if limit != "missing":
                 self.assertEqual((name, eintrs, others), (name, "0", "0"), killed)
         print(kind, killed, file=sys.stderr)
-        if tries(3) >= 60:  # of a few, all may be the tool
+        if tries(2) >= 60:  # of a few, all may be the tool
             self.assertEqual(set(killed), {"the tool", "a child"})
 
 

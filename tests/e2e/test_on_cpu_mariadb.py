@@ -17,7 +17,7 @@ from mariadb import Connection, MariaDbServer
 from test_on_cpu import PERF, may_sample_cpus
 
 RATE, TOP = 999, 20
-SECONDS = 25 if "STACKSNAP_TRIES" in os.environ else 10
+SECONDS = 25 if "STACKSNAP_TRIES" in os.environ else 6
 
 
 def plain(name):

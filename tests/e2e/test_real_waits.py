@@ -361,6 +361,23 @@ class Idle(RealWaits):
             self.assertIn((path, True), [(one["path"], one["listening"]) for one in watched
                                          if one and one["kind"] == "socket"])
 
+    def test_uwsgi(self):
+        """Its threads take turns in accepting: that is no claim about who waits for whom."""
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "socket")
+            server = self.serve("uwsgi", path, "--plugin", "python3", "--http-socket", path, "--threads", "3",
+                                "--die-on-term")
+            wait_until(lambda: [state for _, state in sorted(task_states(server.pid).items())] == 3 * ["S"],
+                       "its threads to sleep")
+            data = self.run_tool("--json", server.pid)
+            blocker, = json.loads(data.stdout)["blockers"]
+            self.assertEqual(blocker["waiting"], 2)
+            for arguments in ([server.pid], ["hang", "--for=300ms", server.pid]):
+                text = self.run_tool(*arguments).stdout.decode()
+                self.assertNotIn(" through 1 lock", text)
+                self.assertRegex(text, r"\bwaits? for mutex ")
+            self.assertIn(" through 1 lock", self.run_tool("-v", server.pid).stdout.decode())
+
 
 if __name__ == "__main__":
     main()

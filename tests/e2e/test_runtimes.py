@@ -18,6 +18,7 @@ from harness import EndToEnd, LIMIT_S, STACKSNAP, main
 
 TRIES = int(os.environ.get("STACKSNAP_TRIES", "3"))
 COMMANDS = 4
+SPAN = "1s" if "STACKSNAP_TRIES" in os.environ else "300ms"
 # Threads that run, and processes under observation, at the same time
 LOAD, AT_ONCE = (50, 16) if "STACKSNAP_TRIES" in os.environ else (8, 4)
 STATUS = 7
@@ -78,13 +79,12 @@ class Runtimes(EndToEnd):
             self.addCleanup(process.kill)
 
     def look(self, targets, turn, signals):
-        """Each target meets one of the commands, and in each turn another one."""
-        commands = (["hang", "--for=1s"], ["--mode=stop"],
-                    ["record", "-d", "1s", "-o", "-"], ["top", "--once"])
+        """All targets meet one of the commands, and in each turn another one."""
+        commands = (["hang", "--for=" + SPAN], ["--mode=stop"],
+                    ["record", "-d", SPAN, "-o", "-"], ["top", "--once"])
         tools = []
-        for i, target in enumerate(targets):
-            arguments = commands[(turn + i) % len(commands)]
-            tools.append(subprocess.Popen([STACKSNAP, *arguments, str(target.pid)],
+        for target in targets:
+            tools.append(subprocess.Popen([STACKSNAP, *commands[turn], str(target.pid)],
                                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                           stderr=subprocess.PIPE))
             for name in signals:
@@ -98,7 +98,6 @@ class Runtimes(EndToEnd):
         """Starts each program, of which so many threads run, observes it with all commands, and
         ends it."""
         statuses = []
-        self.start_load(running * min(AT_ONCE, len(programs)))
         for i in range(0, len(programs), AT_ONCE):
             targets = [subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT)
@@ -107,6 +106,8 @@ class Runtimes(EndToEnd):
                 self.addCleanup(target.wait)
                 self.addCleanup(target.kill)
                 self.assertEqual(target.stdout.readline(), b"ready\n")
+            if i == 0:  # what starts needs no load
+                self.start_load(running * len(targets))
             for turn in range(COMMANDS):
                 self.look(targets, turn, signals)
             for target in targets:

@@ -31,7 +31,7 @@ class Seccomp(EndToEnd):
 
     def take(self, target, *options, tries=TRIES):
         for _ in range(tries):
-            snapshot = Snapshot(self.run_tool("-f", "json", *options, target.pid,
+            snapshot = Snapshot(self.run_tool("--raw", "-f", "json", *options, target.pid,
                                               status=(0, 1)))
             self.assertGreater(len(snapshot.threads), 1)
 
@@ -58,7 +58,7 @@ class Seccomp(EndToEnd):
         target = self.start("seccomp", "kill", "mixed", settle=False)
         stopped = 0
         for _ in range(20):
-            result = Snapshot(self.run_tool("-f", "json", "--mode=stop", target.pid,
+            result = Snapshot(self.run_tool("--raw", "-f", "json", "--mode=stop", target.pid,
                                             status=(0, 1)))
             stopped += sum(thread["stopped_ns"] > 0 for thread in result.threads)
         self.assertGreater(stopped, 0)

@@ -105,10 +105,14 @@ class Several(EndToEnd):
             with open(path, "w") as file:
                 file.write("%d\n" % pid)
         self.assertEqual(self.pids(*("--pid-file=" + path for path in files)), pids)
+        with open(files[0], "w"):
+            pass
+        result = self.run_tool("-f", "json", "--pid-file=" + files[0], status=(2,))
+        self.assertIn(b"there is no pid in " + files[0].encode(), result.stderr)
         os.remove(files[0])
         result = self.run_tool("-f", "json", *("--pid-file=" + path for path in files),
                                status=(1,))
-        self.assertIn(b"there is no pid in " + files[0].encode(), result.stderr)
+        self.assertIn(b"there is no file " + files[0].encode(), result.stderr)
         self.assertEqual(json.loads(result.stdout)["process"]["pid"], pids[1])
 
     def test_merged(self):

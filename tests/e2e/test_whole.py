@@ -251,8 +251,8 @@ class PostgreSqlJit(test_real_waits.PostgreSql):
             snapshot = self.snap(pid, "-n", 0, mode="stop", status=(0, 1))
             if snapshot.thread(pid)["end"] in ("running", "runnable", "not-stopped"):
                 return False  # it did not get a CPU, so it may be in a call: spared
-            if snapshot.thread(pid)["state"] == "D":
-                return False  # it waits for the disk, so it was read without its registers
+            if snapshot.thread(pid)["stopped_ns"] == 0:
+                return False  # it waited for the disk, so it was read without its registers
             frames = snapshot.thread(pid)["frames"]
             self.assertEqual(snapshot.status, 0,  # each is whole
                              "%s\n%s" % (snapshot.stderr, describe(snapshot, snapshot.thread(pid))))

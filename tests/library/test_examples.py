@@ -91,10 +91,19 @@ class Examples(unittest.TestCase):
             self.skipTest("built without traces")
         pid = self.start(os.path.join(TARGETS, "traced"))
         for kind in ("static", "shared"):
-            timer = threading.Timer(1, self.nest)
-            timer.start()
-            [text] = self.example("trace", pid, "outer", kinds=[kind])
-            timer.join()
+            ended = threading.Event()
+
+            def nest():
+                while not ended.wait(0.3):
+                    self.nest()
+
+            thread = threading.Thread(target=nest)
+            thread.start()
+            try:
+                [text] = self.example("trace", pid, "outer", kinds=[kind])
+            finally:
+                ended.set()
+                thread.join()
             self.assertRegex(text, r"(?m)^outer called by main$")
             self.assertRegex(text, r"(?m)^outer took \d+ us$")
 

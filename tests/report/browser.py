@@ -33,16 +33,17 @@ def missing():
 
 
 class Browser:
-    def __init__(self, width=1280, height=860, arguments=()):
+    def __init__(self, width=1280, height=860, arguments=(), requests=False):
+        """requests: the log of them is kept."""
         self.home = tempfile.mkdtemp(prefix="stacksnap-browser-")
         self.driver = self.session = self.connection = None
         try:
-            self._start(width, height, arguments)
+            self._start(width, height, arguments, requests)
         except BaseException:
             self.close()
             raise
 
-    def _start(self, width, height, arguments):
+    def _start(self, width, height, arguments, requests):
         environment = dict(os.environ, HOME=self.home, XDG_CONFIG_HOME=self.home,
                            XDG_CACHE_HOME=self.home)
         for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
@@ -57,11 +58,14 @@ class Browser:
             "--disable-sync", "--disable-crash-reporter", "--no-proxy-server",
             "--force-device-scale-factor=1", "--hide-scrollbars",
             "--user-data-dir=" + self.home + "/profile",
-            "--window-size=%d,%d" % (width, height)] + list(arguments),
-            "perfLoggingPrefs": {"enableNetwork": True}}
+            "--window-size=%d,%d" % (width, height)] + list(arguments)}
+        logs = {"browser": "ALL"}
+        if requests:
+            options["perfLoggingPrefs"] = {"enableNetwork": True}
+            logs["performance"] = "ALL"
         answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome", "goog:chromeOptions": options,
-            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}}})
+            "goog:loggingPrefs": logs}}})
         self.session = answer["sessionId"]
 
     def _port(self):

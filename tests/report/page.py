@@ -5,6 +5,7 @@ Debian packages: chromium, chromium-driver."""
 
 import base64
 import gzip
+import itertools
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import browser  # noqa: E402
 from recordings import WALL, Description, ReportTest  # noqa: E402
 
 TICKS = 100
+LOADS = itertools.count()
 
 # Where a frame is drawn: [x, y, width], the middle in pixels of the window, or null.
 FRAME_AT = """
@@ -56,13 +58,15 @@ def replace_data(path, change, to):
 
 
 class BrowserTest(ReportTest):
+    asks_for_requests = False
+
     @classmethod
     def setUpClass(cls):
         why = browser.missing()
         if why:
             raise unittest.SkipTest(why)
         super().setUpClass()
-        cls.browser = browser.Browser()
+        cls.browser = browser.Browser(requests=cls.asks_for_requests)
         cls.addClassCleanup(cls.browser.close)
 
 
@@ -89,8 +93,8 @@ class PageTest(BrowserTest):
         return path
 
     def show(self, path, link="#show=all&order=name"):
-        self.browser.open("about:blank")
-        self.browser.open("file://" + path + link)
+        # A query makes it another address, whose page is loaded anew, but by the same renderer.
+        self.browser.open("file://%s?%d%s" % (path, next(LOADS), link))
         self.browser.wait("return window.stacksnap && 1", "the page")
         self.browser.settle()
 

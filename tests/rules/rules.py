@@ -55,6 +55,9 @@ CONFINED = {"sample/unwind_server.c": {"elf", "unwind", "symbolize"},
 # The table of commands, where components register theirs.
 REGISTERS = {"cli/command.c": {"crash/cli", "trace/cli", "heap/cli"}}
 
+# The options that leave out a component, and its files, as in CMakeLists.txt.
+COMPONENTS = {"SS_CRASH": r"crash/|report/minidump\.c$", "SS_TRACE": "trace/", "SS_HEAP": "heap/"}
+
 # Who may include headers of other projects. A key that ends in "/" is a directory.
 THIRD_PARTY = {
     "libunwind.h": {"unwind", "arch/unwind_table.h", "capture/live.c"},
@@ -414,6 +417,20 @@ def check_calls(tree, public, doors=frozenset()):
             continue
         if not (room in TOOL and name in public | doors):
             complaints.append("%s: %s may not use %s (%s)" % (path, room, other, name))
+    return complaints
+
+
+def check_components(tree):
+    """Nothing refers to what can be left out but files that ask whether it is there."""
+    symbols = list(tree.symbols())
+    complaints = []
+    for option, files in COMPONENTS.items():
+        own = {name for _, path, name, letter, _ in symbols
+               if letter in "TD" and re.match(files, path)}
+        complaints += ["%s: needs %s, which %s may leave out" % (path, name, option)
+                       for _, path, name, letter, _ in symbols
+                       if letter == "U" and name in own and not re.match(files, path) and
+                       not re.search(r"\b%s\b" % option, tree.text(path))]
     return complaints
 
 

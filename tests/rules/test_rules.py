@@ -19,7 +19,8 @@ OVER_SOURCES = [rules.check_rooms, rules.check_includes, rules.check_folders,
                 rules.check_processor, rules.check_host, rules.check_proc_paths, rules.check_include_cycles, rules.check_users]
 OVER_OBJECTS = [rules.check_process_calls, rules.check_forks, rules.check_frozen, rules.check_frozen_calls,
                 rules.check_manners,
-                rules.check_texts, rules.check_globals, rules.check_names, rules.check_circles]
+                rules.check_texts, rules.check_globals, rules.check_names, rules.check_circles,
+                rules.check_components]
 
 
 class ThisTree(unittest.TestCase):
@@ -279,6 +280,13 @@ class BadTrees(unittest.TestCase):
                  for path, text in files.items()}
         self.complain(rules.check_calls, files, "unwind may not use trace (ss_f)", {"ss_f"},
                       {"ss_f"})
+
+    def test_components(self):
+        files = {"crash/cli/a.c": "int ss_f(void) { return 1; }\n",
+                 "cli/a.c": "int ss_f(void);\nint ss_g(void) { return ss_f(); }\n"}
+        self.complain(rules.check_components, files, "cli/a.c: needs ss_f, which SS_CRASH may leave out")
+        files["cli/a.c"] = "#define SS_CRASH 1\n#if SS_CRASH\n" + files["cli/a.c"] + "#endif\n"
+        self.accept(rules.check_components, files)
 
     def test_include_cycles(self):
         self.complain(rules.check_include_cycles, {

@@ -83,7 +83,8 @@ static char *advice_of(const char *const *paths, size_t count, bool root)
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
 	for (size_t i = 0; i < count; i++) {
-		sample_add_module(snapshot, paths[i], 0x1000000 * (i + 1), NULL);
+		sample_add_module(snapshot, paths[i], 0x1000000 * (i + 1),
+				  i == 0 ? "\xab\xcd" : NULL);
 		const struct ss_frame frame =
 			sample_frame(snapshot, SAMPLE_LIBC + 1 + (int)i, 0x11, NULL);
 		sample_add_thread(snapshot, 100 + (pid_t)i, "shop", &frame, 1,
@@ -98,7 +99,7 @@ static char *advice_of(const char *const *paths, size_t count, bool root)
 TEST(test_merged)
 {
 	static const char *const paths[] = { "/lib/a.so", "/lib/b.so", "/lib/c.so",
-					     "/lib/d.so", "/lib/e\n.so" };
+					     "/lib/d.so", "/lib/e\n\x1e\x1f.so" };
 	_cleanup_free_ char *first = advice_of(paths, 4, true);
 	_cleanup_free_ char *second = advice_of(paths + 3, 2, false);
 	_cleanup_free_ char *third = advice_of(paths + 4, 1, false);
@@ -108,14 +109,14 @@ TEST(test_merged)
 	assert_non_null(second);
 	assert_non_null(third);
 	assert_true(asprintf(&all, "%s%s", third, third) > 0);
-	assert_line(all, "missing: names in e\\x0a.so (it has no build-id), or use "
+	assert_line(all, "missing: names in e\\x0a??.so (build-id abcd), or use "
 			 "--debuginfod; kernel functions (run as root)");
 	assert_true(asprintf(&all, "%s%s", first, first) > 0);
-	assert_line(all, "missing: names in a.so (it has no build-id), b.so (it has no "
+	assert_line(all, "missing: names in a.so (build-id abcd), b.so (it has no "
 			 "build-id), c.so (it has no build-id) and 1 more, or use "
 			 "--debuginfod");
 	assert_true(asprintf(&all, "%s%s", first, second) > 0);
-	assert_line(all, "missing: names in a.so (it has no build-id), b.so (it has no "
+	assert_line(all, "missing: names in a.so (build-id abcd), b.so (it has no "
 			 "build-id), c.so (it has no build-id) and 2 more, or use "
 			 "--debuginfod; kernel functions (run as root)");
 }

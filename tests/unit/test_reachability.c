@@ -18,8 +18,8 @@ enum {
 	SPECIAL = 0x1f00,
 	GS = 0x2000, /* one span after the other, each of a page of Go */
 	SUDOGS = 0x4000,
-	CHANNELS = 0x6000,
-	STACKS = 0x8000,
+	STACKS = 0x6000,
+	CHANNELS = 0x8000,
 	G_STEP = 512,
 	SUDOG_STEP = 112,
 	CHANNEL_STEP = 96,
@@ -147,8 +147,8 @@ static struct fake *make(unsigned minor)
 	put(fake, ARENA, UINT64_C(0x1500) - (minor == 19 ? UINT64_C(2) << 20 : 0));
 	put_span(fake, 0, G_STEP, 10, 1);
 	put_span(fake, 1, SUDOG_STEP, 12, 1);
-	put_span(fake, 2, CHANNEL_STEP, 16, 1);
-	put_span(fake, 3, STACK_SIZE, 0, 2);
+	put_span(fake, 2, STACK_SIZE, 0, 2);
+	put_span(fake, 3, CHANNEL_STEP, 16, 1);
 	put_wait(fake, 0, "chan receive", false);
 	put_wait(fake, 1, "select", false);
 	put_wait(fake, 2, "semacquire", true);
@@ -224,6 +224,34 @@ TEST(test_stacks)
 	}
 }
 
+/* The stack of the last one, which sleeps, ends where the first channel begins. */
+TEST(test_bounds_of_stacks)
+{
+	const uint64_t g = GS + 3 * G_STEP;
+	const uint64_t low = STACKS + 3 * STACK_SIZE;
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(versions); i++) {
+		_cleanup_free_ struct fake *fake = make(versions[i]);
+		put(fake, g + 8, channel(0));
+		assert_found(fake, "1110");
+		/* No bounds: the size is no power of two, or too small; or they are not its first words. */
+		for (uint64_t begin = low - 8; begin <= low + 8; begin += 16) {
+			put(fake, g, begin);
+			assert_found(fake, "0110");
+		}
+		put(fake, g, low + STACK_SIZE / 2);
+		assert_found(fake, "0110");
+		put(fake, g, low);
+		put(fake, g + 24, low);
+		put(fake, g + 32, channel(0));
+		assert_found(fake, "0110");
+		/* They do not end where the stack does. */
+		_cleanup_free_ struct fake *other = make(versions[i]);
+		put(other, g + 8, channel(0) + 8);
+		assert_found(other, "0110");
+	}
+}
+
 /* The second one waits for a condition, as a goroutine that sleeps did before. */
 TEST(test_condition)
 {
@@ -281,7 +309,7 @@ TEST(test_doubts)
 	assert_found(changed, "0000");
 	/* A span that does not end where its objects do */
 	_cleanup_free_ struct fake *limit = make(19);
-	put(limit, header_of(2) + 112, CHANNELS + 96);
+	put(limit, header_of(3) + 112, CHANNELS + 96);
 	assert_found(limit, "0000");
 	/* One that runs on a thread that was not captured */
 	for (pid_t tid = 0; tid < 3; tid++) {

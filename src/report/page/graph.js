@@ -21,7 +21,9 @@ class Graph {
 	constructor(model, onThread) {
 		this.model = model;
 		this.onThread = onThread;
-		const waits = model.data.waits || [];
+		const all = model.data.waits || [];
+		const owners = new Set(all.map((wait) => wait.owner));
+		const waits = all.filter((wait) => wait.owner >= 0 || owners.has(wait.thread));
 		this.waits = new Map(waits.slice(0, GRAPH_WAITS).map((wait) => [wait.thread, wait]));
 		this.ignored = Math.max(waits.length - GRAPH_WAITS, 0);
 		this.waiting = new Map(); /* threads by owner */
