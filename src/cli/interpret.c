@@ -256,8 +256,7 @@ ss_reading_source(struct ss_reading *reading, const struct ss_capture_options *c
 	return (struct ss_process_source_options){
 		.size = sizeof(struct ss_process_source_options),
 		.capture = capture,
-		.no_related = format_of(reading)->unsymbolized ||
-			      reading->options->no_waits,
+		.no_related = reading->options->no_waits,
 		.watch = watch,
 		.warn = warn,
 		.data = reading,

@@ -257,6 +257,14 @@ static bool is_in_cycle(const struct ss_snapshot *snapshot, size_t thread)
 				return true;
 		}
 	}
+	for (size_t i = 0; i < snapshot->cycles.count; i++) {
+		const struct ss_cycle *cycle = &snapshot->cycles.items[i];
+		for (size_t j = 0; j < cycle->count; j++) {
+			if (cycle->members[j].thread ==
+			    &snapshot->tasks[SS_TASK_THREAD].items[thread])
+				return true;
+		}
+	}
 	return false;
 }
 

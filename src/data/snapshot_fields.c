@@ -139,7 +139,7 @@ static uint64_t wait_cases(const void *structure)
 	       (wait->opens_fifo ? FIFO : 0);
 }
 
-enum { UNRECORDED = 8 };
+enum { UNRECORDED = 4 };
 
 /* Recordings do not have the last ones. */
 static const struct ss_field wait_fields[] = {
@@ -217,16 +217,16 @@ static const struct ss_field wait_fields[] = {
 	SS_FIELD(92, TEXT, ss_wait, purpose_words, 0, .name = "purpose_description"),
 	SS_FIELD(100, UNSIGNED, ss_wait, owner_unknown_pid, INT32_MAX,
 		 .flags = SS_NULLABLE, .only = OWNER),
-	SS_FIELD(101, UNSIGNED, ss_wait, within_process, 1, .flags = SS_HIDDEN),
-	SS_FIELD_OF(102, ARRAY, ss_wait, owner_frames, owner_frame_count, &owner_frame, 0,
-		    SS_OWNER_FRAMES_MAX),
-	SS_FIELD(103, UNSIGNED, ss_wait, stuck_elsewhere, 1, .flags = SS_HIDDEN),
-	SS_FIELD(108, UNSIGNED, ss_wait, closed, 1, .flags = SS_HIDDEN),
 	SS_FIELD(104, UNSIGNED, ss_wait, opens_fifo, 1, .flags = SS_OPTIONAL),
 	SS_FIELD(105, TEXT, ss_wait, mount, 0, .flags = SS_OPTIONAL),
 	SS_FIELD(106, UNSIGNED, ss_wait, operator_pid, INT32_MAX, .flags = SS_NULLABLE,
 		 .only = CASE(SS_WAIT_IPC)),
 	SS_FIELD(107, TEXT, ss_wait, operator_process, 0, .only = CASE(SS_WAIT_IPC)),
+	SS_FIELD(101, UNSIGNED, ss_wait, within_process, 1, .flags = SS_HIDDEN),
+	SS_FIELD_OF(102, ARRAY, ss_wait, owner_frames, owner_frame_count, &owner_frame, 0,
+		    SS_OWNER_FRAMES_MAX),
+	SS_FIELD(103, UNSIGNED, ss_wait, stuck_elsewhere, 1, .flags = SS_HIDDEN),
+	SS_FIELD(108, UNSIGNED, ss_wait, closed, 1, .flags = SS_HIDDEN),
 };
 static const struct ss_wait no_wait = { .syscall_number = -1,
 					.fd = -1,

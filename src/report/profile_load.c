@@ -647,9 +647,9 @@ static bool add_waits(struct load *load)
 		if (!thread->wait)
 			return false;
 		thread->owner = owned ? load->threads[wait->owner] : 0;
-		thread->in_wait_graph = owned || owns[wait->thread] ||
+		thread->in_wait_graph = owned || owns[wait->thread] || wait->in_cycle ||
 					is_for_another(&wait->wait);
-		thread->in_cycle = thread->in_wait_graph && wait->in_cycle;
+		thread->in_cycle = wait->in_cycle;
 	}
 	return owns != NULL;
 }

@@ -577,7 +577,7 @@ struct wait_row {
 	size_t count;
 };
 
-/* Whether it is part of a deadlock with threads that were not selected. */
+/* Whether it is part of a deadlock with threads that were not selected, or of other processes. */
 static bool is_marked(const struct order *order, const struct item *item)
 {
 	return thread_of(order, item)->in_cycle &&
@@ -608,13 +608,16 @@ static int compare_items(const void *a, const void *b, void *data)
 	return x->thread < y->thread ? -1 : x->thread > y->thread;
 }
 
-/* Those with an owner in the recording come first. */
+/* Deadlocks come first, then those with an owner in the recording. */
 static int compare_wait_rows(const void *a, const void *b, void *data)
 {
 	const struct wait_row *x = a;
 	const struct wait_row *y = b;
+	const bool marked = is_marked(data, x->items);
 	const bool owned = thread_of(data, x->items)->owner != 0;
 
+	if (marked != is_marked(data, y->items))
+		return marked ? -1 : 1;
 	if (owned != (thread_of(data, y->items)->owner != 0))
 		return owned ? -1 : 1;
 	if (x->count != y->count)
@@ -674,7 +677,9 @@ static void write_wait_row(const struct order *order, const struct wait_row *row
 	(void)fputs(row->count > 1 ? " wait for " : " waits for ", out);
 	ss_wait_text_write(first->wait, options->color, out);
 	if (is_marked(order, row->items))
-		(void)fputs("; a DEADLOCK with threads that are not shown", out);
+		(void)fprintf(out, "; a DEADLOCK with threads %s",
+			      first->wait->owner_pid ? "of other processes" :
+						       "that are not shown");
 	(void)fputc('\n', out);
 }
 

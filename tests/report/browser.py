@@ -34,7 +34,7 @@ def missing():
 
 class Browser:
     def __init__(self, width=1280, height=860, arguments=(), requests=False):
-        """requests: their log is kept, which takes a twelfth of the time of the CPU."""
+        """requests: the log of them is kept."""
         self.home = tempfile.mkdtemp(prefix="stacksnap-browser-")
         self.driver = self.session = self.connection = None
         try:
