@@ -203,11 +203,9 @@ enum {
 	STOP_RUNS = 2,	   /* maximum that one of our stops adds to the run count, without
 			      preemption */
 	STACKS_MAX = 256,  /* for which a leader is searched */
-	/* Switches for each time that a limit passes in Python, if other threads have the GIL */
-	GIL_SWITCHES = 4,
-	WAITS_MIN = 4,	/* samples that tell how long the limit is */
-	SLACK = 8,	/* switches for other reasons */
-	CHAIN_MAX = 64, /* limit of waits in a chain */
+	WAITS_MIN = 4,	   /* samples that tell how long the limit is */
+	SLACK = 8,	   /* switches for other reasons, at most */
+	CHAIN_MAX = 64,	   /* limit of waits in a chain */
 	/* Who is woken more often than that gets the lock at times; SQLite looks every 100 ms. */
 	POLL_NS = 50 * 1000 * 1000,
 };
@@ -278,9 +276,10 @@ static void compare_samples(struct ss_progress *progress, const struct ss_task *
 			ss_snapshot_find_thread(snapshot, thread->tid);
 		if (!then)
 			continue;
-		/* This one tells what is left of its time limit. */
-		if (i > 0 && snapshot != progress->last && then->state != 'R' &&
-		    then->stopped_ns == 0)
+		/* One that was taken for what is left of time limits. */
+		if (ss_snapshot_process(snapshot)->mode == SS_MODE_NO_STOP &&
+		    ss_snapshot_process(progress->last)->mode != SS_MODE_NO_STOP &&
+		    then->state != 'R')
 			continue;
 		*stops += then->stopped_ns > 0;
 		if (then->frame_count == 0)
@@ -400,7 +399,8 @@ static bool is_same_wait(const struct ss_wait *then, const struct ss_wait *now)
 	return then && then->timed && then->syscall && now->syscall &&
 	       strcmp(then->syscall, now->syscall) == 0 &&
 	       (!then->owner_tid || then->owner_tid == now->owner_tid) &&
-	       (then->lock != now->lock || then->address == now->address);
+	       (then->lock == SS_LOCK_NONE ||
+		(then->lock == now->lock && then->address == now->address));
 }
 
 /*
@@ -429,12 +429,11 @@ static bool retries(const struct ss_progress *progress, const struct ss_task *th
 		limit = SS_MAX(limit, limit_of(then->wait));
 		samples++;
 	}
-	const bool python = wait->lock == SS_LOCK_PYTHON_LOCK ||
-			    wait->lock == SS_LOCK_PYTHON_RLOCK;
-	const uint64_t switches = python && !progress->at_rest ? GIL_SWITCHES : 1;
-	return samples >= WAITS_MIN && limit &&
-	       own->voluntary <= SLACK + (uint64_t)own->stops * STOP_RUNS +
-					 switches * (progress->elapsed_ns / limit);
+	if (samples < WAITS_MIN || limit == 0)
+		return false;
+	const uint64_t passes = progress->elapsed_ns / limit;
+	return own->voluntary <= passes + SS_MIN(1 + passes / 4, (uint64_t)SLACK) +
+					 (uint64_t)own->stops * STOP_RUNS;
 }
 
 /* Whether a thread and all that it waits for do so: they are in a cycle. */

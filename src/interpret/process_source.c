@@ -433,8 +433,10 @@ static void take_owners(struct ss_process_source *source, struct ss_capture **ca
 		return;
 	if (options->mode != SS_MODE_STOP && options->mode != SS_MODE_LIVE &&
 	    has_runtime(*capture)) {
+		ss_thread_filter *filter = options->filter;
 		options->filter = NULL;
-		(void)take_again(source, capture);
+		if (!take_again(source, capture))
+			options->filter = filter;
 		return;
 	}
 	source->owners = (struct owners){ .filter = options->filter,
@@ -675,8 +677,8 @@ void ss_process_source_end_series(struct ss_process_source *source)
  */
 
 enum {
-	CAPTURES = 8,
-	STEPS = CAPTURES - 2,
+	STEPS = 6,
+	CAPTURES = 2 + 2 * STEPS,
 	LIMITED_MAX = 32,
 	/* Between captures that are taken once more: a few time slices of the scheduler, and
 	   of Python's lock */
@@ -721,28 +723,40 @@ void ss_observation_free(struct ss_observation *observation)
 	free(observation);
 }
 
-/* Threads that run, and those that waited with a time limit at the beginning. */
-static bool is_sampled(void *data, pid_t tid, const char *name, char state)
+static bool is_running(void *data, pid_t tid, const char *name, char state)
+{
+	(void)data;
+	(void)tid;
+	(void)name;
+	return state == 'R';
+}
+
+static bool is_limited(void *data, pid_t tid, const char *name, char state)
 {
 	const struct ss_observation *observation = data;
 
 	(void)name;
+	(void)state;
 	for (size_t i = 0; i < observation->limited_count; i++) {
 		if (observation->limited[i] == tid)
 			return true;
 	}
-	return state == 'R';
+	return false;
 }
 
-/* What is left of a time limit, in several samples, tells whether only the limit ends the waits. */
+/* The threads that waited with a time limit at the beginning: what is left of it in several samples
+   tells whether only the limit ends the waits. They are not stopped for that. */
 static void list_limited(struct ss_observation *observation,
 			 const struct ss_capture *capture)
 {
+	const enum ss_mode mode = observation->live.capture_options.mode;
+
 	observation->limited_count = 0;
 	for (size_t i = 0; i < capture->threads.count; i++) {
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
 		struct ss_futex futex;
-		if (observation->limited_count < LIMITED_MAX &&
+		if (mode != SS_MODE_STOP && mode != SS_MODE_LIVE &&
+		    observation->limited_count < LIMITED_MAX &&
 		    ss_futex_parse(&thread->syscall, &futex) && futex.timed)
 			observation->limited[observation->limited_count++] = thread->tid;
 	}
@@ -758,6 +772,8 @@ static struct ss_error *observe(struct ss_observation *observation,
 	options.filter = filter;
 	options.filter_data = observation;
 	options.plan = plan;
+	if (filter == is_limited)
+		options.mode = SS_MODE_NO_STOP;
 	struct ss_error *error =
 		take(&observation->live, &options, &observation->captures[*count]);
 	*count += !error;
@@ -782,7 +798,9 @@ static struct ss_error *capture_all(struct ss_observation *observation, uint64_t
 	}
 	for (int i = 0; i < STEPS; i++) {
 		ss_sleep_ns(pause_ns);
-		ss_error_free(observe(observation, is_sampled, plan));
+		ss_error_free(observe(observation, is_running, plan));
+		if (observation->limited_count)
+			ss_error_free(observe(observation, is_limited, plan));
 	}
 	ss_sleep_ns(pause_ns);
 	error = observe(observation, NULL, plan);

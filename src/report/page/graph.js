@@ -23,7 +23,7 @@ class Graph {
 		this.onThread = onThread;
 		const all = model.data.waits || [];
 		const owners = new Set(all.map((wait) => wait.owner));
-		const waits = all.filter((wait) => wait.owner >= 0 || owners.has(wait.thread));
+		const waits = all.filter((wait) => wait.owner >= 0 || wait.cycle || owners.has(wait.thread));
 		this.waits = new Map(waits.slice(0, GRAPH_WAITS).map((wait) => [wait.thread, wait]));
 		this.ignored = Math.max(waits.length - GRAPH_WAITS, 0);
 		this.waiting = new Map(); /* threads by owner */

@@ -66,6 +66,18 @@ def pay(): work(a, b)
 def refund(): work(b, a)
 go(pay, refund)
 """,
+    "python: RLocks in opposite order with a limit of a second, released and tried again": """
+a, b = threading.RLock(), threading.RLock()
+def work(first, second):
+    while True:
+        with first:
+            time.sleep(0.001)
+            if second.acquire(timeout=1): second.release()
+        time.sleep(0.01)
+def pay(): work(a, b)
+def refund(): work(b, a)
+go(pay, refund)
+""",
     "python: a worker that waits a second for each answer": """
 a = threading.Lock()
 s = socket.create_server(("127.0.0.1", 0))
@@ -251,6 +263,9 @@ threads("timed", "a timed wait for a condition in a loop",
         "std::mutex m; std::condition_variable c; void run() { ready(); for (;;) { std::unique_lock l(m); c.wait_for(l, std::chrono::milliseconds(200)); } }")
 threads("yielding", "timed locks in opposite order that are released and tried again",
         "std::timed_mutex a, b; void work(std::timed_mutex &x, std::timed_mutex &y) { for (;;) { std::unique_lock l(x); usleep(1000); if (y.try_lock_for(std::chrono::milliseconds(100))) { usleep(1000); y.unlock(); } } }"
+        "void run() { std::thread([] { work(a, b); }).detach(); std::thread([] { work(b, a); }).detach(); ready(); pause(); }")
+threads("hesitating", "timed locks in opposite order with a limit of a second, released and tried again",
+        "std::timed_mutex a, b; void work(std::timed_mutex &x, std::timed_mutex &y) { for (;;) { { std::unique_lock l(x); usleep(1000); if (y.try_lock_for(std::chrono::seconds(1))) { usleep(1000); y.unlock(); } } usleep(10000); } }"
         "void run() { std::thread([] { work(a, b); }).detach(); std::thread([] { work(b, a); }).detach(); ready(); pause(); }")
 threads("served", "a semaphore that another thread posts twice a second",
         "std::counting_semaphore<> s(0); void run() { std::thread([] { for (;;) { usleep(500000); s.release(); } }).detach(); ready(); for (;;) s.acquire(); }")
