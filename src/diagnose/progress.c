@@ -429,10 +429,9 @@ static bool retries(const struct ss_progress *progress, const struct ss_task *th
 		limit = SS_MAX(limit, limit_of(then->wait));
 		samples++;
 	}
-	if (samples < WAITS_MIN || limit == 0)
-		return false;
-	const uint64_t passes = progress->elapsed_ns / limit;
-	return own->voluntary <= passes + SS_MIN(1 + passes / 4, (uint64_t)SLACK) +
+	const uint64_t passes = limit ? progress->elapsed_ns / limit : 0;
+	return samples >= WAITS_MIN && passes >= WAITS_MIN &&
+	       own->voluntary <= passes + SS_MIN(1 + passes / 4, (uint64_t)SLACK) +
 					 (uint64_t)own->stops * STOP_RUNS;
 }
 
