@@ -203,9 +203,10 @@ enum {
 	STOP_RUNS = 2,	   /* maximum that one of our stops adds to the run count, without
 			      preemption */
 	STACKS_MAX = 256,  /* for which a leader is searched */
-	WAITS_MIN = 4,	   /* samples that tell how long the limit is */
-	SLACK = 8,	   /* switches for other reasons, at most */
-	CHAIN_MAX = 64,	   /* limit of waits in a chain */
+	WAITS_MIN =
+		4, /* samples that tell how long the limit is; and, in a cycle, waits that it ended */
+	SLACK = 8,	/* switches for other reasons, at most */
+	CHAIN_MAX = 64, /* limit of waits in a chain */
 	/* Who is woken more often than that gets the lock at times; SQLite looks every 100 ms. */
 	POLL_NS = 50 * 1000 * 1000,
 };
@@ -406,9 +407,11 @@ static bool is_same_wait(const struct ss_wait *then, const struct ss_wait *now)
 /*
  * Whether a time limit has ended the wait again and again, and each time the thread waited for the same
  * lock of the same owner again, as if there was no limit. One that gives up and unlocks what it has
- * itself, or that gets the lock at times, blocks more often than the limit passes.
+ * itself, or that gets the lock at times, blocks more often than the limit passes; that shows only if it
+ * passes several times, which a cycle needs. Behind one that stands still, it need not pass.
  */
-static bool retries(const struct ss_progress *progress, const struct ss_task *thread)
+static bool retries(const struct ss_progress *progress, const struct ss_task *thread,
+		    uint64_t passes_min)
 {
 	const struct ss_thread_progress *own =
 		&progress->threads[index_of(progress, thread)];
@@ -430,7 +433,7 @@ static bool retries(const struct ss_progress *progress, const struct ss_task *th
 		samples++;
 	}
 	const uint64_t passes = limit ? progress->elapsed_ns / limit : 0;
-	return samples >= WAITS_MIN && passes >= WAITS_MIN &&
+	return samples >= WAITS_MIN && limit && passes >= passes_min &&
 	       own->voluntary <= passes + SS_MIN(1 + passes / 4, (uint64_t)SLACK) +
 					 (uint64_t)own->stops * STOP_RUNS;
 }
@@ -440,7 +443,7 @@ static bool retries_for_ever(const struct ss_progress *progress,
 			     const struct ss_task *thread)
 {
 	for (int i = 0; i < CHAIN_MAX && thread; i++) {
-		if (!retries(progress, thread))
+		if (!retries(progress, thread, WAITS_MIN))
 			return false;
 		thread = find_next(progress, thread);
 	}
@@ -547,7 +550,7 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_task *t
 		return false;
 	if (waits && root == thread && only_polls(progress, thread, own))
 		return true;
-	if (!(stands_still(thread, own) || retries(progress, thread)) ||
+	if (!(stands_still(thread, own) || retries(progress, thread, 0)) ||
 	    !(waits || stopped))
 		return false;
 	return progress->threads[index_of(progress, root)].movement == SS_MOVEMENT_NONE ||
@@ -689,7 +692,7 @@ static bool mark_deadlocks(struct ss_progress *progress)
 				 stands_still(thread, own) ||
 				 (own->movement == SS_MOVEMENT_UNKNOWN &&
 				  !deadlock->timed) ||
-				 retries(progress, thread);
+				 retries(progress, thread, WAITS_MIN);
 		}
 		for (size_t j = 0; still && j < deadlock->count; j++)
 			progress->threads[deadlock->threads[j]].stuck = true;
