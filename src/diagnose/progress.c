@@ -205,8 +205,9 @@ enum {
 	STACKS_MAX = 256,  /* for which a leader is searched */
 	WAITS_MIN =
 		4, /* samples that tell how long the limit is; and, in a cycle, waits that it ended */
-	SLACK = 8,	/* switches for other reasons, at most */
-	CHAIN_MAX = 64, /* limit of waits in a chain */
+	LONG_LIMIT = 10, /* times of the observation */
+	SLACK = 8,	 /* switches for other reasons, at most */
+	CHAIN_MAX = 64,	 /* limit of waits in a chain */
 	/* Who is woken more often than that gets the lock at times; SQLite looks every 100 ms. */
 	POLL_NS = 50 * 1000 * 1000,
 };
@@ -461,6 +462,16 @@ static bool stands_still(const struct ss_task *thread,
 		 thread->wait->lock == SS_LOCK_JAVA_MONITOR));
 }
 
+/* Whether a thread that has not run may soon give up its wait for another one. */
+static bool may_give_up(const struct ss_progress *progress, const struct ss_task *thread)
+{
+	const struct ss_wait *wait = thread->wait;
+
+	return wait && wait->timed && wait->owner_tid &&
+	       wait->lock != SS_LOCK_JAVA_MONITOR &&
+	       limit_of(wait) < LONG_LIMIT * progress->elapsed_ns;
+}
+
 /*
  * See ss_thread_has_leader(). Where any thread may be the leader, the answer depends on the stack
  * of the follower only. It is found for so many stacks at most: each is compared with
@@ -553,7 +564,9 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_task *t
 	if (!(stands_still(thread, own) || retries(progress, thread, 0)) ||
 	    !(waits || stopped))
 		return false;
-	return progress->threads[index_of(progress, root)].movement == SS_MOVEMENT_NONE ||
+	return (progress->threads[index_of(progress, root)].movement ==
+			SS_MOVEMENT_NONE &&
+		!may_give_up(progress, root)) ||
 	       retries_for_ever(progress, root);
 }
 
@@ -689,7 +702,8 @@ static bool mark_deadlocks(struct ss_progress *progress)
 			/* Nothing ends the wait for a monitor in a cycle, however often the
 			   thread looks. */
 			still &= thread->wait->lock == SS_LOCK_JAVA_MONITOR ||
-				 stands_still(thread, own) ||
+				 (stands_still(thread, own) &&
+				  !may_give_up(progress, thread)) ||
 				 (own->movement == SS_MOVEMENT_UNKNOWN &&
 				  !deadlock->timed) ||
 				 retries(progress, thread, WAITS_MIN);
