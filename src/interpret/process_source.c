@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "data/pipeline.h"
 #include "diagnose/progress.h"
@@ -744,6 +745,18 @@ static bool is_limited(void *data, pid_t tid, const char *name, char state)
 	return false;
 }
 
+/* Whether there is code that no file has: what a runtime needs of threads that execute it would be copied
+   for each sample. */
+static bool has_generated_code(const struct ss_capture *capture)
+{
+	for (size_t i = 0; i < capture->areas.count; i++) {
+		const struct ss_area *area = &capture->areas.items[i];
+		if (area->prot & PROT_EXEC && area->module < 0 && area->name[0] != '[')
+			return true;
+	}
+	return false;
+}
+
 /* The threads that waited with a time limit at the beginning: what is left of it in several samples
    tells whether only the limit ends the waits. They are not stopped for that. */
 static void list_limited(struct ss_observation *observation,
@@ -752,11 +765,12 @@ static void list_limited(struct ss_observation *observation,
 	const enum ss_mode mode = observation->live.capture_options.mode;
 
 	observation->limited_count = 0;
+	if (mode == SS_MODE_STOP || mode == SS_MODE_LIVE || has_generated_code(capture))
+		return;
 	for (size_t i = 0; i < capture->threads.count; i++) {
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
 		struct ss_futex futex;
-		if (mode != SS_MODE_STOP && mode != SS_MODE_LIVE &&
-		    observation->limited_count < LIMITED_MAX &&
+		if (observation->limited_count < LIMITED_MAX &&
 		    ss_futex_parse(&thread->syscall, &futex) && futex.timed)
 			observation->limited[observation->limited_count++] = thread->tid;
 	}

@@ -53,12 +53,14 @@ def text_of(*arguments, command=None):
 
 def waits_between(pid):
     """Until diff waits for the second snapshot: it does so for longer than anything else."""
-    switches = []
+    seen = [None, 0]
 
     def is_still():
         text = harness.read_text(f"/proc/{pid}/status")
-        switches.append(re.findall(r"ctxt_switches:\s*(\d+)", text))
-        return "State:\tS" in text and len(switches) > 200 and switches[-1] == switches[-200]
+        switches = re.findall(r"ctxt_switches:\s*(\d+)", text)
+        if switches != seen[0] or "State:\tS" not in text:
+            seen[:] = switches, time.monotonic()
+        return time.monotonic() - seen[1] > 0.4
     harness.wait_until(is_still, "the first snapshot")
 
 

@@ -83,10 +83,10 @@ class RealTraces(EndToEnd):
         self.end(*bpftrace)
         hits = [event for event in events if event["event"] == "hit"]
         self.assertEqual((events[-1]["hits"], events[-1]["lost"]), (len(hits), 0), events[-1])
-        expected = times()
-        self.assertGreaterEqual(len(expected), 20)
-        self.assertGreaterEqual(len(hits), len(expected))
-        found = [hit["monotonic_ns"] for hit in hits][-len(expected):]
+        found = [hit["monotonic_ns"] for hit in hits]
+        count = min(len(times()), len(found))
+        self.assertGreaterEqual(count, 40)  # two for each of the last
+        found, expected = found[-count:], times()[-count:]
         # Both see a hit before the next one.
         for mine, other in (found, expected), (expected, found):
             self.assertTrue(all(time < later for time, later in zip(mine, other[1:])),
