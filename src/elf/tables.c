@@ -10,13 +10,14 @@
 #include "elf/elffile.h"
 
 /* 16 million symbols are four times as many as in the largest known program.
-   DYNAMIC_MAX is a hundred times what linkers write. 4 MiB of names are searched in a millisecond. */
+   DYNAMIC_MAX is a hundred times what linkers write. Names that tell the compiler (__gnat_) are within the
+   first kilobyte. */
 enum {
 	SYMBOL_COUNT_MAX = 1 << 24,
 	DYNAMIC_MAX = 4096,
 	NAMES_CHUNK = 16 << 10,
 	NAME_BEGIN_MAX = 32,
-	NAMES_SEARCHED_MAX = 4 << 20,
+	NAMES_SEARCHED_MAX = 128 << 10,
 };
 
 void ss_table_free(struct ss_table *table)

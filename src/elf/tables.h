@@ -24,7 +24,7 @@ struct ss_table {
    is none, it is corrupted, or there is no memory. */
 bool ss_table_read(const struct ss_elf *elf, uint32_t type, struct ss_table *ret);
 
-/* Whether one of the names of such a table begins like that. The first 4 MiB of them are searched. */
+/* Whether one of the names of such a table begins like that. The first 128 KiB of them are searched. */
 bool ss_table_has_name(const struct ss_elf *elf, uint32_t type, const char *begin);
 
 /*
