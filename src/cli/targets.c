@@ -411,7 +411,9 @@ struct ss_error *ss_target_options_read_pid(const char *path, pid_t *ret)
 	int error = ss_io_read_path(AT_FDCWD, path, PID_FILE_MAX, &text);
 
 	if (error == -ENOENT)
-		return ss_error_new(SS_ERROR_NO_PROCESS, "there is no file %s", path);
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_NO_PROCESS, "there is no file %s", path),
+			"the program does not run, or writes its pid elsewhere");
 	if (!error && text.size == 0)
 		return ss_error_new(SS_ERROR_NO_PROCESS, "there is no pid in %s", path);
 	if (error)

@@ -8,7 +8,6 @@
 #include "report/print.h"
 #include "report/text.h"
 #include "report/wait_text.h"
-#include "diagnose/progress.h"
 #include "data/snapshot.h"
 #include "diagnose/progress.h"
 
@@ -257,8 +256,9 @@ static bool is_stuck(const struct ss_progress *progress,
 	return progress && ss_progress_thread(progress, *deadlock->threads)->stuck;
 }
 
-/* What a cycle is called. If its threads have run, or a time limit ends a wait, it is no deadlock. A normal mutex may be unlocked by a thread that does not hold it,
-   if there is another one (POSIX leaves it undefined; glibc does not check). */
+/* What a cycle is called. If its threads have run, or a time limit ends a wait, it is no deadlock. A
+   normal mutex may be unlocked by a thread that does not hold it, if there is another one (POSIX leaves
+   it undefined; glibc does not check). */
 static void write_heading(const struct ss_snapshot *snapshot,
 			  const struct ss_deadlock *deadlock,
 			  const struct ss_progress *progress,
