@@ -431,7 +431,8 @@ static bool is_thread(const struct ss_unwound *unwound,
 {
 	return thread->stack < unwound->stacks.count && thread->lacks_calls <= 1 &&
 	       is_text(unwound, thread->reason, WIRE_REASON_MAX) &&
-	       is_text(unwound, thread->function, WIRE_FUNCTION_MAX);
+	       is_text(unwound, thread->function, WIRE_FUNCTION_MAX) &&
+	       is_text(unwound, thread->name, WIRE_NAME_MAX);
 }
 
 static bool is_call(const struct ss_unwound *unwound, const struct ss_unwound_call *call)
