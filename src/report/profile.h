@@ -28,9 +28,6 @@
  * bare address. Labels are not escaped: they may contain any byte but NUL.
  */
 
-/* Returns the last component of a path; the whole path if that is empty. */
-const char *ss_label_base(const char *path);
-
 /* The functions below return memory for free(), or NULL if there is none. */
 
 /* The symbol, or else the place; with raw, as ss_label_new_raw(). */

@@ -498,13 +498,6 @@ static struct ss_unwinder_module *find_cause(struct ss_unwinder *unwinder,
 		       NULL;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* Adds a sentence, unless it repeats the last one or the text is long. */
 static void add_text(struct ss_unwinder_losses *losses, const char *text)
 {
@@ -524,7 +517,7 @@ static void describe_failure(struct ss_unwinder *unwinder,
 	ss_sandbox_failure_describe(failure, how, sizeof(how));
 	(void)snprintf(text, sizeof(text), "the child process %s%s%.128s%s", how,
 		       cause ? " of " : "",
-		       cause ? base_name(cause->module->pub.path) : "",
+		       cause ? ss_path_base(cause->module->pub.path) : "",
 		       !cause ? "" :
 		       cause->failures == 1 ?
 				", whose unwind information is skipped from then on" :

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "report/json.h"
 #include "report/print.h"
@@ -168,15 +169,13 @@ static void take_event(struct ss_trace_output *output, const struct ss_trace_eve
 static void write_frame(const struct ss_trace_frame *frame, FILE *out)
 {
 	static const struct ss_substitution substitution[] = { { ";", ":" } };
-	const char *slash = frame->module ? strrchr(frame->module->path, '/') : NULL;
 
 	if (frame->symbol) {
 		ss_escape_write(frame->symbol, substitution, out);
 		return;
 	}
 	if (frame->module)
-		ss_escape_write(slash ? slash + 1 : frame->module->path, substitution,
-				out);
+		ss_escape_write(ss_path_base(frame->module->path), substitution, out);
 	(void)fprintf(out, "+0x%" PRIx64, frame->module ? frame->offset : frame->pc);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/intern.h"
@@ -248,7 +249,7 @@ static void write_frame(const struct ss_trace_frame *frame, FILE *out)
 			      frame->module ? frame->offset : frame->pc);
 	if (frame->module) {
 		(void)fputs(" (", out);
-		ss_escape_write(ss_label_base(frame->module->path), NULL, out);
+		ss_escape_write(ss_path_base(frame->module->path), NULL, out);
 		(void)fputc(')', out);
 	}
 	if (frame->file) {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "report/print.h"
@@ -12,18 +13,11 @@
 
 enum { INDENT_MAX = 40, NS_PER_US = 1000, CALLERS_SHOWN = 10, PERCENT = 100 };
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static void write_probe(const struct ss_trace_probe *probe, FILE *out)
 {
 	ss_escape_write(probe->name, NULL, out);
 	(void)fputs(" (", out);
-	ss_escape_write(base_name(probe->module->path), NULL, out);
+	ss_escape_write(ss_path_base(probe->module->path), NULL, out);
 	(void)fputc(')', out);
 }
 
@@ -68,7 +62,7 @@ static void write_frame(const struct ss_trace_frame *frame, FILE *out)
 	if (frame->symbol && frame->module)
 		(void)fputs(" (", out);
 	if (frame->module)
-		ss_escape_write(base_name(frame->module->path), NULL, out);
+		ss_escape_write(ss_path_base(frame->module->path), NULL, out);
 	if (frame->symbol && frame->module)
 		(void)fputc(')', out);
 	else if (!frame->symbol)
@@ -76,7 +70,7 @@ static void write_frame(const struct ss_trace_frame *frame, FILE *out)
 			      frame->module ? frame->offset : frame->pc);
 	if (frame->file) {
 		(void)fputs(" at ", out);
-		ss_escape_write(base_name(frame->file), NULL, out);
+		ss_escape_write(ss_path_base(frame->file), NULL, out);
 		(void)fprintf(out, ":%" PRIu32, frame->line);
 	}
 	(void)fputs(frame->inlined ? " [inlined]\n" : "\n", out);
