@@ -147,10 +147,9 @@ void ss_interpretation_free(struct ss_interpretation *result);
 struct ss_error *ss_interpret_work(const struct ss_interpret_options *options,
 				   ss_sandbox_work *work, struct ss_sandbox_result **ret);
 
-/* For both: what options say about the confined process, and its session, to which *ret refers. */
-void ss_interpret_confine(const struct ss_interpret_options *options,
-			  struct ss_session_options *session,
-			  struct ss_sandbox_options *ret);
+/* For both: what options say about the confined process, and its session. */
+struct ss_sandbox_options
+ss_interpret_confine(const struct ss_interpret_options *options);
 
 /* A line about failures before an attempt, to be freed; NULL: there were none. path (or NULL) returns
    the path of a module, or NULL, for those that were skipped. */
@@ -277,10 +276,10 @@ struct ss_file_requests {
 
 void ss_file_requests_deinit(struct ss_file_requests *requests);
 
-/* Has a session request the files that it may not open, and those of the server if there is
-   one. The sandbox must allow SS_FILE_REQUEST_ROUNDS requests. */
-void ss_file_requests_attach(struct ss_file_requests *requests,
-			     struct ss_session_options *session);
+/* Requests files that a session may not open, and those of the server if there is one. The sandbox
+   must allow SS_FILE_REQUEST_ROUNDS requests. */
+struct ss_session_files ss_file_requests_attach(struct ss_file_requests *requests,
+						const char *sysroot);
 
 /* In the child: sends the pending requests; *ret says whether there are any. */
 struct ss_error *ss_file_requests_send(const struct ss_file_requests *requests,
