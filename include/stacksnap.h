@@ -908,8 +908,9 @@ struct ss_snapshot_options {
 /*
  * One snapshot of a process: captures, completes, unwinds, symbolizes and diagnoses it, in a
  * confined process with the privileges of its owner. What could not be completed is missing, and
- * the snapshot says why. options: NULL for the defaults. Errors: those of ss_target_open(); TRACED,
- * CHANGED, SYSTEM (the confined process has failed), NO_MEMORY.
+ * the snapshot says why; if access is denied, it has name and state of the threads. options: NULL for
+ * the defaults. Errors: those of ss_target_open(); TRACED, CHANGED, SYSTEM (the confined process has
+ * failed), NO_MEMORY.
  */
 SS_API struct ss_error *ss_snapshot_take(pid_t pid,
 					 const struct ss_snapshot_options *options,
