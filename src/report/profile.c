@@ -108,6 +108,7 @@ void ss_profile_free(struct ss_profile *profile)
 		free(profile->threads.items[i].wait);
 	}
 	ss_vector_free(&profile->recordings);
+	ss_vector_free(&profile->totals);
 	ss_vector_free(&profile->processes);
 	ss_vector_free(&profile->threads);
 	ss_vector_free(&profile->modules);

@@ -55,7 +55,7 @@ static const char *word_of(enum ss_trace_kind kind)
 	}
 }
 
-static void write_frame(const struct ss_trace_frame *frame, FILE *out)
+void ss_trace_write_frame(const struct ss_trace_frame *frame, FILE *out)
 {
 	if (frame->symbol)
 		ss_escape_write(frame->symbol, NULL, out);
@@ -83,7 +83,7 @@ static void write_stack(struct ss_trace_output *output, uint32_t number)
 
 	for (size_t i = 0; i < stack->count; i++) {
 		(void)fputs("        ", out);
-		write_frame(&stack->frames[i], out);
+		ss_trace_write_frame(&stack->frames[i], out);
 	}
 	if (!ss_end_is_outermost(stack->end))
 		(void)fprintf(out, "        (ends early: %s)\n", ss_end_name(stack->end));
@@ -180,7 +180,7 @@ static void count_event(struct ss_trace_output *output,
 
 static void begin_summary(struct ss_trace_output *output)
 {
-	output->begin_ns = ss_now_ns();
+	output->summary = true;
 }
 
 /* By time if durations are known, otherwise by hits. */
@@ -217,12 +217,12 @@ static void write_caller(struct ss_trace_output *output,
 		at++;
 	at++;
 	if (stack && at < stack->count)
-		write_frame(&stack->frames[at], out);
+		ss_trace_write_frame(&stack->frames[at], out);
 	else
 		(void)fputs("(not known)\n", out);
 	for (size_t i = at + 1; stack && i < stack->count && output->whole_stacks; i++) {
 		(void)fputs("                      ", out);
-		write_frame(&stack->frames[i], out);
+		ss_trace_write_frame(&stack->frames[i], out);
 	}
 }
 
@@ -276,10 +276,10 @@ static void write_slowest(struct ss_trace_output *output, size_t probe)
 static void write_end(struct ss_trace_output *output)
 {
 	const struct ss_trace_summary *summary = ss_trace_summary(output->trace);
-	const uint64_t elapsed_ns = output->begin_ns ? ss_now_ns() - output->begin_ns : 0;
+	const uint64_t elapsed_ns = output->summary ? output->elapsed_ns : 0;
 	FILE *out = output->out;
 
-	if (!output->begin_ns)
+	if (!output->summary)
 		(void)fputc('\n', out);
 	if (output->callers.count)
 		qsort(output->callers.items, output->callers.count,
@@ -302,9 +302,8 @@ static void write_end(struct ss_trace_output *output)
 			ss_durations_write(durations, out);
 		write_slowest(output, i);
 		write_callers(output, i);
-		if (!output->begin_ns)
-			continue;
-		(void)fputc('\n', out);
+		if (output->summary)
+			(void)fputc('\n', out);
 	}
 	ss_trace_write_totals(summary, out);
 }
