@@ -1,8 +1,6 @@
 #include "sample/recorder_process.h"
 
 #include <string.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/clock.h"
 #include "base/intern.h"
@@ -319,11 +317,10 @@ ss_recorder_process_define_thread(struct ss_recorder_process *process,
 			recorded->counted_ns -=
 				SS_MIN(thread->run_ns, process->options->period_ns);
 		recorded->counted_ready_ns = thread->ready_ns;
-	} else if (!recorded->runtime_name && strcmp(recorded->name, thread->name) != 0) {
+	} else if (!recorded->has_runtime_name) {
 		ss_writer_name_thread(writer, recorded->handle, thread->name,
 				      process->now_ns);
 	}
-	memcpy(recorded->name, thread->name, sizeof(recorded->name));
 	return recorded;
 }
 
@@ -331,11 +328,9 @@ void ss_recorder_process_name_thread(struct ss_recorder_process *process,
 				     struct ss_recorder_thread *recorded,
 				     const char *name)
 {
-	const uint64_t hash = name ? XXH3_64bits(name, strlen(name)) | 1 : 0;
-
-	if (!name || recorded->runtime_name == hash)
+	if (!name)
 		return;
-	recorded->runtime_name = hash;
+	recorded->has_runtime_name = true;
 	ss_writer_name_thread(process->options->writer, recorded->handle, name,
 			      process->now_ns);
 }

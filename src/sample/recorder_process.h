@@ -59,8 +59,7 @@ struct ss_recorder_thread {
 	char state;
 	uint64_t counted_ns;	   /* time on a CPU that samples account for */
 	uint64_t counted_ready_ns; /* waiting for one, likewise */
-	char name[SS_COMM_MAX];
-	uint64_t runtime_name; /* hash of the name that a runtime has for it; 0: none */
+	bool has_runtime_name;
 	struct ss_recorder_wait wait;
 	/* CLOCK_MONOTONIC; when its stack was first unreadable, or in its current sleep on a stack
 	   that the memory map does not have; 0: never */
