@@ -17,8 +17,12 @@ enum { SS_GO_G_SIZE = 208, SS_GO_M_SIZE = 80 };
 		"chan send (nil chan)", "dumping heap", "garbage collection",            \
 		"garbage collection scan", "panicwait", "select", "select (no cases)",   \
 		"GC assist wait", "GC sweep wait", "GC scavenge wait", "chan receive",   \
-		"chan send", "finalizer wait", "force gc (idle)", "semacquire", "sleep", \
-		"sync.Cond.Wait"
+		"chan send", "finalizer wait", "force gc (idle)"
+#define LOCK_REASONS "semacquire", "sleep", "sync.Cond.Wait"
+#define DURABLE_REASONS                                                                  \
+	"synctest.Run", "synctest.Wait", "chan receive (durable)",                       \
+		"chan send (durable)", "select (durable)",                               \
+		"sync.WaitGroup.Wait (durable)", "cleanup wait"
 #define LAST_REASONS                                                                     \
 	"trace reader (blocked)", "wait for GC cycle", "GC worker (idle)",               \
 		"GC worker (active)", "preempted", "debug call", "GC mark termination",  \
@@ -27,22 +31,37 @@ enum { SS_GO_G_SIZE = 208, SS_GO_M_SIZE = 80 };
 		"GC weak to strong wait"
 
 static const char *const reasons_1_19[] = {
-	FIRST_REASONS,	     "timer goroutine (idle)", "trace reader (blocked)",
-	"wait for GC cycle", "GC worker (idle)",       "preempted",
+	FIRST_REASONS,
+	LOCK_REASONS,
+	"timer goroutine (idle)",
+	"trace reader (blocked)",
+	"wait for GC cycle",
+	"GC worker (idle)",
+	"preempted",
 	"debug call",
 };
 
 /* Earlier versions have the first ones of them. */
 static const char *const reasons_1_23[] = {
-	FIRST_REASONS,	     "sync.Mutex.Lock", "sync.RWMutex.RLock",
-	"sync.RWMutex.Lock", LAST_REASONS,
+	FIRST_REASONS,	      LOCK_REASONS,	   "sync.Mutex.Lock",
+	"sync.RWMutex.RLock", "sync.RWMutex.Lock", LAST_REASONS,
 };
 
 static const char *const reasons_1_24[] = {
-	FIRST_REASONS,		"sync.Mutex.Lock",     "sync.RWMutex.RLock",
-	"sync.RWMutex.Lock",	"sync.WaitGroup.Wait", LAST_REASONS,
-	"synctest.Run",		"synctest.Wait",       "chan receive (synctest)",
+	FIRST_REASONS,		LOCK_REASONS,
+	"sync.Mutex.Lock",	"sync.RWMutex.RLock",
+	"sync.RWMutex.Lock",	"sync.WaitGroup.Wait",
+	LAST_REASONS,		"synctest.Run",
+	"synctest.Wait",	"chan receive (synctest)",
 	"chan send (synctest)", "select (synctest)",
+};
+
+static const char *const reasons_1_25[] = {
+	FIRST_REASONS,	       "GOMAXPROCS updater (idle)",
+	LOCK_REASONS,	       "sync.Mutex.Lock",
+	"sync.RWMutex.RLock",  "sync.RWMutex.Lock",
+	"sync.WaitGroup.Wait", LAST_REASONS,
+	DURABLE_REASONS,
 };
 
 static const char *const reasons_1_26[] = {
@@ -73,26 +92,20 @@ static const char *const reasons_1_26[] = {
 	"sync.RWMutex.Lock",
 	"sync.WaitGroup.Wait",
 	LAST_REASONS,
-	"synctest.Run",
-	"synctest.Wait",
-	"chan receive (durable)",
-	"chan send (durable)",
-	"select (durable)",
-	"sync.WaitGroup.Wait (durable)",
-	"cleanup wait",
+	DURABLE_REASONS,
 };
 
 /* clang-format off */
 static const struct ss_go_layout layouts[] = {
 	/*        bp syscall status  id since reason thread stops */
 	{ 19, 19, 104, 112, 144, 152, 168, 176, 72, 189, reasons_1_19, SS_ARRAY_SIZE(reasons_1_19) },
-	/* 1.20 and 1.25 were not at hand: only what the versions before and after agree on. */
+	/* 1.20 was not at hand: only what the versions before and after agree on. */
 	{ 20, 20, 104, 112, 144, 152, 168, 176, 72,   0, reasons_1_23, 21 },
 	{ 21, 21, 104, 112, 144, 152, 168, 176, 72, 188, reasons_1_23, 32 },
 	{ 22, 22, 104, 112, 144, 152, 168, 176, 72, 191, reasons_1_23, 37 },
 	{ 23, 23, 104, 112, 152, 160, 176, 184, 72, 199, reasons_1_23, SS_ARRAY_SIZE(reasons_1_23) },
 	{ 24, 24, 104, 112, 152, 160, 176, 184, 72, 199, reasons_1_24, SS_ARRAY_SIZE(reasons_1_24) },
-	{ 25, 25,  96, 104, 144, 152, 168, 176, 64,   0, reasons_1_26, 3 },
+	{ 25, 25,  96, 104, 144, 152, 168, 176, 64, 191, reasons_1_25, SS_ARRAY_SIZE(reasons_1_25) },
 	{ 26, 27,  96, 104, 144, 152, 168, 176, 64, 191, reasons_1_26, SS_ARRAY_SIZE(reasons_1_26) },
 };
 /* clang-format on */

@@ -30,6 +30,7 @@ struct heap_layout {
 	unsigned last;
 	uint32_t spans; /* of heapArena: pointers to struct mspan, one for each page */
 	/* Of mspan: */
+	uint8_t class_at;
 	uint8_t count_at; /* of its objects */
 	uint8_t count_size;
 	uint8_t specials;
@@ -45,9 +46,14 @@ struct heap_layout {
 
 /* clang-format off */
 static const struct heap_layout layouts[] = {
-	/*        spans  nelems specials offset waiting elem next c */
-	{ 19, 19, 2 << 20, 56, 8, 128,   2,     328,    24,  64, 80 },
-	{ 26, 26, 0,       50, 2, 128,   8,     320,    32,  72, 96 },
+	/*        spans  class nelems specials offset waiting elem next c */
+	{ 19, 19, 2 << 20, 98,  56, 8, 128,    2,     328,    24,  64, 80 },
+	{ 21, 21, 1064960, 106, 56, 8, 136,    2,     312,    24,  64, 80 },
+	{ 22, 22, 0,       98,  50, 2, 128,    2,     312,    24,  64, 80 },
+	{ 23, 23, 0,       98,  50, 2, 128,    2,     320,    24,  64, 80 },
+	{ 24, 24, 0,       98,  50, 2, 128,    8,     320,    24,  64, 80 },
+	{ 25, 25, 0,       98,  50, 2, 128,    8,     312,    24,  64, 80 },
+	{ 26, 27, 0,       98,  50, 2, 128,    8,     320,    32,  72, 96 },
 };
 /* clang-format on */
 
@@ -55,10 +61,9 @@ static const struct heap_layout layouts[] = {
 enum {
 	SPAN_START = 24,
 	SPAN_PAGES = 32,
-	SPAN_CLASS = 98,
-	SPAN_STATE = 99,
-	SPAN_ELEMENT = 104,
-	SPAN_LIMIT = 112,
+	SPAN_STATE = 1, /* from its class on */
+	SPAN_ELEMENT = 6,
+	SPAN_LIMIT = 14,
 	SPAN_SIZE = 144,
 	STATE_HEAP = 1,
 	STATE_STACK = 2,
@@ -390,13 +395,16 @@ static uint64_t find_map(struct reach *reach, uint64_t g)
 	return 0;
 }
 
-/* Whether the objects end where the runtime has noted it; a large one may end earlier. */
-static bool has_limit(const struct span *span, const uint8_t *bytes)
+/* Whether the objects end where the runtime has noted it; a large one may end earlier. Up to Go
+   1.25 the noted end leaves out that bits for pointers may follow the objects. */
+static bool has_limit(const struct span *span, uint64_t limit)
 {
-	const uint64_t size = ss_load_u64(bytes, SPAN_LIMIT) - span->start;
+	const uint64_t size = limit - span->start;
 
-	return span->objects == 1 ? size > 0 && size <= span->size :
-				    size == span->objects * span->element;
+	return span->objects == 1 ?
+		       size > 0 && size <= span->size :
+		       size == span->objects * span->element ||
+			       size == span->size / span->element * span->element;
 }
 
 /* Notes a span. False: it is not as expected. */
@@ -407,7 +415,8 @@ static bool add_span(struct reach *reach, struct arena *arena, size_t page,
 	const uint64_t start = ss_load_u64(bytes, SPAN_START);
 	const uint64_t pages = ss_load_u64(bytes, SPAN_PAGES);
 	const uint64_t address = arena->start + page * GO_PAGE;
-	const uint8_t state = bytes[SPAN_STATE];
+	const uint8_t *class = bytes + layout->class_at;
+	const uint8_t state = class[SPAN_STATE];
 	uint64_t objects = 0;
 
 	/* What was freed may still be in the map, and be used for other pages. */
@@ -418,9 +427,9 @@ static bool add_span(struct reach *reach, struct arena *arena, size_t page,
 		return false;
 	struct span span = { .start = start,
 			     .size = pages * GO_PAGE,
-			     .element = ss_load_u64(bytes, SPAN_ELEMENT),
+			     .element = ss_load_u64(class, SPAN_ELEMENT),
 			     .stack = state == STATE_STACK,
-			     .no_pointers = bytes[SPAN_CLASS] & NO_POINTERS,
+			     .no_pointers = class[0] & NO_POINTERS,
 			     .specials = ss_load_u64(bytes, layout->specials) };
 	if (span.stack) {
 		span.specials = 0;
@@ -430,7 +439,8 @@ static bool add_span(struct reach *reach, struct arena *arena, size_t page,
 		memcpy(&objects, bytes + layout->count_at, layout->count_size);
 		span.objects = (uint32_t)objects;
 		if (span.element < WORD || objects == 0 || objects > OBJECTS_MAX ||
-		    objects > span.size / span.element || !has_limit(&span, bytes))
+		    objects > span.size / span.element ||
+		    !has_limit(&span, ss_load_u64(class, SPAN_LIMIT)))
 			return false;
 	}
 	struct span *slot = ss_vector_push(&reach->spans);
