@@ -1,7 +1,7 @@
 """Real programs whose stacks are deep, in several mappings, or in code without a file: every
 thread's stack is whole, and has the same return addresses as in eu-stack's.
 
-Debian packages: elfutils, gdb, ruby, sbcl, golang-go, postgresql.
+Debian packages: elfutils, gdb, ruby, sbcl, fp-compiler, chromium, golang-go, postgresql.
 """
 # ctest: real long-with-sanitizers
 
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 
-from harness import EndToEnd, LIMIT_S, all_sleep, describe, main, task_states, wait_until
+from harness import EndToEnd, LIMIT_S, Snapshot, all_sleep, describe, main, task_states, wait_until
 import test_real_waits
 from test_real import parse
 
@@ -62,6 +62,26 @@ func main() {
 	}()
 	select {}
 }
+"""
+
+PASCAL = """
+program hold;
+uses cthreads, sysutils;
+procedure inner(n: longint);
+begin
+  if n > 0 then begin inner(n - 1); write(''); exit; end;
+  writeln('ready'); flush(output);
+  sleep(1000000);
+  writeln(n);
+end;
+procedure outer;
+begin
+  inner(5);
+  writeln('end');
+end;
+begin
+  outer;
+end.
 """
 
 # Where Go's own tracebacks end.
@@ -141,6 +161,82 @@ class Sbcl(Whole):
         for mode, words in (("stop", 'see "Interrupted system calls"'), ("no-stop", "--mode=auto")):
             seen = self.run_tool("--mode=" + mode, "-a", target.pid, status=(1,)).stdout.decode()
             self.assertRegex(seen, r"required register is unknown \[register\]; .*" + words)
+
+
+    def test_stopped(self):
+        """Of a process that is stopped all registers are read at once: nothing is disturbed by that."""
+        self.require("sbcl", "eu-stack")
+        target = self.start_command(["sbcl", "--script", self.script(LISP, ".lisp")])
+        self.settle(target.pid, 3)
+        running = [[frame["pc"] for frame in thread["frames"]] for thread in self.compare(target.pid).threads]
+        os.kill(target.pid, signal.SIGSTOP)
+        wait_until(lambda: set(task_states(target.pid).values()) == {"T"}, "all threads to stop")
+        for mode in "auto", "stop":
+            stopped = Snapshot(self.run_tool("-f", "json", "-n", 0, "--mode=" + mode, target.pid))
+            self.assertEqual([[frame["pc"] for frame in thread["frames"]] for thread in stopped.threads], running)
+            self.assertEqual(set(task_states(target.pid).values()), {"T"})
+
+
+class Pascal(Whole):
+    """Code without unwind tables: return addresses are guessed, and every function is a true one."""
+
+    def test_frames(self):
+        self.require("fpc")
+        source = self.script(PASCAL, ".pas")
+        for flags in ["-gl"], ["-O2", "-Xs-"]:
+            program = source + "".join(flags) + ".out"
+            subprocess.run(["fpc", *flags, "-o" + program, source], check=True, timeout=LIMIT_S,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            target = self.start_command([program])
+            wait_until(lambda: (self.snap(target.pid, status=(0, 1)).thread(target.pid)["wait"]
+                                or {}).get("kind") == "sleep", "it to sleep")
+            snapshot = self.snap(target.pid, status=(0, 1))
+            thread = snapshot.thread(target.pid)
+            names = [frame["symbol"] for frame in thread["frames"]]
+            self.assertEqual(names[:11], ["SYSTEM.FPSYSCALL", "SYSTEM.FPNANOSLEEP", "SYSUTILS.SLEEP"]
+                             + 6 * ["HOLD.INNER"] + ["HOLD.OUTER", "main"], describe(snapshot, thread))
+            self.assertLessEqual(set(names[11:]), {"SYSTEM.SYSENTRY", "SI_C.MAIN_STUB", "__libc_start_call_main"})
+            self.assertNotEqual(thread["end"], "root")  # after a guess nothing is sure
+
+
+def session_of(pid):
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
+
+
+class Chromium(Whole):
+    """Programs of 200 MB without symbols."""
+
+    def processes(self, session):
+        found = [int(pid) for pid in os.listdir("/proc") if pid.isdigit()]
+        return [pid for pid in found if session_of(pid) == session]
+
+    def test_processes(self):
+        """Each thread that does not run meanwhile has the frames that eu-stack shows."""
+        self.require("chromium", "eu-stack")
+        directory = tempfile.mkdtemp(prefix="stacksnap-")
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        browser = subprocess.Popen(["chromium", "--headless", "--no-sandbox", "--disable-gpu",
+                                    "--remote-debugging-port=0", "--user-data-dir=" + directory, "about:blank"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(browser.wait)
+        self.addCleanup(os.killpg, browser.pid, signal.SIGKILL)
+        wait_until(lambda: len(self.processes(browser.pid)) >= 4, "its processes")
+        wait_until(lambda: os.path.exists(os.path.join(directory, "DevToolsActivePort")), "the browser")
+        equal = 0
+        for pid in self.processes(browser.pid):
+            snapshot = self.snap(pid, "-n", 0, status=(0, 1))
+            theirs = parse(subprocess.run(["eu-stack", "-n", "0", "-p", str(pid)], timeout=LIMIT_S,
+                                          stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL).stdout)
+            for thread in snapshot.threads:
+                frames = [int(frame["pc"], 0) for frame in thread["frames"] if not frame["inlined"]]
+                wanted = [pc for pc, _ in theirs.get(thread["tid"], [])]
+                if wanted[:2] == frames[:2]:  # else it has run meanwhile
+                    self.assertEqual(frames, wanted, describe(snapshot, thread))
+                    equal += 1
+        self.assertGreater(equal, 40)
 
 
 class Go(Whole):
