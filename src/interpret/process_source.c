@@ -1033,7 +1033,7 @@ struct ss_error *ss_snapshot_take(pid_t pid, const struct ss_snapshot_options *o
 		return ss_error_new(SS_ERROR_SYSTEM, "the analysis has no result");
 	if (given.pipeline)
 		pipeline->result = take_ptr(result);
-	else
+	else if (snapshot)
 		snapshot->problem = source->refusal ? take_ptr(source->refusal) :
 						      take_ptr(result->problem);
 	*ret = snapshot;
