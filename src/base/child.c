@@ -231,6 +231,7 @@ struct ss_error *ss_child_start(const struct ss_child_options *options,
 		block_signals(&before);
 	pid_t pid = fork();
 	int errnum = errno;
+	ss_cpu_pin_end(&pin);
 	if (pid == 0) {
 		close_cleanup(&ours);
 		int status = prepare(options, theirs, parent) ? function(data, theirs) :
@@ -241,7 +242,6 @@ struct ss_error *ss_child_start(const struct ss_child_options *options,
 	}
 	if (options->block_signals)
 		(void)sigprocmask(SIG_SETMASK, &before, NULL);
-	ss_cpu_pin_end(&pin);
 	if (pid < 0)
 		return ss_error_new_errno(errnum, "cannot create a child process");
 	*ret = (struct ss_child){ .pid = pid, .channel = take_fd(ours) };

@@ -47,7 +47,7 @@ struct ss_child_options {
 	/* For functions that print: writes what is in the buffers of streams before, so that
 	   nothing is written twice, and afterwards. */
 	bool flush;
-	/* Starts on the CPU of the caller, and stays there (struct ss_cpu_pin). */
+	/* Starts on the CPU of the caller (struct ss_cpu_pin), and may leave it. */
 	bool on_this_cpu;
 	/* Closes all descriptors except its end of the channel and these, so that nothing of
 	   its parent's stays open if it is abandoned. Negative ones are ignored. */

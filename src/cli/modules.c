@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/failure.h"
+#include "cli/output.h"
 #include "cli/process.h"
 #include "cli/targets.h"
 #include "data/snapshot_fields.h"
@@ -23,8 +24,11 @@ enum { POLL_MS = 10 };
 struct modules {
 	struct ss_target_options process;
 	bool follow;
-	bool failed;		 /* to write */
 	const char *format_name; /* NULL: text */
+	const char *path;	 /* NULL: standard output */
+	struct ss_output *output;
+	FILE *out; /* of output */
+	struct ss_error *unwritten;
 	bool as_json;
 	struct ss_json json;
 	size_t count;
@@ -32,6 +36,8 @@ struct modules {
 
 static void modules_deinit(struct modules *modules)
 {
+	ss_output_close(modules->output);
+	ss_error_free(modules->unwritten);
 	ss_target_options_deinit(&modules->process);
 }
 
@@ -46,7 +52,15 @@ static void check(void *input)
 		ss_usage_fail_format(format, "text, json");
 }
 
+static void take_path(void *path, const char *arg)
+{
+	ss_usage_check(ss_output_check(arg));
+	*(const char **)path = arg;
+}
+
 static const struct ss_option table[] = {
+	{ "output", 'o', "FILE", "Write to a new FILE; %p is the pid, %t the time", 0,
+	  .take = take_path, .offset = offsetof(struct modules, path) },
 	{ "follow", 0, NULL,
 	  "Print modules as they are loaded and unloaded, until Ctrl-C", 0,
 	  SS_SETS_FLAG(struct modules, follow) },
@@ -70,7 +84,7 @@ static const struct ss_option_group group = {
 	.end = check,
 };
 
-static void print_time(uint64_t time_ns)
+static void print_time(uint64_t time_ns, FILE *out)
 {
 	enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
 	time_t seconds = (time_t)(time_ns / NS_PER_S);
@@ -79,13 +93,13 @@ static void print_time(uint64_t time_ns)
 
 	if (localtime_r(&seconds, &tm))
 		(void)strftime(text, sizeof(text), "%H:%M:%S", &tm); /* it fits */
-	(void)printf("%s.%03u ", text, (unsigned)(time_ns % NS_PER_S / NS_PER_MS));
+	(void)fprintf(out, "%s.%03u ", text, (unsigned)(time_ns % NS_PER_S / NS_PER_MS));
 }
 
 /* The members of a module; with --follow in a line of its own, with those of the event. */
 static void print_json(struct modules *modules, const struct ss_module_event *event)
 {
-	struct ss_json line = { .out = stdout };
+	struct ss_json line = { .out = modules->out };
 
 	if (!modules->follow) {
 		ss_json_struct(&modules->json, NULL, &ss_module_schema, event->module, 0);
@@ -96,7 +110,7 @@ static void print_json(struct modules *modules, const struct ss_module_event *ev
 	ss_json_text(&line, "event", event->loaded ? "load" : "unload");
 	ss_json_members(&line, &ss_module_schema, event->module, 0);
 	ss_json_close(&line, '}');
-	(void)putchar('\n'); /* errors are noticed by fflush() */
+	(void)putc('\n', modules->out); /* errors are noticed later */
 }
 
 static void print_text(const struct modules *modules, const struct ss_module_event *event)
@@ -104,13 +118,13 @@ static void print_text(const struct modules *modules, const struct ss_module_eve
 	const struct ss_module *module = event->module;
 
 	if (modules->follow) {
-		print_time(event->time_ns);
-		(void)fputs(event->loaded ? "+ " : "- ", stdout);
+		print_time(event->time_ns, modules->out);
+		(void)fputs(event->loaded ? "+ " : "- ", modules->out);
 	}
-	(void)printf("0x%012" PRIx64 " %9" PRIu64 " %-40s ", module->base, module->size,
-		     module->build_id ? module->build_id : "-");
-	ss_escape_write(module->path, NULL, stdout);
-	(void)puts(module->deleted ? " (deleted)" : "");
+	(void)fprintf(modules->out, "0x%012" PRIx64 " %9" PRIu64 " %-40s ", module->base,
+		      module->size, module->build_id ? module->build_id : "-");
+	ss_escape_write(module->path, NULL, modules->out);
+	(void)fputs(module->deleted ? " (deleted)\n" : "\n", modules->out);
 }
 
 static void print_module(void *data, const struct ss_module_event *event)
@@ -144,25 +158,28 @@ static void tell_way(const struct ss_tracker *tracker)
 			POLL_MS);
 }
 
-/* Runs until a signal arrives, writing fails, or the process has ended. */
-static struct ss_error *follow(struct modules *modules, struct ss_tracker *tracker)
+/* Runs until a signal arrives, writing fails, or the process has ended, which is no error. */
+static void follow(struct modules *modules, struct ss_tracker *tracker)
 {
 	_cleanup_close_ int fd = ss_signals_watch();
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
-	struct ss_error *error = NULL;
+	_cleanup_error_ struct ss_error *ended = NULL;
 
-	while (!error && !modules->failed) {
-		modules->failed = fflush(stdout) != 0;
-		if (poll(&pollfd, 1, POLL_MS) > 0)
-			return NULL;
-		error = ss_tracker_poll(tracker);
+	tell_way(tracker);
+	while (!ended) {
+		modules->unwritten = ss_output_flush(modules->output);
+		if (modules->unwritten || poll(&pollfd, 1, POLL_MS) > 0)
+			return;
+		ended = ss_tracker_poll(tracker);
 	}
-	return error;
+	ss_failure_print(ended);
 }
 
-static void begin_json(struct ss_json *json, const struct ss_target *target)
+static void begin_json(struct modules *modules, const struct ss_target *target)
 {
-	json->out = stdout;
+	struct ss_json *json = &modules->json;
+
+	json->out = modules->out;
 	ss_json_open(json, NULL, '{');
 	ss_json_text(json, "schema", "stacksnap-modules/1");
 	ss_json_signed(json, "pid", ss_target_pid(target));
@@ -173,7 +190,7 @@ static void end_json(struct ss_json *json)
 {
 	ss_json_close(json, ']');
 	ss_json_close(json, '}');
-	(void)putchar('\n'); /* errors are noticed by fflush() */
+	(void)putc('\n', json->out); /* errors are noticed later */
 }
 
 static struct ss_error *list(struct modules *modules, struct ss_target *target)
@@ -182,17 +199,13 @@ static struct ss_error *list(struct modules *modules, struct ss_target *target)
 	struct ss_error *error = ss_tracker_new(target, print_module, modules, &tracker);
 
 	if (!error && modules->as_json && !modules->follow)
-		begin_json(&modules->json, target);
+		begin_json(modules, target);
 	if (!error)
 		error = ss_tracker_poll(tracker);
 	if (modules->json.out)
 		end_json(&modules->json);
 	if (!error && modules->follow)
-		tell_way(tracker);
-	if (!error && modules->follow)
-		error = follow(modules, tracker);
-	if (fflush(stdout) != 0)
-		modules->failed = true;
+		follow(modules, tracker);
 	ss_tracker_free(tracker);
 	return error;
 }
@@ -202,20 +215,25 @@ static int run(int argc, char **argv)
 	_cleanup_(modules_deinit) struct modules modules = { .process.single = true };
 	struct ss_target *target = NULL;
 
-	if (!ss_usage_parse(&ss_command_modules, argc, argv, 0, &modules))
+	if (!ss_usage_parse(&ss_command_modules, argc, argv, 0, &modules) ||
+	    !ss_target_options_resolve(&modules.process))
 		return SS_STATUS_NOTHING;
-	if (!ss_target_options_resolve(&modules.process))
-		return SS_STATUS_NOTHING;
-	_cleanup_error_ struct ss_error *error =
-		ss_target_open(ss_target_options_pid(&modules.process), &target);
+	const pid_t pid = ss_target_options_pid(&modules.process);
+	_cleanup_error_ struct ss_error *error = ss_target_open(pid, &target);
 	if (!error)
+		error = ss_output_open(modules.path, pid, &modules.output);
+	if (!error) {
+		modules.out = ss_output_file(modules.output);
 		error = list(&modules, target);
+	}
+	if (modules.count > 0 && !modules.unwritten)
+		modules.unwritten = ss_output_flush(modules.output);
 	ss_target_close(target);
 	ss_failure_print(error);
-	if (modules.failed || modules.count == 0)
+	ss_failure_print(modules.unwritten);
+	if (modules.unwritten || modules.count == 0)
 		return SS_STATUS_NOTHING;
-	/* With --follow, the end of the process is not a failure. */
-	return error && !modules.follow ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
+	return error ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
 }
 
 const struct ss_command ss_command_modules = {

@@ -51,6 +51,11 @@ static const struct ss_format *parse_format(enum ss_format_input input, const ch
 		ss_usage_fail("out of memory");
 	ss_format_write_names(input, ", ", names.out);
 	_cleanup_free_ char *known = ss_text_stream_close(&names);
+	if (input == SS_FORMAT_SNAPSHOT && ss_format_find(SS_FORMAT_SERIES, name))
+		ss_usage_fail(
+			"--format: '%s' shows several snapshots: add --interval, or "
+			"give a recording to stacksnap report",
+			name);
 	ss_usage_fail_format(name, known ? known : "others");
 }
 

@@ -146,9 +146,15 @@ class WrongUsage(Target):
                                         "satyr, apport, rows"),
                                ("hang", "text, json, brief, rows"),
                                ("report", "text, json, folded, html, speedscope, pprof, perf, rows")]:
-            for name in ["xml", "", "gdb2"] + (["gdb"] if command != "snap" else ["html"]):
+            for name in ["xml", "", "gdb2"] + (["gdb"] if command != "snap" else []):
                 self.bad(USAGE, command, "-f", name, self.pid,
-                         says=f"--format: unknown format '{name}'; known formats: {known}\n")
+                             says=f"--format: unknown format '{name}'; known formats: {known}\n")
+
+    def test_format_of_several_snapshots(self):
+        for name in ["html", "speedscope", "pprof", "perf"]:
+            self.bad(USAGE, "-f", name, self.pid,
+                     says=f"--format: '{name}' shows several snapshots: add --interval, or give a recording to "
+                          "stacksnap report\n")
 
 
 class WhatWasMeant(Target):
@@ -198,8 +204,14 @@ class WhatWasMeant(Target):
             document = json.loads(self.good(command, *options, "--json", self.pid))
             self.assertRegex(document["schema"], "^stacksnap-[a-z]+/1$")
         modules = json.loads(self.good("modules", "-f", "json", self.pid))["modules"]
+        text = self.good("modules", self.pid)
         self.assertEqual([module["path"] for module in modules],
-                         [line.split(None, 3)[3] for line in self.good("modules", self.pid).splitlines()])
+                         [line.split(None, 3)[3] for line in text.splitlines()])
+        with tempfile.TemporaryDirectory() as directory:
+            self.good("modules", "-o", directory + "/%p", self.pid)
+            with open(f"{directory}/{self.pid}", encoding="utf-8") as file:
+                self.assertEqual(file.read(), text)
+            self.bad(NOTHING, "modules", "-o", f"{directory}/{self.pid}", self.pid)
 
 
 class BadTargets(Target):

@@ -3,6 +3,7 @@ and that the target is as before in the end, whatever ends the trace."""
 
 # ctest: long-with-sanitizers timeout=600 tries=4200
 
+import gzip
 import json
 import os
 import pwd
@@ -168,11 +169,12 @@ class TraceTest(EndToEnd):
         self.assertEqual(len({hit["stack"] for hit in hits}), 4, trace.text())
         self.assertEqual({stack["end"] for stack in stacks.values()}, {"root"})
 
-    def test_folded(self):
+    def profile(self, name):
+        """What a format says of seven hits of a function."""
         target = self.traced()
-        path = os.path.join(self.directory(), "folded")
+        path = os.path.join(self.directory(), name)
         with open(path, "wb") as out:
-            process = subprocess.Popen([STACKSNAP, "trace", str(target.pid), "-f", "folded",
+            process = subprocess.Popen([STACKSNAP, "trace", str(target.pid), "-f", name,
                                         "-p", "checkpoint", "--count=7"], stdout=out)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -181,8 +183,19 @@ class TraceTest(EndToEnd):
                    "the probe")
         wait_until(lambda: self.tell(target, "many 1 1") and process.poll() is not None,
                    "the end of the trace")
-        self.assertEqual(process.returncode, 0, read_text(path))
-        self.assertRegex(read_text(path), r"^\S.*;run;scope;checkpoint 7\n$")
+        self.assertEqual(process.returncode, 0)
+        with open(path, "rb") as file:
+            return file.read()
+
+    def test_folded(self):
+        self.assertRegex(self.profile("folded").decode(), r"^\S.*;run;scope;checkpoint 7\n$")
+
+    def test_pprof(self):
+        """One sample, of seven hits; as a field of profile.proto, that is 12 01 07."""
+        profile = gzip.decompress(self.profile("pprof"))
+        for name in b"hits", b"checkpoint", b"scope", b"run":
+            self.assertIn(name, profile)
+        self.assertEqual(profile.count(b"\x12\x01\x07"), 1, profile)
 
     def test_folded_scopes(self):
         """The time of a scope is without that of the scopes in it."""

@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -294,10 +295,32 @@ static int spend_time(void *data, int channel)
 
 TEST(test_time)
 {
-	const struct ss_child_options options = { .on_this_cpu = true };
+	const struct ss_child_options options = {};
 	struct ss_child child = SS_NO_CHILD;
 
 	start(&options, spend_time, NULL, &child);
 	assert_true(ss_child_wait(&child, SS_CHILD_FOREVER));
 	assert_true(child.cpu_ns >= 1000000);
+}
+
+static int compare_cpus(void *data, int channel)
+{
+	cpu_set_t cpus;
+
+	(void)channel;
+	return sched_getaffinity(0, sizeof(cpus), &cpus) < 0 || !CPU_EQUAL(&cpus, data);
+}
+
+/* It starts on the CPU of its parent; both may then leave that CPU. */
+TEST(test_cpus)
+{
+	const struct ss_child_options options = { .on_this_cpu = true };
+	struct ss_child child = SS_NO_CHILD;
+	cpu_set_t before;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	start(&options, compare_cpus, &before, &child);
+	assert_int_equal(compare_cpus(&before, -1), 0);
+	assert_true(ss_child_wait(&child, SS_CHILD_FOREVER));
+	assert_int_equal(ss_child_exit_status(&child), 0);
 }
