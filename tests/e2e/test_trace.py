@@ -1,7 +1,7 @@
 """stacksnap trace: hits and scopes, of threads and processes that start later, counted exactly;
 and that the target is as before in the end, whatever ends the trace."""
 
-# ctest: long-with-sanitizers timeout=300
+# ctest: long-with-sanitizers timeout=600 tries=4200
 
 import gzip
 import json
@@ -20,6 +20,7 @@ from harness import EndToEnd, LIMIT_S, STACKSNAP, for_everyone, read_text, wait_
 from recording import Recording
 
 HELD_S = 0.5
+CROWD = int(os.environ.get("STACKSNAP_TRIES", "20"))
 
 
 class Trace:
@@ -380,6 +381,18 @@ class TraceTest(EndToEnd):
         tids = [hit["tid"] for hit in hits]
         self.assertEqual([tids.count(tid) for tid in dict.fromkeys(tids)], [1, 2, 2, 1], trace.text())
         self.assertEqual(["stack" in hit for hit in hits], [True] + 4 * [False] + [True], trace.text())
+
+    def test_many_processes(self):
+        """However many processes execute other programs, their threads have no stacks, and ours have."""
+        target = self.traced()
+        trace = self.trace(target, "-p", "checkpoint", "--stack")
+        for line in "crowd %d" % CROWD, "fork 1", "name", "disperse", "fork 1":
+            self.tell(target, line)
+        events = trace.end()
+        hits = self.kinds(events, "hit")
+        self.assertEqual((len(hits), events[-1]["lost"]), (2 * CROWD + 3, 0), events[-1])
+        self.assertEqual(["stack" in hit for hit in hits], 2 * CROWD * [False] + 3 * [True], trace.text())
+        self.assertEqual(len({hit["pid"] for hit in hits[:-3]}), CROWD, trace.text())
 
     def test_module_is_unloaded_and_loaded_again(self):
         """The library that is loaded in its place is not hit."""
