@@ -315,7 +315,9 @@ bool ss_capture_find_mapping(const struct ss_capture *capture, uint64_t address,
 
 const char *ss_area_label(const struct ss_area *area)
 {
-	bool jit = (area->prot & PROT_EXEC) && strcmp(area->name, "//anon") == 0;
+	bool jit = (area->prot & PROT_EXEC) &&
+		   (strcmp(area->name, "//anon") == 0 ||
+		    strcmp(area->name, SS_SHARED_MEMORY) == 0);
 
 	return jit ? "[jit]" : area->name;
 }

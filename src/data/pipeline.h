@@ -346,11 +346,12 @@ struct ss_error *ss_snapshot_add_related(struct ss_snapshot *snapshot,
 
 /*
  * A plan that copies the unwind information which JIT compilers registered with libgcc
- * (__register_frame()), if the snapshot has frames of JIT code and libgcc is there. Unwind
- * the capture again after the plan was executed.
+ * (__register_frame()) or for debuggers (__jit_debug_descriptor), if the snapshot has frames of
+ * JIT code. Unwind the capture again after the plan was executed.
  */
 enum ss_jit_plan ss_snapshot_plan_jit(const struct ss_snapshot *snapshot,
 				      const struct ss_capture *capture,
+				      const struct ss_session *session,
 				      struct ss_gather_plan *ret);
 
 /*

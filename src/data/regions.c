@@ -39,6 +39,13 @@ static bool is_vdso(const struct ss_maps_entry *e)
 	return e->name_size == 6 && memcmp(e->name, "[vdso]", 6) == 0;
 }
 
+/* Anonymous memory that is shared: compilers of code for several processes (PHP's) use it. */
+static bool is_shared_memory(const struct ss_maps_entry *e)
+{
+	return e->name_size == strlen(SS_SHARED_MEMORY) &&
+	       memcmp(e->name, SS_SHARED_MEMORY, e->name_size) == 0;
+}
+
 static bool same_file(const struct ss_maps_entry *a, const struct ss_maps_entry *b)
 {
 	return a->inode != 0 && a->inode == b->inode && a->device == b->device &&
@@ -118,7 +125,7 @@ static bool push_area(struct ss_capture *capture, const struct ss_maps_entry *e)
 
 static bool add_entry(struct ss_regions *g, const struct ss_maps_entry *e)
 {
-	bool is_module = e->inode != 0 || is_vdso(e);
+	bool is_module = (e->inode != 0 && !is_shared_memory(e)) || is_vdso(e);
 	bool far = e->start > g->last_end && e->start - g->last_end > gap_max;
 
 	if (far && !close_group(g))

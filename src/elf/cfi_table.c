@@ -647,6 +647,23 @@ static const struct ss_cfi_index *find_debug_index(struct ss_image *image)
 	return image->debug_index;
 }
 
+struct ss_cfi_index *ss_cfi_index_debug_frame(const struct ss_module_impl *module)
+{
+	size_t size;
+	uint8_t *bytes = debug_frame_read(NULL, module, &size);
+
+	return bytes ? index_debug_frame(bytes, size) : NULL;
+}
+
+enum ss_cfi_found ss_cfi_entry_find_in_index(const struct ss_cfi_index *index,
+					     uint64_t address, struct ss_cfi_entry *ret)
+{
+	const struct source source = { .debug = index };
+
+	ret->signal = false;
+	return find_in_debug_frame(&source, address, ret);
+}
+
 enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
 				    const struct ss_cfi_table *table, uint64_t address,
 				    struct ss_cfi_entry *ret)

@@ -71,6 +71,14 @@ enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
 				    const struct ss_cfi_table *table, uint64_t address,
 				    struct ss_cfi_entry *ret);
 
+/* An index of the .debug_frame of a file whose code is where it says; free it by
+   ss_cfi_index_free(). NULL: it has none, or no memory. */
+struct ss_cfi_index *ss_cfi_index_debug_frame(const struct ss_module_impl *module);
+
+/* The same as ss_cfi_entry_find() in such an index. */
+enum ss_cfi_found ss_cfi_entry_find_in_index(const struct ss_cfi_index *index,
+					     uint64_t address, struct ss_cfi_entry *ret);
+
 /*
  * The same in a copy of .eh_frame in memory, as compilers of JIT code make it: section is
  * its address, and address is one of the process. Reads all entries before the one that it

@@ -31,12 +31,16 @@ enum { WORD_COUNT = 0, WORD_TEXT = 2, WORDS = 8 };
 
 /* Of struct moduledata in Go's src/runtime/symtab.go: the names, after the header of the table;
    the start of the text, after six slices and three addresses; and the data of functions
-   (gofunc), since Go 1.20 after two more addresses. */
+   (gofunc), since Go 1.20 after two more addresses, since Go 1.27 after three more numbers: the first
+   of them is a size, where the end of the types was. */
 enum {
 	MODULE_NAMES = 8,
 	MODULE_TEXT = (1 + 6 * 3 + 3) * 8,
 	MODULE_DATA = MODULE_TEXT + 16 * 8,
 	MODULE_DATA_1_20 = MODULE_DATA + 2 * 8,
+	MODULE_DATA_1_27 = MODULE_DATA_1_20 + 3 * 8,
+	MODULE_TYPES = MODULE_DATA_1_20 - 3 * 8,
+	MODULE_TYPES_END = MODULE_TYPES + 8,
 };
 
 struct head {
@@ -504,6 +508,11 @@ uint64_t ss_go_table_find_data(const struct ss_elf *elf, const struct ss_go_tabl
 	/* Before Go 1.18, each function has addresses instead. */
 	if (go->word != 4 || !find_module(elf, go, &module))
 		return 0;
+	if (!go->has_first_line)
+		return read_module(elf, module, MODULE_DATA);
 	return read_module(elf, module,
-			   go->has_first_line ? MODULE_DATA_1_20 : MODULE_DATA);
+			   read_module(elf, module, MODULE_TYPES_END) <
+					   read_module(elf, module, MODULE_TYPES) ?
+				   MODULE_DATA_1_27 :
+				   MODULE_DATA_1_20);
 }

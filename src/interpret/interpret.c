@@ -269,8 +269,9 @@ static struct ss_error *request_plan(const struct work *work, bool *ret)
 	size_t last = work->count - 1;
 	struct ss_gather_plan plan;
 
-	enum ss_jit_plan jit =
-		ss_snapshot_plan_jit(work->snapshots[last], work->captures[last], &plan);
+	enum ss_jit_plan jit = ss_snapshot_plan_jit(work->snapshots[last],
+						    work->captures[last],
+						    work->attempt->session, &plan);
 	if (jit != SS_JIT_NONE) {
 		*ret = true;
 		return send_plan(work, 0, jit, &plan);

@@ -553,13 +553,22 @@ static enum ss_step step_registered(void *state, struct ss_unwind_context *ctx,
 	struct ss_cfi_row row;
 
 	(void)state;
-	if (ctx->registered.sections.count == 0 || ss_context_find_module(ctx, pc))
+	if (ss_context_find_module(ctx, pc) ||
+	    !ss_registered_open(&ctx->registered, ctx->capture, ctx->images->session))
 		return SS_STEP_SKIP;
 	for (size_t i = 0; i < ctx->registered.sections.count; i++) {
 		enum ss_cfi_found found = ss_cfi_entry_find_in_memory(
 			&ctx->stacks.memory, ctx->registered.sections.items[i], pc,
 			&entry);
 		if (found == SS_CFI_FOUND && ss_cfi_row_make(ctx->arch, &entry, pc, &row))
+			return ss_cfi_row_apply(&row, ctx, frame);
+	}
+	for (size_t i = 0; i < ctx->registered.images.count; i++) {
+		const struct ss_jit_image *image = &ctx->registered.images.items[i];
+		if (image->frames && pc >= image->start && pc < image->end &&
+		    ss_cfi_entry_find_in_index(image->frames, pc, &entry) ==
+			    SS_CFI_FOUND &&
+		    ss_cfi_row_make(ctx->arch, &entry, pc, &row))
 			return ss_cfi_row_apply(&row, ctx, frame);
 	}
 	return SS_STEP_SKIP;

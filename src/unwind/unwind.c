@@ -407,6 +407,8 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		ss_runtimes_add_names(runtimes);
 	if (ok && runtimes)
 		ss_runtimes_add_signals(runtimes);
+	if (ok && !capture->perf_map)
+		ok = ss_registered_add_names(&walk.ctx.registered, snapshot);
 	walk.max_frames = walk.limit;
 	ok = ok && ss_goroutines_walk(&walk, &given);
 	ss_lock_references_deinit(&walk.lock_references);

@@ -42,15 +42,36 @@ struct ss_images *ss_images_new(const struct ss_session *session);
 void ss_images_free(struct ss_images *images);
 
 /*
- * The unwind information of JIT code: compilers such as LLVM's put an .eh_frame into memory
- * and tell libgcc by __register_frame(). libgcc keeps lists of what was registered, whose
- * heads are in its data, without symbols. A gather plan copies the lists.
+ * The unwind information of JIT code (jit.c). Compilers such as LLVM's put an .eh_frame into
+ * memory and tell libgcc by __register_frame(). libgcc keeps lists of what was registered, whose
+ * heads are in its data, without symbols. Others, such as qemu's, tell debuggers: a list from
+ * __jit_debug_descriptor on has ELF images in memory. A gather plan copies the lists.
  */
 
-/* Addresses of the .eh_frame sections that were registered and are in the capture. */
-struct ss_registered {
-	SS_VECTOR(uint64_t) sections;
+/* An ELF image that describes code. */
+struct ss_jit_image {
+	uint64_t start; /* of the code, in the process */
+	uint64_t end;
+	struct ss_module_impl *module; /* has its bytes; one reference */
+	struct ss_cfi_index *frames;   /* its .debug_frame; or NULL */
 };
+
+struct ss_registered {
+	bool opened;
+	/* Addresses of the .eh_frame sections that were registered and are in the capture */
+	SS_VECTOR(uint64_t) sections;
+	SS_VECTOR(struct ss_jit_image) images;
+};
+
+/* Reads what the capture has of them, once. False without memory. */
+bool ss_registered_open(struct ss_registered *registered,
+			const struct ss_capture *capture,
+			const struct ss_session *session);
+void ss_registered_deinit(struct ss_registered *registered);
+
+/* Adds the names that images have, as a perf map. False without memory. */
+bool ss_registered_add_names(const struct ss_registered *registered,
+			     struct ss_snapshot *snapshot);
 
 /*
  * What unwinders know about a process: the copied stacks of one thread, the mapped

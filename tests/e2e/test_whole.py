@@ -1,7 +1,7 @@
 """Real programs whose stacks are deep, in several mappings, or in code without a file: every
 thread's stack is whole, and has the same return addresses as in eu-stack's.
 
-Debian packages: elfutils, gdb, ruby, sbcl, fp-compiler, chromium, golang-go, postgresql.
+Debian packages: elfutils, gdb, ruby, sbcl, fp-compiler, chromium, qemu-user, php-cli, golang-go, postgresql.
 """
 # ctest: real long-with-sanitizers
 
@@ -82,6 +82,12 @@ end;
 begin
   outer;
 end.
+"""
+
+PHP = """<?php
+function inner($n) { $x = 0; for ($i = 0; $i < 100000000000; $i++) { $x = ($x + $i * $n) % 1000003; } return $x; }
+echo "ready\\n";
+echo inner(3);
 """
 
 # Where Go's own tracebacks end.
@@ -237,6 +243,48 @@ class Chromium(Whole):
                     self.assertEqual(frames, wanted, describe(snapshot, thread))
                     equal += 1
         self.assertGreater(equal, 40)
+
+
+class Compilers(Whole):
+    """Code that a compiler describes for debuggers, in images from __jit_debug_descriptor on."""
+
+    def test_qemu(self):
+        """Each stack goes through translated code to main(), as in gdb."""
+        self.require("qemu-x86_64", "gdb")
+        program = subprocess.Popen(["qemu-x86_64", shutil.which("dash"), "-c", "while :; do :; done"])
+        self.addCleanup(program.wait)
+        self.addCleanup(program.kill)
+        wait_until(lambda: "cpu_exec" in self.symbols(program.pid), "the program to run")
+        through = set()
+        for _ in range(20):
+            names = self.symbols(program.pid)
+            self.assertEqual(names[-6:], ["cpu_exec", "cpu_loop", "main", "__libc_start_call_main",
+                                          "__libc_start_main", "_start"], names)
+            through.add("code_gen_buffer" in names)
+        self.assertIn(True, through)
+        theirs = subprocess.run(["gdb", "-nx", "-batch", "-p", str(program.pid), "-ex", "thread apply 1 bt"],
+                                timeout=LIMIT_S, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL).stdout
+        self.assertIn("in cpu_exec", theirs)
+
+    def symbols(self, pid):
+        thread = self.snap(pid, status=(0, 1)).thread(pid)
+        if thread["end"] != "root":
+            return []  # in code that qemu has just begun, or left
+        return [frame["symbol"] for frame in thread["frames"]]
+
+    def test_php(self):
+        """Its compiled code is in anonymous shared memory."""
+        self.require("php")
+        options = ["-d", "opcache.enable_cli=1", "-d", "opcache.jit=1205",
+                   "-d", "opcache.jit_buffer_size=64M", "-d", "opcache.jit_debug=256",
+                   "-d", "opcache.file_update_protection=0"]
+        if subprocess.run(["php", *options, "-r", "exit(extension_loaded('Zend OPcache') ? 0 : 1);"],
+                          timeout=LIMIT_S, capture_output=True, check=False).returncode:
+            self.skipTest("opcache is missing")
+        target = self.start_command(["php", *options, self.script(PHP, ".php")], stderr=subprocess.DEVNULL)
+        wait_until(lambda: any("inner" in (frame["symbol"] or "") for frame in
+                               self.snap(target.pid, status=(0, 1)).thread(target.pid)["frames"]),
+                   "compiled code")
 
 
 class Go(Whole):
