@@ -149,6 +149,10 @@ static bool encode(struct sender *sender, struct ss_buffer *out)
 	SHARE(&fields, snapshot, deadlocks);
 	SHARE(&fields, snapshot, blockers);
 	SHARE(&fields, snapshot, application_locks);
+	if (!snapshot->waits) {
+		SHARE(&fields, snapshot, runtime_locks);
+		SHARE(&fields, snapshot, references);
+	}
 	for (size_t i = 0; i < SS_TASK_KINDS; i++) {
 		SHARE(&fields, snapshot, tasks[i]);
 		fields.coverage[i] = snapshot->coverage[i];
@@ -280,6 +284,8 @@ static void take_fields(struct ss_snapshot *snapshot,
 	TAKE(snapshot, fields, deadlocks);
 	TAKE(snapshot, fields, blockers);
 	TAKE(snapshot, fields, application_locks);
+	TAKE(snapshot, fields, runtime_locks);
+	TAKE(snapshot, fields, references);
 	for (size_t i = 0; i < SS_TASK_KINDS; i++) {
 		TAKE(snapshot, fields, tasks[i]);
 		snapshot->coverage[i] = fields->coverage[i];
