@@ -379,7 +379,7 @@ static const struct ss_field stack_fields[] = {
 	SS_FIELD_OF(1, OWNED, ss_stack, frames, count, &ss_frame_schema, 0, 0),
 	SS_FIELD(2, UNSIGNED, ss_stack, end, SS_END_GUESSED),
 };
-static const struct ss_schema stack = SS_SCHEMA(stack_fields, ss_stack, NULL);
+const struct ss_schema ss_stack_schema = SS_SCHEMA(stack_fields, ss_stack, NULL);
 
 static const struct ss_field file_fields[] = {
 	SS_FIELD(1, UNSIGNED, ss_file_identity, size, 0),
@@ -566,7 +566,7 @@ static const struct ss_field snapshot_fields[] = {
 	SS_FIELD_NESTED(2, STRUCT, ss_snapshot_fields, process, &ss_process_schema, 0),
 	SS_FIELD_NESTED(3, STRUCT, ss_snapshot_fields, crash_regs, &regs, 0),
 	VECTOR(4, modules, ss_module_schema),
-	VECTOR(5, stacks, stack),
+	VECTOR(5, stacks, ss_stack_schema),
 	VECTOR(6, descriptors, ss_descriptor_schema),
 	VECTOR(7, tasks[SS_TASK_THREAD], ss_task_schema),
 	VECTOR(8, runtimes, ss_runtime_info_schema),

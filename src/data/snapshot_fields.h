@@ -78,6 +78,7 @@ extern const struct ss_schema ss_frame_schema;
 extern const struct ss_schema ss_module_schema;
 extern const struct ss_schema ss_runtime_info_schema;
 extern const struct ss_schema ss_process_schema;
+extern const struct ss_schema ss_stack_schema;
 extern const struct ss_schema ss_task_schema;
 extern const struct ss_schema ss_wait_schema;
 /* Of a descriptor in a set that is watched, without what it watches itself. */

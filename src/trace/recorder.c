@@ -182,29 +182,24 @@ static uint32_t find_module_of(struct ss_trace_recorder *recorder,
 static bool add_frames(struct ss_trace_recorder *recorder,
 		       const struct ss_trace_stack *stack)
 {
+	const uint32_t process = find_process(recorder, recorder->target->pid);
+
 	recorder->frames.count = 0;
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_trace_frame *from = &stack->frames[i];
-		uint32_t flags = (uint32_t)from->source << SS_FRAME_SOURCE_SHIFT;
+		struct ss_frame frame = stack->frames[i];
+		uint32_t module = SS_ID_NONE;
 		/* A report finds inlined calls by itself. */
-		if (from->inlined)
+		if (frame.inlined)
 			continue;
-		struct ss_frame_record *frame = ss_vector_push(&recorder->frames);
-		if (!frame)
+		if (frame.module)
+			module = find_module(recorder, frame.module,
+					     frame.pc - frame.offset);
+		struct ss_frame_record *slot = ss_vector_push(&recorder->frames);
+		if (!slot || process == SS_ID_NONE ||
+		    (frame.module && module == SS_ID_NONE))
 			return false;
-		*frame = (struct ss_frame_record){
-			.module = SS_ID_NONE,
-			.flags = flags | (from->caller ? SS_FRAME_CALL : 0) |
-				 (from->signal_frame ? SS_FRAME_SIGNAL : 0),
-			.value = from->module ? from->offset : from->pc,
-			.process = find_process(recorder, recorder->target->pid),
-		};
-		if (from->module)
-			frame->module = find_module(recorder, from->module,
-						    from->pc - from->offset);
-		if (from->module ? frame->module == SS_ID_NONE :
-				   frame->process == SS_ID_NONE)
-			return false;
+		frame.module_index = 0; /* of the one handle */
+		*slot = ss_frame_record_make(&frame, process, &module);
 	}
 	return true;
 }

@@ -44,7 +44,7 @@ void ss_json_trace_stack(struct ss_json *json, const struct ss_trace_stack *stac
 {
 	ss_json_open(json, "frames", '[');
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_trace_frame *frame = &stack->frames[i];
+		const struct ss_frame *frame = &stack->frames[i];
 		ss_json_open(json, NULL, '{');
 		ss_json_hex(json, "pc", frame->pc);
 		ss_json_text(json, "module", frame->module ? frame->module->path : NULL);
@@ -165,7 +165,7 @@ static void take_event(struct ss_trace_output *output, const struct ss_trace_eve
 		add(output, event->entry_stack, event->self_ns / NS_PER_US);
 }
 
-static void write_frame(const struct ss_trace_frame *frame, FILE *out)
+static void write_frame(const struct ss_frame *frame, FILE *out)
 {
 	static const struct ss_substitution substitution[] = { { ";", ":" } };
 	const char *slash = frame->module ? strrchr(frame->module->path, '/') : NULL;

@@ -111,7 +111,7 @@ static bool add_identities(const struct ss_trace_stack *stack, struct ss_buffer 
 {
 	ss_buffer_truncate(key, 0);
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_trace_frame *frame = &stack->frames[i];
+		const struct ss_frame *frame = &stack->frames[i];
 		const struct identity identity = {
 			.symbol = frame->symbol,
 			.module = frame->module,
@@ -239,7 +239,7 @@ static void growth_take(struct ss_trace_output *output,
 		(void)growth_add(output->growth, event);
 }
 
-static void write_frame(const struct ss_trace_frame *frame, FILE *out)
+static void write_frame(const struct ss_frame *frame, FILE *out)
 {
 	if (frame->symbol)
 		ss_escape_write(frame->symbol, NULL, out);
@@ -447,7 +447,7 @@ static uint64_t mapping_of(struct pprof *p, const struct ss_module *module)
 	return id;
 }
 
-static uint64_t function_of(struct pprof *p, const struct ss_trace_frame *frame)
+static uint64_t function_of(struct pprof *p, const struct ss_frame *frame)
 {
 	const struct function key = { frame->symbol, frame->file };
 	_cleanup_buffer_ struct ss_buffer function = {};
@@ -465,7 +465,7 @@ static uint64_t function_of(struct pprof *p, const struct ss_trace_frame *frame)
 	return id;
 }
 
-static uint64_t location_of(struct pprof *p, const struct ss_trace_frame *frame)
+static uint64_t location_of(struct pprof *p, const struct ss_frame *frame)
 {
 	const struct location key = {
 		.module = frame->module,

@@ -61,7 +61,7 @@ static const char *word_of(enum ss_trace_kind kind)
 	}
 }
 
-static void write_frame(const struct ss_trace_frame *frame, FILE *out)
+static void write_frame(const struct ss_frame *frame, FILE *out)
 {
 	if (frame->symbol)
 		ss_escape_write(frame->symbol, NULL, out);
