@@ -564,6 +564,33 @@ static bool add_threads(struct replay *replay, uint64_t tick, size_t process)
 	return true;
 }
 
+/* What threads wait for, which is recorded for the last tick. */
+static bool add_waits(struct replay *replay, size_t process)
+{
+	const struct ss_recording *recording = replay->recording;
+	struct ss_snapshot *snapshot = replay->snapshot;
+
+	for (size_t i = 0; i < recording->waits.count; i++) {
+		const struct ss_recorded_wait *from = &recording->waits.items[i];
+		const struct ss_recorded_thread *waiter =
+			&recording->threads.items[from->thread];
+		struct ss_task *thread = waiter->process == process ?
+						 ss_drop_const(ss_snapshot_find_thread(
+							 snapshot, waiter->tid)) :
+						 NULL;
+		void **block = thread ? ss_vector_push(&snapshot->blocks) : NULL;
+		if (!thread)
+			continue;
+		if (block)
+			*block = ss_schema_copy(&ss_recorded_wait_schema, &from->wait,
+						copy_text, replay, NULL);
+		if (!block || !*block)
+			return false;
+		thread->wait = *block;
+	}
+	return true;
+}
+
 /* Adds all modules: frames refer to them by their number in the recording. */
 static bool add_modules(struct replay *replay)
 {
@@ -611,7 +638,8 @@ struct ss_error *ss_recording_snapshot(struct ss_recording *recording, uint64_t 
 	describe(&replay, &recording->processes.items[process]);
 	if (!add_modules(&replay) || !add_threads(&replay, tick, process) ||
 	    !add_tasks(&replay, tick, process, SS_TASK_GOROUTINE) ||
-	    !add_tasks(&replay, tick, process, SS_TASK_ASYNCIO))
+	    !add_tasks(&replay, tick, process, SS_TASK_ASYNCIO) ||
+	    (tick + 1 == recording->info.ticks && !add_waits(&replay, process)))
 		return ss_error_no_memory();
 	set_coverage(&replay, tick, process);
 	*ret = take_ptr(snapshot);
