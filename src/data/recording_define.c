@@ -516,8 +516,6 @@ void ss_writer_task(struct ss_writer *writer, const struct ss_recorded_task *tas
 	record.kind = task->task.kind;
 	if (!*record.task.name)
 		record.task.name = NULL;
-	if (!record.task.in_cycle)
-		record.task.cycle_next = 0;
 	put_fields(&writer->definer, SS_DEFINE_TASK, &record);
 }
 

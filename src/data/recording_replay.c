@@ -3,7 +3,6 @@
  */
 #include <stdlib.h>
 
-#include "base/graph.h"
 #include "data/recording.h"
 #include "data/snapshot_fields.h"
 #include "stacksnap/record.h"
@@ -482,31 +481,6 @@ static bool add_task(struct replay *replay, const struct tasks *tasks, size_t in
 	return add_stack(replay, stack, &slot->stack_id, &slot->frame_count);
 }
 
-/* What is no cycle in a file is none. */
-static bool set_cycles(struct replay *replay, const struct tasks *tasks,
-		       enum ss_task_kind kind)
-{
-	const size_t count = tasks->items.count;
-	_cleanup_free_ size_t *next = calloc(count + 1, sizeof(*next));
-	struct ss_graph graph;
-
-	if (!next)
-		return false;
-	for (size_t i = 0; i < count; i++)
-		next[i] = tasks->items.items[i]->task.in_cycle ?
-				  tasks->items.items[i]->task.cycle_next :
-				  SS_GRAPH_NONE;
-	if (!ss_graph_init(&graph, next, count))
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		struct ss_task *task = &replay->snapshot->tasks[kind].items[i];
-		task->in_cycle = graph.cyclic[i];
-		task->cycle_next = graph.cyclic[i] ? next[i] : 0;
-	}
-	ss_graph_deinit(&graph);
-	return true;
-}
-
 static void set_coverage(struct replay *replay, uint64_t tick, size_t process)
 {
 	const struct ss_recording *recording = replay->recording;
@@ -540,7 +514,6 @@ static bool add_tasks(struct replay *replay, uint64_t tick, size_t process,
 	}
 	for (size_t i = 0; i < tasks.items.count && ok; i++)
 		ok = add_task(replay, &tasks, i);
-	ok = ok && set_cycles(replay, &tasks, kind);
 	ss_vector_free(&tasks.items);
 	return ok;
 }
@@ -639,6 +612,7 @@ struct ss_error *ss_recording_snapshot(struct ss_recording *recording, uint64_t 
 	if (!add_modules(&replay) || !add_threads(&replay, tick, process) ||
 	    !add_tasks(&replay, tick, process, SS_TASK_GOROUTINE) ||
 	    !add_tasks(&replay, tick, process, SS_TASK_ASYNCIO) ||
+	    !ss_snapshot_check_task_cycles(snapshot) ||
 	    (tick + 1 == recording->info.ticks && !add_waits(&replay, process)))
 		return ss_error_no_memory();
 	set_coverage(&replay, tick, process);

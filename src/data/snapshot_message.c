@@ -401,7 +401,7 @@ static struct ss_error *decode(struct receiver *receiver, const uint8_t *bytes,
 	for (size_t i = 0; !reader.cursor.failed && memory && i < fields->modules.count;
 	     i++)
 		memory = add_module(snapshot, &fields->modules.items[i]);
-	if (!memory)
+	if (!memory || !ss_snapshot_check_task_cycles(snapshot))
 		return ss_error_no_memory();
 	if (reader.cursor.failed || !snapshot->arch || !is_consistent(snapshot))
 		return invalid();
