@@ -50,10 +50,8 @@ struct ss_trace_recorder {
 	SS_VECTOR(uint32_t) processes; /* handles, by id in pids */
 	struct ss_idtable tids;	       /* of struct thread_key */
 	SS_VECTOR(struct traced_thread) threads;
-	struct ss_idtable module_ids; /* of const struct ss_module * */
-	SS_VECTOR(uint32_t) modules;  /* handles */
-	SS_VECTOR(uint32_t) probes;   /* numbers in the segment, by probe of the trace */
-	SS_VECTOR(uint32_t) stacks;   /* likewise, + 1, by stack of the trace - 1 */
+	SS_VECTOR(uint32_t) probes; /* numbers in the segment, by probe of the trace */
+	SS_VECTOR(uint32_t) stacks; /* likewise, + 1, by stack of the trace - 1 */
 	SS_VECTOR(struct ss_frame_record) frames; /* scratch */
 };
 
@@ -66,10 +64,8 @@ void ss_trace_recorder_free(struct ss_trace_recorder *recorder)
 		ss_vector_free(&recorder->threads.items[i].scopes);
 	ss_idtable_deinit(&recorder->pids);
 	ss_idtable_deinit(&recorder->tids);
-	ss_idtable_deinit(&recorder->module_ids);
 	ss_vector_free(&recorder->processes);
 	ss_vector_free(&recorder->threads);
-	ss_vector_free(&recorder->modules);
 	ss_vector_free(&recorder->probes);
 	ss_vector_free(&recorder->stacks);
 	ss_vector_free(&recorder->frames);
@@ -152,20 +148,13 @@ static void find_build_id(const struct ss_trace_recorder *recorder,
 static uint32_t find_module(struct ss_trace_recorder *recorder,
 			    const struct ss_module *module, uint64_t bias)
 {
-	bool added = false;
-	uint32_t id =
-		ss_idtable_add(&recorder->module_ids, &module, sizeof(module), &added);
+	const uint32_t process = find_process(recorder, recorder->target->pid);
 
-	if (id == SS_ID_NONE || !added)
-		return id == SS_ID_NONE ? id : recorder->modules.items[id];
-	uint32_t process = find_process(recorder, recorder->target->pid);
-	uint32_t *slot = ss_vector_push(&recorder->modules);
-	if (!slot || process == SS_ID_NONE)
-		return SS_ID_NONE;
 	find_build_id(recorder, module);
-	*slot = ss_writer_add_module(recorder->writer, process, module, bias,
-				     recorder->begin_ns);
-	return *slot;
+	return process == SS_ID_NONE ?
+		       SS_ID_NONE :
+		       ss_writer_find_module(recorder->writer, process, module, bias,
+					     recorder->begin_ns);
 }
 
 static uint32_t find_module_of(struct ss_trace_recorder *recorder,
