@@ -109,45 +109,15 @@ typedef bool ss_thread_filter(void *data, pid_t tid, const char *name, char stat
 
 /* Session ----------------------------------------------------------------- */
 
-/*
- * Called for a file that is not on this machine: the debug file of a build (debug), or the
- * module itself. build_id is in lower-case hexadecimal. Returns a file descriptor open for
- * reading, which the library then owns, or -1. A file of another build is not used.
- */
-typedef int ss_file_finder(void *data, const char *build_id, bool debug);
-
-/*
- * Called for a file that this process may not open: errno is EACCES, or EPERM in a sandbox that
- * may open none. in_sysroot: path is below the sysroot. Returns a file descriptor open for
- * reading, which the library then owns, or -1. A process with more rights should ask another
- * sandboxed child, which has read nothing else, whether ss_file_matches(): then it gives away
- * no file that was not known before.
- */
-typedef int ss_file_opener(void *data, const char *path, bool in_sysroot,
-			   const char *proof);
-
 struct ss_session_options {
 	size_t size;	       /* sizeof(struct ss_session_options) */
 	const char *debug_dir; /* of separate debug files; NULL: /usr/lib/debug */
 	const char *sysroot;   /* search files below here first; or NULL */
-	/* For a caller that interprets in a child process: the session stores here the
-	   index of the module (for ss_snapshot_module()) that it is about to read. In
-	   shared memory it tells the parent which module was fatal. Large debug sections
-	   are then mapped, not read: if their file is truncated meanwhile, SIGBUS kills the
-	   child. Or NULL. */
-	volatile int32_t *module_at;
-	const int32_t *skip_modules; /* indexes of modules that are not read */
-	size_t skip_count;
-	ss_file_finder *find_file; /* or NULL */
-	void *find_data;
-	ss_file_opener *open_file; /* NULL: such files are not read */
-	void *open_data;
 };
 
 /*
  * A cache that lasts from one capture to the next: files of modules, unwind tables,
- * symbol indexes. The strings of options are copied, the arrays are not. The sysroot is
- * opened at once. Errors: NO_MEMORY, SYSTEM, DENIED (the sysroot).
+ * symbol indexes. The strings of options are copied. The sysroot is opened at once. Errors: NO_MEMORY, SYSTEM, DENIED (the sysroot).
  */
 SS_API struct ss_error *ss_session_new(const struct ss_session_options *options,
 				       struct ss_session **ret);
@@ -931,14 +901,16 @@ struct ss_snapshot_options {
 	unsigned symbolize_flags; /* enum ss_symbolize_flags */
 	const char *debug_dir;	  /* as in struct ss_session_options */
 	const char *sysroot;
-	unsigned timeout_ms; /* of the interpretation; 0: 60000 */
+	unsigned timeout_ms;	      /* of the interpretation; 0: 60000 */
+	struct ss_pipeline *pipeline; /* NULL; for stacksnap(1) itself */
 };
 
 /*
  * One snapshot of a process: captures, completes, unwinds, symbolizes and diagnoses it, in a
  * confined process with the privileges of its owner. What could not be completed is missing, and
- * the snapshot says why. options: NULL for the defaults. Errors: those of ss_target_open(); TRACED,
- * CHANGED, SYSTEM (the confined process has failed), NO_MEMORY.
+ * the snapshot says why; if access is denied, it has name and state of the threads. options: NULL for
+ * the defaults. Errors: those of ss_target_open(); TRACED, CHANGED, SYSTEM (the confined process has
+ * failed), NO_MEMORY.
  */
 SS_API struct ss_error *ss_snapshot_take(pid_t pid,
 					 const struct ss_snapshot_options *options,

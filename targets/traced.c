@@ -6,6 +6,8 @@
  *	fork CALLS	     the same by a child process without threads
  *	spawn CALLS	     a child process executes this program, whose main thread and another
  *			     one call checkpoint() CALLS times each
+ *	crowd PROCESSES	     so many child processes do that at the same time, once, and stay
+ *	disperse	     until this line
  *	nest		     outer() calls inner() twice
  *	jump		     outer() is left by longjmp() from inner()
  *	hold		     outer() does not return until the next line
@@ -106,6 +108,49 @@ static void print_code(void)
 	printf("\n");
 }
 
+/* The ends of two pipes: a child of the crowd says that it is there, and stays until the other one is
+   closed. */
+static int there[2], leave[2];
+
+static void join_crowd(const char *there_fd, const char *leave_fd)
+{
+	char byte = 0;
+
+	if (write((int)strtol(there_fd, NULL, 10), &byte, 1) != 1)
+		exit(1);
+	while (read((int)strtol(leave_fd, NULL, 10), &byte, 1) > 0)
+		;
+}
+
+static void gather_crowd(char *program, int count)
+{
+	char numbers[2][16];
+	char *const arguments[] = { program, "1", numbers[0], numbers[1], NULL };
+	char byte;
+
+	if (pipe(there) != 0 || pipe(leave) != 0)
+		target_die("pipe");
+	snprintf(numbers[0], sizeof(numbers[0]), "%d", there[1]);
+	snprintf(numbers[1], sizeof(numbers[1]), "%d", leave[0]);
+	for (int i = 0; i < count; i++) {
+		pid_t child = fork();
+		if (child == 0) {
+			close(leave[1]);
+			execv("/proc/self/exe", arguments);
+			_exit(1);
+		}
+		if (child < 0 || read(there[0], &byte, 1) != 1)
+			target_die("fork");
+	}
+}
+
+static void disperse_crowd(void)
+{
+	close(leave[1]);
+	while (wait(NULL) > 0)
+		;
+}
+
 static void spawn(char *program, char *count)
 {
 	char *const arguments[] = { program, count, NULL };
@@ -128,6 +173,8 @@ int main(int argc, char **argv)
 		calls = strtol(argv[1], NULL, 10);
 		scope(calls);
 		start(1, run);
+		if (argc > 3)
+			join_crowd(argv[2], argv[3]);
 		return 0;
 	}
 	target_init();
@@ -147,6 +194,10 @@ int main(int argc, char **argv)
 				waitpid(child, NULL, 0);
 		} else if (strncmp(line, "spawn ", 6) == 0) {
 			spawn(argv[0], line + 6);
+		} else if (sscanf(line, "crowd %d", &threads) == 1) {
+			gather_crowd(argv[0], threads);
+		} else if (strncmp(line, "disperse", 8) == 0) {
+			disperse_crowd();
 		} else if (strncmp(line, "nest", 4) == 0) {
 			outer(0);
 		} else if (strncmp(line, "jump", 4) == 0) {

@@ -21,6 +21,14 @@ static inline uint64_t ss_load_u64(const void *bytes, size_t at)
 	return value;
 }
 
+/* The last component of a path; the whole path if that is empty. NULL for NULL. */
+static inline const char *ss_path_base(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
 /*
  * Reads untrusted bytes from the front: fixed-size integers and LEB128 (DWARF 5, section
  * 7.6). A read beyond the end, or a number that does not fit in 64 bits, yields 0 and

@@ -29,6 +29,13 @@ struct ss_error *ss_error_new_errno(int errnum, const char *format, ...)
 
 struct ss_error *ss_error_no_memory(void) __attribute__((SS_NEW_ERROR));
 
+/* Whether the threads of a process may be listed at most. NULL: false. */
+static inline bool ss_error_is_refusal(const struct ss_error *error)
+{
+	return error && (ss_error_code(error) == SS_ERROR_DENIED ||
+			 ss_error_code(error) == SS_ERROR_TRACED);
+}
+
 /* Adds a remedy to a new error and returns that error. */
 struct ss_error *ss_error_with_remedy(struct ss_error *error, const char *format, ...)
 	__attribute__((format(printf, 2, 3), SS_NEW_ERROR));

@@ -844,8 +844,7 @@ struct ss_error *ss_attempt_copy(struct ss_attempt *a, bool *ret_stop)
 	a->look = (struct ss_look){ .target = a->target,
 				    .memory = &a->memory,
 				    .options = a->options,
-				    .limit_ns = LOOK_NS,
-				    .twice = true };
+				    .limit_ns = LOOK_NS };
 	ss_observe_tracer(a->target, a->memory.tid, &a->tasks);
 	return a->options->mode == SS_MODE_NO_STOP ? observe_only(a) :
 						     copy_watched(a, ret_stop);

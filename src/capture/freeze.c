@@ -103,7 +103,7 @@ void ss_freeze_choose_running(struct ss_freeze *freeze)
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if (task->phase != SS_TASK_SEEN || task->watched || task->spared ||
-		    freeze->tasks->dumping_core)
+		    task->moves_data || freeze->tasks->dumping_core)
 			continue;
 		/* It may have been watched until now. */
 		if (task->filter == SS_FILTER_UNKNOWN)
@@ -181,7 +181,8 @@ void ss_freeze_choose_again(struct ss_freeze *freeze, bool all)
 		if (!task->runs || task->filter == SS_FILTER_UNKNOWN)
 			ss_task_read_filter(task, freeze->target, &text);
 		read_again(freeze, task, &text);
-		if (task->phase == SS_TASK_SEEN && !task->watched && !is_put_off(task))
+		if (task->phase == SS_TASK_SEEN && !task->watched && !task->moves_data &&
+		    !is_put_off(task))
 			task->phase = SS_TASK_CHOSEN;
 	}
 	freeze->rounds = all ? 0 : freeze->rounds + 1;

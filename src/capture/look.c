@@ -29,7 +29,7 @@ enum {
 static bool is_pending(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_SEEN && task->runs && !task->watched &&
-	       !task->spared && !task->computes;
+	       !task->spared && (!task->computes || task->moves_data);
 }
 
 static struct ss_tracee *find(const struct ss_task_list *tasks, pid_t tid)
@@ -351,8 +351,9 @@ static void look_at_running(struct ss_look *look, struct ss_task_list *tasks, bo
 	     i++) {
 		uint64_t oldest_ns = find_oldest(tasks);
 		since_ns = ss_now_ns();
-		if (oldest_ns == 0 ||
-		    (since_ns - oldest_ns < FRESH_NS && (i > 0 || !look->twice)))
+		/* A thread must be seen in user space twice: one that only makes calls is
+		   there between two of them, too. */
+		if (oldest_ns == 0 || (since_ns - oldest_ns < FRESH_NS && i > 0))
 			return;
 		left = read_kernel_stacks(look, tasks, since_ns);
 	}

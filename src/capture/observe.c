@@ -71,6 +71,9 @@ static const char *reason_of(const struct ss_task_list *tasks,
 	if (task->limited && !task->partial)
 		return "not stopped: stopping it would take more than 1 % of its time, "
 		       "or over 5 ms";
+	if (task->moves_data && !task->partial)
+		return "not stopped: it moves data in system calls, which a stop would "
+		       "end early";
 	return NULL;
 }
 

@@ -27,9 +27,6 @@ struct ss_look {
 	const struct ss_process_memory *memory;
 	const struct ss_capture_options *options;
 	uint64_t limit_ns; /* to see a thread that waits for a CPU */
-	/* A thread must be seen in user space twice: one that only makes calls is there
-	   between two of them, too. */
-	bool twice;
 	struct ss_cpu_sampler cpus;
 	struct ss_user_sampler users; /* where cpus is refused; while it looks */
 	struct ss_buffer text;

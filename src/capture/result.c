@@ -33,7 +33,8 @@ static enum ss_end end_of(const struct ss_tracee *task)
 			return SS_END_UNREADABLE;
 		if (copied)
 			return SS_END_ROOT;
-		return task->spared ? SS_END_RUNNABLE : SS_END_RUNNING;
+		return task->spared || task->moves_data ? SS_END_RUNNABLE :
+							  SS_END_RUNNING;
 	default:
 		return SS_END_GONE;
 	}

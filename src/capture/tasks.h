@@ -78,9 +78,12 @@ struct ss_tracee {
 	bool spared; /* perhaps in that call: not stopped */
 	bool put_off; /* likewise, while it waits for a CPU in a call: it most likely sleeps soon */
 	bool limited; /* not stopped: that would be for too long, see sample/sampler.h */
-	bool woken;   /* put_off, also while it is on a CPU: it slept until just now */
-	bool ran;     /* it was in state R when it was read first */
-	bool slept;   /* ran, and went to sleep before its stack was copied */
+	/* Not stopped: it was lately in a call that moves data, and most likely makes the next one.
+	   See sample/sampler.h. */
+	bool moves_data;
+	bool woken; /* put_off, also while it is on a CPU: it slept until just now */
+	bool ran;   /* it was in state R when it was read first */
+	bool slept; /* ran, and went to sleep before its stack was copied */
 	uint64_t sampled_ns; /* when it was last seen on a CPU; CLOCK_MONOTONIC */
 	/* CLOCK_MONOTONIC; when it was attached or last seen not to have stopped yet */
 	uint64_t running_ns;

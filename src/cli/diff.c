@@ -126,12 +126,11 @@ static struct ss_error *compare_process(struct diff *diff, bool *missing)
 	struct ss_activity *after = NULL;
 
 	ss_reading_configure(&reading, &options);
-	struct ss_error *error =
-		capture_both(diff, &reading, &options, &source, &before, &after);
-	if (!error)
-		error = open_output(diff, ss_target_options_pid(&diff->target));
+	struct ss_error *error = open_output(diff, ss_target_options_pid(&diff->target));
 	reading.output = diff->output;
 	reading.requests.debuginfod = diff->debuginfod;
+	if (!error)
+		error = capture_both(diff, &reading, &options, &source, &before, &after);
 	options.more_memory *= 2;
 	options.tasks = options.goroutines = false; /* they were read */
 	if (!error)

@@ -258,7 +258,8 @@ static void write_not_stopped(const struct ss_recorder_summary *s, FILE *out)
 {
 	(void)fprintf(out,
 		      "%s of running threads have no stack: a thread is stopped for at "
-		      "most 1 %% of its time, and for at most 5 ms at once",
+		      "most 1 %% of its time, for at most 5 ms at once, and not if it "
+		      "moves data in system calls",
 		      ss_quantity_things(s->not_stopped, "sample").text);
 }
 

@@ -137,25 +137,21 @@ static struct ss_error *interpret(struct ss_reading *reading, struct hang *hang,
 static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict quiet_below,
 				enum ss_verdict *ret, bool *ret_died)
 {
-	const struct ss_row_arguments *rows = &hang->options.common.rows;
 	__attribute__((cleanup(ss_reading_deinit))) struct ss_reading reading = {
 		.options = &hang->options,
 		.output = hang->output,
 		.color = hang->color,
 		.requests.debuginfod = hang->debuginfod,
 	};
-	const struct ss_capture_options capture = ss_options_capture(&hang->options);
+	struct ss_capture_options capture;
 	const struct ss_process_source_options options =
-		ss_reading_source(&reading, &capture);
+		ss_reading_source(&reading, NULL, &capture);
 	_cleanup_(observation_cleanup) struct ss_observation *observation = NULL;
 	struct ss_error *error =
 		ss_observation_new(pid, hang->for_ns, &options, &observation);
 
-	if (error)
-		return error;
-	ss_row_source_init(&reading.rows, rows);
-	ss_row_source_add(&reading.rows, rows, ss_observation_target(observation));
-	return interpret(&reading, hang, observation, quiet_below, ret, ret_died);
+	return error ? ss_reading_list(&reading, pid, error) :
+		       interpret(&reading, hang, observation, quiet_below, ret, ret_died);
 }
 
 struct command {

@@ -250,17 +250,20 @@ static void warn(void *data, const struct ss_error *error)
 		ss_failure_warn("%s", ss_error_message(error));
 }
 
-struct ss_process_source_options
-ss_reading_source(struct ss_reading *reading, const struct ss_capture_options *capture)
+/* Prints a refusal. */
+static void captured(void *data, const struct ss_target *target,
+		     const struct ss_error *refusal)
 {
-	return (struct ss_process_source_options){
-		.size = sizeof(struct ss_process_source_options),
-		.capture = capture,
-		.no_related = reading->options->no_waits,
-		.watch = watch,
-		.warn = warn,
-		.data = reading,
-	};
+	struct ss_reading *reading = data;
+	const struct ss_row_arguments *rows = &reading->options->common.rows;
+
+	ss_phases_enter(&reading->phases, SS_PHASE_COUNT);
+	if (refusal && !reading->refused)
+		ss_failure_print(refusal);
+	reading->refused = refusal;
+	ss_row_source_deinit(&reading->rows);
+	ss_row_source_init(&reading->rows, rows);
+	ss_row_source_add(&reading->rows, rows, target);
 }
 
 static struct ss_error *nothing_selected(pid_t pid)
@@ -278,58 +281,68 @@ static bool selects_late(const struct ss_reading *reading)
 	       !format_of(reading)->confined && !reading->options->no_waits;
 }
 
-/* Takes the capture with the selected threads, or with all of them. */
-static struct ss_error *capture_threads(struct ss_reading *reading,
-					struct ss_selection_run *selection, bool all,
-					bool list, struct ss_process_source **ret)
+/* It may be a name that Python or Java gives to a thread: all threads are needed to know that.
+   Otherwise those that are not selected are left alone. */
+static bool needs_all(const void *data)
 {
-	struct ss_capture_options capture = ss_options_capture(reading->options);
-	struct ss_process_source_options options = ss_reading_source(reading, &capture);
+	const struct ss_selection_run *selection = data;
 
-	if (!all) {
-		capture.filter = ss_selection_run_filter;
-		capture.filter_data = selection;
-		capture.may_be_empty = ss_selection_run_may_be_empty(selection);
+	return ss_selection_run_has_names(selection) &&
+	       ss_selection_run_is_empty(selection);
+}
+
+struct ss_process_source_options ss_reading_source(struct ss_reading *reading,
+						   struct ss_selection_run *selection,
+						   struct ss_capture_options *capture)
+{
+	*capture = ss_options_capture(reading->options);
+	if (selection && ss_selection_run_is_active(selection)) {
+		capture->filter = ss_selection_run_filter;
+		capture->filter_data = selection;
+		capture->may_be_empty = ss_selection_run_may_be_empty(selection);
 	}
-	options.owners = selects_late(reading);
-	options.list = list;
-	ss_phases_enter(&reading->phases, SS_PHASE_CAPTURE);
-	struct ss_error *error =
-		ss_process_source_new(selection->argument->pid, &options, ret);
-	ss_phases_enter(&reading->phases, SS_PHASE_COUNT);
-	return error;
+	return (struct ss_process_source_options){
+		.size = sizeof(struct ss_process_source_options),
+		.capture = capture,
+		.no_related = reading->options->no_waits,
+		.owners = selects_late(reading),
+		.needs_all = selects_late(reading) ? needs_all : NULL,
+		.watch = watch,
+		.warn = warn,
+		.captured = captured,
+		.data = reading,
+	};
+}
+
+static struct ss_error *check_selection(const struct ss_reading *reading,
+					const struct ss_selection_run *selection,
+					struct ss_error *error)
+{
+	if (!ss_selection_run_is_empty(selection) ||
+	    (selects_late(reading) && needs_all(selection)))
+		return error;
+	ss_error_free(error);
+	return nothing_selected(selection->argument->pid);
 }
 
 struct ss_error *ss_reading_capture(struct ss_reading *reading,
 				    struct ss_selection_run *selection, bool list,
 				    struct ss_process_source **ret)
 {
-	const bool active = ss_selection_run_is_active(selection);
+	struct ss_capture_options capture;
+	struct ss_process_source_options options =
+		ss_reading_source(reading, selection, &capture);
 	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
-	_cleanup_error_ struct ss_error *error =
-		capture_threads(reading, selection, !active, list, &source);
-	const bool empty = ss_selection_run_is_empty(selection);
-	const bool by_name = selects_late(reading) &&
-			     ss_selection_run_has_names(selection);
 
-	/* It may be a name that Python or Java gives to a thread: all threads are needed to know
-	   that. Otherwise those that are not selected are left alone. */
-	if (empty && by_name) {
-		ss_error_free(take_ptr(error));
-		ss_process_source_free(take_ptr(source));
-		error = capture_threads(reading, selection, true, list, &source);
-	} else if (empty) {
-		return nothing_selected(selection->argument->pid);
-	}
-	if (error)
-		return take_ptr(error);
-	if (ss_process_source_refusal(source))
-		ss_failure_print(ss_process_source_refusal(source));
-	ss_row_source_init(&reading->rows, &reading->options->common.rows);
-	ss_row_source_add(&reading->rows, &reading->options->common.rows,
-			  ss_process_source_target(source));
-	*ret = take_ptr(source);
-	return NULL;
+	options.no_list = !list;
+	ss_phases_enter(&reading->phases, SS_PHASE_CAPTURE);
+	struct ss_error *error = check_selection(
+		reading, selection,
+		ss_process_source_new(selection->argument->pid, &options, &source));
+	ss_phases_enter(&reading->phases, SS_PHASE_COUNT);
+	if (!error)
+		*ret = take_ptr(source);
+	return error;
 }
 
 struct ss_error *ss_reading_begin_series(struct ss_reading *reading,
@@ -341,7 +354,7 @@ struct ss_error *ss_reading_begin_series(struct ss_reading *reading,
 	struct ss_error *error = ss_reading_capture(reading, selection, false, &source);
 
 	if (error)
-		return error;
+		return ss_reading_list(reading, selection->argument->pid, error);
 	ss_interpret_as_owner(ss_process_source_target(source), options);
 	error = ss_process_source_begin_series(source, options);
 	if (!error)
@@ -449,6 +462,13 @@ struct ss_error *ss_reading_close(const struct ss_reading *reading, FILE *out,
 	return error ? error : ss_output_flush(reading->output);
 }
 
+static struct ss_error *pass_on_messages(const struct ss_reading *reading,
+					 const struct ss_interpretation *result)
+{
+	pass_on_finding(result->sandbox);
+	return copy_messages(result->sandbox, &reading->options->common);
+}
+
 struct ss_error *ss_reading_interpret(const struct ss_reading *reading,
 				      struct ss_source *source,
 				      const struct ss_interpret_options *options,
@@ -457,10 +477,8 @@ struct ss_error *ss_reading_interpret(const struct ss_reading *reading,
 	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
 	struct ss_error *error = ss_interpret(source, options, &result);
 
-	if (error)
-		return error;
-	pass_on_finding(result->sandbox);
-	error = copy_messages(result->sandbox, &reading->options->common);
+	if (!error)
+		error = pass_on_messages(reading, result);
 	if (!error)
 		*ret = take_ptr(result);
 	return error;
@@ -503,7 +521,8 @@ bool ss_reading_report(const struct ss_reading *reading,
 }
 
 static struct ss_error *write_snapshot(struct ss_reading *reading,
-				       const struct ss_interpretation *result)
+				       const struct ss_interpretation *result,
+				       const struct ss_snapshot *snapshot)
 {
 	const struct ss_format *format = format_of(reading);
 	const struct ss_format_options options =
@@ -515,7 +534,7 @@ static struct ss_error *write_snapshot(struct ss_reading *reading,
 		return error;
 	if (reading->separate && format->separator)
 		(void)fputs(format->separator, out);
-	error = format->write_snapshot(result->snapshots[0], &options, out);
+	error = format->write_snapshot(snapshot, &options, out);
 	return ss_reading_close(reading, out, error);
 }
 
@@ -539,30 +558,79 @@ static struct ss_error *select_threads(const struct ss_reading *reading,
 						 NULL;
 }
 
-struct ss_error *ss_reading_show(struct ss_reading *reading, struct ss_source *source,
-				 struct ss_interpret_options *options, bool *ret)
+/* Writes a snapshot, or what was written in place of it. */
+static struct ss_error *show(struct ss_reading *reading,
+			     const struct ss_interpretation *result,
+			     struct ss_snapshot *snapshot, bool *ret)
 {
-	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
-	struct ss_error *error = ss_reading_interpret(reading, source, options, &result);
+	struct ss_error *error = NULL;
 
-	if (error)
-		return error;
 	add_times(&reading->phases, result->spent_ns);
-	if (options->write) {
+	if (!snapshot) {
 		*ret = result->sandbox->value != 0;
 		return ss_reading_copy(reading, result);
 	}
 	if (selects_late(reading))
-		error = select_threads(reading, result->snapshots[0]);
+		error = select_threads(reading, snapshot);
 	if (error)
 		return error;
 	ss_phases_enter(&reading->phases, SS_PHASE_RENDER);
-	error = write_snapshot(reading, result);
+	error = write_snapshot(reading, result, snapshot);
 	ss_phases_enter(&reading->phases, SS_PHASE_COUNT);
 	if (error)
 		return error;
-	*ret = ss_reading_report(reading,
-				 (const struct ss_snapshot *const *)result->snapshots, 1,
+	*ret = ss_reading_report(reading, (const struct ss_snapshot *const *)&snapshot, 1,
 				 result->problem, &reading->phases);
 	return NULL;
+}
+
+struct ss_error *ss_reading_show(struct ss_reading *reading, struct ss_source *source,
+				 const struct ss_interpret_options *options, bool *ret)
+{
+	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
+	struct ss_error *error = ss_reading_interpret(reading, source, options, &result);
+
+	return error ? error :
+		       show(reading, result, result->count ? result->snapshots[0] : NULL,
+			    ret);
+}
+
+struct ss_error *ss_reading_snapshot(struct ss_reading *reading,
+				     struct ss_selection_run *selection, bool *ret)
+{
+	struct ss_capture_options capture;
+	struct ss_pipeline pipeline = {};
+	const struct ss_snapshot_options options = { .size = sizeof(options),
+						     .pipeline = &pipeline };
+	struct ss_snapshot *snapshot = NULL;
+
+	ss_reading_configure(reading, &pipeline.interpret);
+	pipeline.source = ss_reading_source(reading, selection, &capture);
+	ss_phases_enter(&reading->phases, SS_PHASE_CAPTURE);
+	struct ss_error *error = check_selection(
+		reading, selection,
+		ss_snapshot_take(selection->argument->pid, &options, &snapshot));
+	if (!error)
+		error = pass_on_messages(reading, pipeline.result);
+	if (!error)
+		error = show(reading, pipeline.result, snapshot, ret);
+	ss_snapshot_free(snapshot);
+	ss_interpretation_free(pipeline.result);
+	return error;
+}
+
+struct ss_error *ss_reading_list(struct ss_reading *reading, pid_t pid,
+				 struct ss_error *error)
+{
+	static const struct ss_selection all;
+	const struct ss_target_argument argument = { .pid = pid };
+	struct ss_selection_run run = { .selection = &all, .argument = &argument };
+	bool missing;
+
+	reading->format = NULL; /* a series may have another one */
+	if (!ss_error_is_refusal(error) || !format_of(reading)->write_snapshot)
+		return error;
+	reading->refused = true; /* the caller prints it */
+	ss_error_free(ss_reading_snapshot(reading, &run, &missing));
+	return error;
 }

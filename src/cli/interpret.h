@@ -31,6 +31,7 @@ struct ss_reading {
 	uint64_t period_ns;  /* of several captures that a confined format writes */
 	const struct ss_format *format; /* in place of that of options; or NULL */
 	bool privileged;		/* set: root would see no more */
+	bool refused;			/* set: threads were only listed */
 };
 
 void ss_reading_deinit(struct ss_reading *reading);
@@ -38,12 +39,14 @@ void ss_reading_deinit(struct ss_reading *reading);
 /* The options of the command line, for the library. The reading must outlive *ret. */
 void ss_reading_configure(struct ss_reading *reading, struct ss_interpret_options *ret);
 
-/* Options to capture a process. The reading must outlive them. */
-struct ss_process_source_options
-ss_reading_source(struct ss_reading *reading, const struct ss_capture_options *capture);
+/* Options to capture the selected threads of a process (NULL: all). The reading, the selection and
+   *capture, which it sets, must outlive them. A refusal, if threads are only listed, is printed. */
+struct ss_process_source_options ss_reading_source(struct ss_reading *reading,
+						   struct ss_selection_run *selection,
+						   struct ss_capture_options *capture);
 
-/* Captures a process. If the selection of threads (or NULL) matches none, that is the error, even after
-   another failure. A refusal, if threads are only listed, is printed. */
+/* Captures a process. If the selection of threads matches none, that is the error, even after
+   another failure. list: as a last resort, threads are listed. */
 struct ss_error *ss_reading_capture(struct ss_reading *reading,
 				    struct ss_selection_run *selection, bool list,
 				    struct ss_process_source **ret);
@@ -85,7 +88,16 @@ struct ss_error *ss_reading_copy(const struct ss_reading *reading,
    error, what is missing; *ret says whether anything is. Errors: NO_PROCESS (no threads),
    SYSTEM (the output cannot be written), INTERRUPTED, NO_MEMORY. */
 struct ss_error *ss_reading_show(struct ss_reading *reading, struct ss_source *source,
-				 struct ss_interpret_options *options, bool *ret);
+				 const struct ss_interpret_options *options, bool *ret);
+
+/* The same for a live process: ss_snapshot_take() with the options of the command line. */
+struct ss_error *ss_reading_snapshot(struct ss_reading *reading,
+				     struct ss_selection_run *selection, bool *ret);
+
+/* If error says that a process may not be observed, and the format has snapshots, lists its threads, as
+   ss_reading_snapshot() does. Returns error. */
+struct ss_error *ss_reading_list(struct ss_reading *reading, pid_t pid,
+				 struct ss_error *error);
 
 /* How to get what is missing in a snapshot, for text: see ss_advice_new(). NULL: nothing is. privileged:
    the caller of the sandbox is root. */

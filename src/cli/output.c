@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/bytes.h"
 #include "base/io.h"
 #include "base/text_stream.h"
 #include "report/print.h"
@@ -124,13 +125,6 @@ static int open_parent(struct ss_output *output)
 		       -1;
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static const char *stream_name(const struct ss_output *output)
 {
 	return output->stream == STDERR_FILENO ? "standard error" : "standard output";
@@ -157,7 +151,7 @@ static struct ss_error *open_stream(struct ss_output *output, int stream)
 /* Reports an existing file before the work begins. 0, or an errno. */
 static int check_absent(const struct ss_output *output)
 {
-	const char *name = last_part(output->path);
+	const char *name = ss_path_base(output->path);
 	struct stat st;
 
 	if (*name == '\0')
@@ -170,7 +164,7 @@ static int check_absent(const struct ss_output *output)
 /* Opens a device such as /dev/null, which only root can make. False: it is none. */
 static bool open_device(struct ss_output *output)
 {
-	const char *name = last_part(output->path);
+	const char *name = ss_path_base(output->path);
 	struct stat st;
 
 	if (fstatat(output->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -190,7 +184,7 @@ static struct ss_error *create_file(struct ss_output *output)
 		return open_stream(output, output->new_file.fd);
 	int errnum = output->dirfd < 0 ? errno : check_absent(output);
 	if (!errnum)
-		errnum = -ss_new_file_create(output->dirfd, last_part(output->path),
+		errnum = -ss_new_file_create(output->dirfd, ss_path_base(output->path),
 					     &output->new_file);
 	return errnum ? creation_error(errnum, output->path) :
 			open_stream(output, output->new_file.fd);
@@ -275,7 +269,7 @@ const char *ss_output_directory(const struct ss_output *output)
 
 const char *ss_output_name(const struct ss_output *output)
 {
-	return output->path ? last_part(output->path) : NULL;
+	return output->path ? ss_path_base(output->path) : NULL;
 }
 
 const char *ss_output_path(const struct ss_output *output)

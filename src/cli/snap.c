@@ -115,7 +115,7 @@ static void count_missing(const struct merge *merge,
 	for (size_t i = 0; i < merge->count; i++) {
 		const struct ss_snapshot *snapshot = result->snapshots[i];
 		const struct entry *entry = merge->entries[i];
-		processes->shown += !ss_process_source_refusal(entry->source);
+		processes->shown += !entry->reading.refused;
 		processes->missing +=
 			ss_missing_count(snapshot, processes->options->strict) +
 				ss_selection_run_report(&entry->run, snapshot) >
@@ -144,7 +144,7 @@ static struct ss_error *print_apart(const struct merge *merge)
 			ss_failure_print(error);
 		else
 			*merge->separate = true;
-		processes->shown += !error && !ss_process_source_refusal(entry->source);
+		processes->shown += !error && !entry->reading.refused;
 		processes->missing += error || missing;
 	}
 	return NULL;
@@ -412,21 +412,13 @@ static struct ss_error *show(struct snap *snap, struct ss_selection_run *run)
 			    !ss_output_is_per_target(snap->options.common.output),
 		.color = ss_options_want_color(&snap->options.common),
 	};
-	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
-	struct ss_interpret_options options;
 	bool missing = false;
+	struct ss_error *error = ss_reading_snapshot(&reading, run, &missing);
 
-	ss_reading_configure(&reading, &options);
-	struct ss_error *error = ss_reading_capture(&reading, run, true, &source);
-	if (error)
-		return error;
-	ss_interpret_as_owner(ss_process_source_target(source), &options);
-	error = ss_reading_show(&reading, ss_process_source_last(source), &options,
-				&missing);
 	if (error)
 		return error;
 	snap->printed++;
-	snap->shown += !ss_process_source_refusal(source);
+	snap->shown += !reading.refused;
 	snap->missing += missing;
 	return NULL;
 }

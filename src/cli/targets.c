@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/io.h"
 #include "cli/failure.h"
@@ -266,7 +267,7 @@ static bool matches(void *data, const struct ss_listed_process *process)
 	const char *executable = process->executable;
 
 	return matches_text(name, process->name) ||
-	       (executable ? matches_text(name, ss_label_base(executable)) :
+	       (executable ? matches_text(name, ss_path_base(executable)) :
 			     matches_cut(name, process->name));
 }
 

@@ -296,6 +296,10 @@ static struct ss_error *check_target(struct top *top)
 	}
 	ss_capture_free(capture);
 	ss_target_close(target);
+	if (ss_error_is_refusal(error))
+		(void)ss_top_find_waits(
+			&(struct ss_top_waits){ top->pid, .idle = true, .list = true },
+			-1);
 	return error;
 }
 

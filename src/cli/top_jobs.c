@@ -336,27 +336,6 @@ int ss_top_guard_terminal(void *data, int channel)
 
 /* Waits ------------------------------------------------------------------- */
 
-static struct ss_error *find_waits(const struct ss_options *options,
-				   struct ss_selection_run *run, struct ss_output *output)
-{
-	__attribute__((cleanup(ss_reading_deinit))) struct ss_reading reading = {
-		.options = options,
-		.run = run,
-		.output = output,
-	};
-	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
-	struct ss_interpret_options interpret;
-	bool missing = false;
-
-	ss_reading_configure(&reading, &interpret);
-	struct ss_error *error = ss_reading_capture(&reading, run, true, &source);
-	if (error)
-		return error;
-	ss_interpret_as_owner(ss_process_source_target(source), &interpret);
-	return ss_reading_show(&reading, ss_process_source_last(source), &interpret,
-			       &missing);
-}
-
 int ss_top_find_waits(void *data, int channel)
 {
 	const struct ss_top_waits *waits = data;
@@ -364,10 +343,11 @@ int ss_top_find_waits(void *data, int channel)
 	const struct ss_target_argument argument = { .pid = waits->pid };
 	_cleanup_(ss_output_cleanup) struct ss_output *output = NULL;
 	struct ss_selection_run run = { .argument = &argument };
+	bool missing = false;
 
 	(void)channel; /* none */
 	ss_options_init(&options);
-	options.common.format = &ss_format_top_waits;
+	options.common.format = waits->list ? &ss_format_text : &ss_format_top_waits;
 	options.mode = SS_MODE_NO_STOP;
 	options.all = waits->idle;
 	options.goroutines = 0;
@@ -377,8 +357,15 @@ int ss_top_find_waits(void *data, int channel)
 	_cleanup_error_ struct ss_error *error = ss_wait_functions_load(&options.waits);
 	if (!error)
 		error = ss_output_open(NULL, waits->pid, &output);
-	if (!error)
-		error = find_waits(&options, &run, output);
+	if (!error) {
+		__attribute__((cleanup(ss_reading_deinit))) struct ss_reading reading = {
+			.options = &options,
+			.run = &run,
+			.output = output,
+			.refused = waits->list, /* it was printed */
+		};
+		error = ss_reading_snapshot(&reading, &run, &missing);
+	}
 	ss_failure_print(error);
 	return error ? SS_STATUS_NOTHING : SS_STATUS_WHOLE;
 }

@@ -114,6 +114,7 @@ int ss_top_guard_terminal(void *data, int channel);
 struct ss_top_waits {
 	pid_t pid;
 	bool idle; /* also waits of threads without work */
+	bool list; /* threads as snap shows them, in place of waits */
 };
 
 /* Writes what threads wait for, without stopping any; data is a struct ss_top_waits. */

@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "arch/arch.h"
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
@@ -58,8 +59,7 @@ static bool is_debugger(pid_t pid)
 	if (size <= 0)
 		return false;
 	path[size] = '\0';
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = ss_path_base(path);
 	for (size_t i = 0; i < SS_ARRAY_SIZE(debuggers); i++) {
 		if (strcmp(name, debuggers[i]) == 0)
 			return true;

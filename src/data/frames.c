@@ -6,6 +6,7 @@
 
 #include "data/call.h"
 #include "data/snapshot.h"
+#include "base/bytes.h"
 
 static bool begins_with_any(const char *text, const char *const *starts, size_t count)
 {
@@ -96,13 +97,6 @@ static bool is_c_library(const char *base)
 	return begins_with_any(base, starts, SS_ARRAY_SIZE(starts));
 }
 
-static const char *base_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 enum ss_code ss_frame_code(const struct ss_process *process, const struct ss_frame *frame)
 {
 	static const char *const directories[] = {
@@ -113,7 +107,7 @@ enum ss_code ss_frame_code(const struct ss_process *process, const struct ss_fra
 
 	if (!path || (process->executable && strcmp(path, process->executable) == 0))
 		return SS_CODE_PROGRAM;
-	if (is_c_library(base_of(path)))
+	if (is_c_library(ss_path_base(path)))
 		return SS_CODE_C_LIBRARY;
 	return begins_with_any(path, directories, SS_ARRAY_SIZE(directories)) ?
 		       SS_CODE_LIBRARY :
@@ -144,7 +138,7 @@ static bool is_runtime_file(unsigned kinds, const char *path, const char *base)
 bool ss_path_is_of_runtime(const char *path)
 {
 	return path && is_runtime_file(1u << SS_FRAME_PYTHON | 1u << SS_FRAME_JAVA, path,
-				       base_of(path));
+				       ss_path_base(path));
 }
 
 /* Names of C++ templates begin with the type of their result: "void std::__invoke_impl<...>(...)". */
@@ -182,7 +176,7 @@ bool ss_frame_is_of_c_library(const struct ss_frame *frame)
 		return false;
 	if (ss_symbol_is_of_c_library(frame->symbol))
 		return true;
-	return frame->module && is_c_library(base_of(frame->module->path));
+	return frame->module && is_c_library(ss_path_base(frame->module->path));
 }
 
 static unsigned kinds_of(const struct ss_snapshot *snapshot, const struct ss_task *task)
@@ -236,7 +230,7 @@ bool ss_frame_is_of_runtime(const struct ss_frame *frame,
 		return false;
 	if (!frame->module) /* a stub, if it is generated code */
 		return frame->area && strcmp(frame->area, "[jit]") == 0;
-	const char *base = base_of(frame->module->path);
+	const char *base = ss_path_base(frame->module->path);
 	return is_c_library(base) ||
 	       is_runtime_file(languages->kinds, frame->module->path, base);
 }

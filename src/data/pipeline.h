@@ -122,6 +122,7 @@ struct ss_unwind_options {
 	/* Keep the native frames of interpreters besides the functions that they execute. */
 	bool native;
 	bool no_runtimes; /* native frames only */
+	bool no_names;	  /* of threads, as their runtimes have them */
 	/* As read, but the bytes may have been read at any time since the capture; or NULL. With
 	   it, read is for proofs that what was read before has not changed. */
 	ss_memory_read_function *read_early;

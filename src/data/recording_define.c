@@ -300,6 +300,8 @@ void ss_writer_name_thread(struct ss_writer *writer, uint32_t thread, const char
 	struct ss_defined *d = &definer->threads.items.items[thread];
 	struct ss_recorded_thread renamed = *(const struct ss_recorded_thread *)d->record;
 
+	if (renamed.name && strcmp(renamed.name, name) == 0)
+		return;
 	renamed.name = name;
 	void *copy = ss_schema_copy(&ss_record_schemas[SS_DEFINE_THREAD], &renamed, NULL,
 				    NULL, NULL);

@@ -117,6 +117,7 @@ uint32_t ss_writer_add_module(struct ss_writer *writer, uint32_t process,
 uint32_t ss_writer_find_module(struct ss_writer *writer, uint32_t process,
 			       const struct ss_module *module, uint64_t bias,
 			       uint64_t begin_ns);
+/* Nothing is written if that is its name already. */
 void ss_writer_name_thread(struct ss_writer *writer, uint32_t thread, const char *name,
 			   uint64_t time_ns);
 /* The handle is not valid after the tick, and is used again. */

@@ -30,13 +30,6 @@ struct ss_error *ss_session_new(const struct ss_session_options *options,
 	int errnum = errno;
 	if (o.sysroot && session->sysroot < 0)
 		return ss_error_new_errno(errnum, "%s", o.sysroot);
-	session->module_at = o.module_at;
-	session->skip_modules = o.skip_modules;
-	session->skip_count = o.skip_count;
-	session->find_file = o.find_file;
-	session->find_data = o.find_data;
-	session->open_file = o.open_file;
-	session->open_data = o.open_data;
 	if (!session->debug_dir)
 		return ss_error_no_memory();
 	*ret = take_ptr(session);

@@ -34,16 +34,42 @@ struct ss_words_read {
 	bool failed; /* no memory */
 };
 
+/*
+ * Called for a file that is not on this machine: the debug file of a build (debug), or the
+ * module itself. build_id is in lower-case hexadecimal. Returns a file descriptor open for
+ * reading, which the library then owns, or -1. A file of another build is not used.
+ */
+typedef int ss_file_finder(void *data, const char *build_id, bool debug);
+
+/*
+ * Called for a file that this process may not open: errno is EACCES, or EPERM in a sandbox that
+ * may open none. in_sysroot: path is below the sysroot. Returns a file descriptor open for
+ * reading, which the library then owns, or -1. A process with more rights should ask another
+ * sandboxed child, which has read nothing else, whether ss_file_matches(): then it gives away
+ * no file that was not known before.
+ */
+typedef int ss_file_opener(void *data, const char *path, bool in_sysroot,
+			   const char *proof);
+
+/* Where a session gets files that it cannot open itself. */
+struct ss_session_files {
+	ss_file_finder *find; /* or NULL */
+	ss_file_opener *open; /* NULL: such files are not read */
+	void *data;
+};
+
 struct ss_session {
-	char *debug_dir;	     /* never NULL (default: "/usr/lib/debug") */
-	int sysroot;		     /* an open directory, or -1 */
-	volatile int32_t *module_at; /* or NULL */
-	const int32_t *skip_modules;
+	char *debug_dir; /* never NULL (default: "/usr/lib/debug") */
+	int sysroot;	 /* an open directory, or -1 */
+	/* For a caller that interprets in a child process: the session stores here the index of
+	   the module (for ss_snapshot_module()) that it is about to read. In shared memory it
+	   tells the parent which module was fatal. Large debug sections are then mapped, not
+	   read: if their file is truncated meanwhile, SIGBUS kills the child. Or NULL. Not owned,
+	   as the next one. */
+	volatile int32_t *module_at;
+	const int32_t *skip_modules; /* indexes of modules that are not read */
 	size_t skip_count;
-	ss_file_finder *find_file; /* or NULL */
-	void *find_data;
-	ss_file_opener *open_file; /* or NULL */
-	void *open_data;
+	struct ss_session_files files;
 	struct ss_words_read *words; /* set by unwinding; NULL: not wanted */
 	uint64_t file_bytes; /* of files without a build-id that may still be hashed */
 	struct ss_session_slot unwind;

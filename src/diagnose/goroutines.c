@@ -109,15 +109,6 @@ static void find_holders(struct ss_snapshot *snapshot, const struct finding *fin
 	}
 }
 
-/* It may wait so on purpose, until the program is ended. */
-static bool may_wait_for_ever(const struct ss_task *goroutine)
-{
-	enum { MAIN_GOROUTINE = 1 };
-
-	return goroutine->id == MAIN_GOROUTINE || !goroutine->wait_reason ||
-	       strcmp(goroutine->wait_reason, "select (no cases)") == 0;
-}
-
 bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
 			     const struct ss_wait_table *table)
 {
@@ -137,8 +128,6 @@ bool ss_goroutine_locks_find(struct ss_snapshot *snapshot,
 		if (!findings[id].searched)
 			findings[id] = find_function(&snapshot->stacks.items[id], table);
 		goroutine->lock_function = findings[id].function;
-		if (may_wait_for_ever(goroutine))
-			goroutine->endless = SS_ENDLESS_NO;
 	}
 	find_holders(snapshot, findings, holders);
 	return true;

@@ -236,8 +236,8 @@ static struct ss_elf *open_elf(const struct ss_session *session, int root,
 			       const char *path, const char *proof)
 {
 	_cleanup_close_ int fd = open_regular(root, path);
-	if (fd < 0 && (errno == EACCES || errno == EPERM) && session->open_file && proof)
-		fd = session->open_file(session->open_data, path, root >= 0, proof);
+	if (fd < 0 && (errno == EACCES || errno == EPERM) && session->files.open && proof)
+		fd = session->files.open(session->files.data, path, root >= 0, proof);
 	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = ss_elf_from_fd(fd);
 
 	if (!elf)
@@ -368,10 +368,10 @@ static struct ss_elf *find_elsewhere(const struct ss_session *session,
 	_cleanup_(ss_elf_cleanup) struct ss_elf *elf = NULL;
 	char hex[2 * SS_ELF_BUILD_ID_MAX + 1];
 
-	if (!session->find_file || build_id->size < 2)
+	if (!session->files.find || build_id->size < 2)
 		return NULL;
 	to_hex(build_id, hex);
-	_cleanup_close_ int fd = session->find_file(session->find_data, hex, debug);
+	_cleanup_close_ int fd = session->files.find(session->files.data, hex, debug);
 	elf = fd >= 0 ? ss_elf_from_fd(fd) : NULL;
 	if (!elf)
 		return NULL;

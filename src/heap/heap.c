@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -633,10 +634,8 @@ static const char *find_other(const struct ss_capture *capture)
 
 	for (size_t i = 0; i < capture->modules.count; i++) {
 		const char *path = capture->modules.items[i]->path;
-		const char *slash = strrchr(path, '/');
 		for (size_t k = 0; k < SS_ARRAY_SIZE(names); k++) {
-			if (strncmp(slash ? slash + 1 : path, names[k],
-				    strlen(names[k])) == 0)
+			if (strncmp(ss_path_base(path), names[k], strlen(names[k])) == 0)
 				return path;
 		}
 	}

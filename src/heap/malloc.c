@@ -191,8 +191,7 @@ struct search {
 
 static bool is_libc(const struct ss_module_impl *module)
 {
-	const char *slash = strrchr(module->path, '/');
-	const char *name = slash ? slash + 1 : module->path;
+	const char *name = ss_path_base(module->path);
 
 	return strncmp(name, "libc.so", 7) == 0 || strncmp(name, "libc-2.", 7) == 0;
 }

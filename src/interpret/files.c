@@ -221,16 +221,15 @@ static int open_file(void *data, const char *path, bool in_sysroot, const char *
 	return get(requests, in_sysroot ? KIND_SYSROOT : KIND_PATH, name);
 }
 
-void ss_file_requests_attach(struct ss_file_requests *requests,
-			     struct ss_session_options *session)
+struct ss_session_files ss_file_requests_attach(struct ss_file_requests *requests,
+						const char *sysroot)
 {
 	requests->opens = true;
 	requests->privileged = geteuid() == 0;
-	requests->sysroot = session->sysroot;
-	session->open_file = open_file;
-	session->open_data = requests;
-	session->find_file = requests->debuginfod ? find : NULL;
-	session->find_data = requests;
+	requests->sysroot = sysroot;
+	return (struct ss_session_files){ .open = open_file,
+					  .find = requests->debuginfod ? find : NULL,
+					  .data = requests };
 }
 
 struct ss_error *ss_file_requests_send(const struct ss_file_requests *requests,

@@ -750,14 +750,12 @@ static struct ss_error *receive(struct interpreter *interpreter, int fd)
 	return error;
 }
 
-static struct ss_sandbox_options configure(const struct interpreter *interpreter,
-					   struct ss_session_options *session)
+static struct ss_sandbox_options configure(const struct interpreter *interpreter)
 {
 	const struct ss_interpret_options *options = &interpreter->options;
 	const struct ss_source *source = interpreter->source;
-	struct ss_sandbox_options sandbox;
+	struct ss_sandbox_options sandbox = ss_interpret_confine(options);
 
-	ss_interpret_confine(options, session, &sandbox);
 	sandbox.keep_modules |= source->of_processes;
 	sandbox.max_requests += source->complete ? REQUESTS_MAX : 0;
 	sandbox.answer = answer_request;
@@ -773,8 +771,7 @@ static struct ss_error *run(struct interpreter *interpreter)
 {
 	struct ss_interpretation *result = interpreter->result;
 	const struct ss_interpret_options *options = &interpreter->options;
-	struct ss_session_options session;
-	const struct ss_sandbox_options sandbox = configure(interpreter, &session);
+	const struct ss_sandbox_options sandbox = configure(interpreter);
 	struct ss_error *error = NULL;
 
 	attach_cache(interpreter);

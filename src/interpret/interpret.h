@@ -147,10 +147,9 @@ void ss_interpretation_free(struct ss_interpretation *result);
 struct ss_error *ss_interpret_work(const struct ss_interpret_options *options,
 				   ss_sandbox_work *work, struct ss_sandbox_result **ret);
 
-/* For both: what options say about the confined process, and its session, to which *ret refers. */
-void ss_interpret_confine(const struct ss_interpret_options *options,
-			  struct ss_session_options *session,
-			  struct ss_sandbox_options *ret);
+/* For both: what options say about the confined process, and its session. */
+struct ss_sandbox_options
+ss_interpret_confine(const struct ss_interpret_options *options);
 
 /* A line about failures before an attempt, to be freed; NULL: there were none. path (or NULL) returns
    the path of a module, or NULL, for those that were skipped. */
@@ -169,19 +168,26 @@ struct ss_process_source_options {
 	const struct ss_capture_options *capture;
 	/* An open target, which must outlive this; NULL: it is opened by its pid. */
 	struct ss_target *target;
-	bool held;	 /* all threads of target stand still: see ss_supervisor_hold() */
-	bool list;	 /* if access is denied: list the threads, with name and state */
+	bool held;    /* all threads of target stand still: see ss_supervisor_hold() */
+	bool no_list; /* if access is denied, that is the error: threads are not listed */
 	bool no_related; /* skip processes that threads wait for */
 	bool owners;	 /* threads that those of a filter wait for are captured, too */
+	/* After a capture: whether filter needs all threads, which are then captured; or NULL */
+	bool (*needs_all)(const void *filter_data);
 	/* Called before and after what may never return, because memory of the process
 	   depends on a file system that does not answer; or NULL. */
 	void (*watch)(void *data, pid_t pid, bool begin);
 	/* Called if something could not be completed; or NULL. */
 	void (*warn)(void *data, const struct ss_error *error);
+	/* Called after the first capture; or NULL. refusal: why threads are only listed, with name
+	   and state; or NULL. */
+	void (*captured)(void *data, const struct ss_target *target,
+			 const struct ss_error *refusal);
 	void *data;
 };
 
-/* Captures the process. Errors: those of ss_target_open() and ss_capture_take(). */
+/* Captures the process, or lists its threads. Errors: those of ss_target_open() and
+   ss_capture_take(). */
 struct ss_error *ss_process_source_new(pid_t pid,
 				       const struct ss_process_source_options *options,
 				       struct ss_process_source **ret);
@@ -191,8 +197,14 @@ struct ss_source *ss_process_source_last(struct ss_process_source *source);
 /* All captures. */
 struct ss_source *ss_process_source_all(struct ss_process_source *source);
 struct ss_target *ss_process_source_target(struct ss_process_source *source);
-/* Why threads are only listed; or NULL. */
-const struct ss_error *ss_process_source_refusal(const struct ss_process_source *source);
+
+/* For ss_snapshot_take(): what the library's own commands set, in place of the public options. */
+struct ss_pipeline {
+	struct ss_process_source_options source;
+	struct ss_interpret_options interpret;
+	struct ss_interpretation
+		*result; /* set; without the snapshot, which is NULL with write */
+};
 
 /*
  * For several captures: begin completes the first one and reads the functions of runtimes,
@@ -215,7 +227,7 @@ struct ss_progress;
 /*
  * A process that is observed for a while: captures of all threads at the beginning and at the
  * end, of running threads between, and the scheduler's counters. Of options, the members
- * target, held and list are not used. Errors: those of ss_target_open(), ss_activity_take()
+ * target and held are not used. Errors: those of ss_target_open(), ss_activity_take()
  * and ss_capture_take().
  */
 struct ss_observation;
@@ -277,10 +289,10 @@ struct ss_file_requests {
 
 void ss_file_requests_deinit(struct ss_file_requests *requests);
 
-/* Has a session request the files that it may not open, and those of the server if there is
-   one. The sandbox must allow SS_FILE_REQUEST_ROUNDS requests. */
-void ss_file_requests_attach(struct ss_file_requests *requests,
-			     struct ss_session_options *session);
+/* Requests files that a session may not open, and those of the server if there is one. The sandbox
+   must allow SS_FILE_REQUEST_ROUNDS requests. */
+struct ss_session_files ss_file_requests_attach(struct ss_file_requests *requests,
+						const char *sysroot);
 
 /* In the child: sends the pending requests; *ret says whether there are any. */
 struct ss_error *ss_file_requests_send(const struct ss_file_requests *requests,

@@ -117,7 +117,7 @@ struct owners {
 struct ss_process_source {
 	struct live live;
 	struct owners owners;
-	struct ss_error *refusal; /* threads are only listed; or NULL */
+	char *refusal; /* why threads are only listed; or NULL */
 	SS_VECTOR(struct ss_capture *) captures;
 	struct ss_source last; /* the last capture */
 	struct ss_source all;
@@ -330,16 +330,20 @@ static bool check_thread(void *data, size_t index, pid_t tid)
 
 /* Taking --------------------------------------------------------------------- */
 
+static void report(const struct live *live, const struct ss_error *refusal)
+{
+	if (live->options.captured)
+		live->options.captured(live->options.data, live->target, refusal);
+}
+
 /* If access to the process was refused, captures names and states of its threads instead. */
 static struct ss_error *list_threads(struct ss_process_source *source, pid_t pid,
 				     struct ss_error *refusal)
 {
 	_cleanup_error_ struct ss_error *owned = refusal;
-	enum ss_error_code code = ss_error_code(refusal);
 	struct ss_capture *capture = NULL;
 
-	if (!source->live.options.list ||
-	    (code != SS_ERROR_DENIED && code != SS_ERROR_TRACED))
+	if (source->live.options.no_list || !ss_error_is_refusal(owned))
 		return take_ptr(owned);
 	ss_target_close(take_ptr(source->live.target));
 	_cleanup_error_ struct ss_error *error =
@@ -349,8 +353,10 @@ static struct ss_error *list_threads(struct ss_process_source *source, pid_t pid
 					&source->live.capture_options, &capture);
 	if (error)
 		return take_ptr(owned);
-	source->refusal = take_ptr(owned);
-	return keep(source, capture);
+	source->last.complete = NULL;
+	source->refusal = strdup(ss_error_message(owned));
+	report(&source->live, owned);
+	return source->refusal ? keep(source, capture) : ss_error_no_memory();
 }
 
 /* Owners ---------------------------------------------------------------------- */
@@ -455,20 +461,29 @@ static void take_owners(struct ss_process_source *source, struct ss_capture **ca
 
 static struct ss_error *take_first(struct ss_process_source *source, pid_t pid)
 {
+	struct ss_capture_options *options = &source->live.capture_options;
 	struct ss_capture *capture = NULL;
 	struct ss_error *error =
 		source->live.target ? NULL : ss_target_open(pid, &source->live.target);
 
 	if (!error)
-		error = ss_capture_take(source->live.target,
-					&source->live.capture_options, &capture);
+		error = ss_capture_take(source->live.target, options, &capture);
+	if (options->filter && source->live.options.needs_all &&
+	    source->live.options.needs_all(options->filter_data)) {
+		ss_error_free(error);
+		ss_capture_free(take_ptr(capture));
+		options->filter = NULL;
+		error = ss_capture_take(source->live.target, options, &capture);
+	}
 	if (error)
 		return list_threads(source, pid, error);
 	take_owners(source, &capture);
 	error = keep(source, capture);
-	if (!error)
-		add_related(source);
-	return error;
+	if (error)
+		return error;
+	add_related(source);
+	report(&source->live, NULL);
+	return NULL;
 }
 
 static void set_source(struct ss_process_source *source)
@@ -502,12 +517,9 @@ struct ss_error *ss_process_source_new(pid_t pid,
 	struct ss_error *error = take_first(source, pid);
 	if (options->watch)
 		options->watch(options->data, pid, false);
-	if (error)
-		return error;
-	if (source->refusal)
-		source->last.complete = NULL;
-	*ret = take_ptr(source);
-	return NULL;
+	if (!error)
+		*ret = take_ptr(source);
+	return error;
 }
 
 void ss_process_source_free(struct ss_process_source *source)
@@ -522,7 +534,7 @@ void ss_process_source_free(struct ss_process_source *source)
 	ss_vector_free(&source->extended);
 	if (!source->live.options.target)
 		ss_target_close(source->live.target);
-	ss_error_free(source->refusal);
+	free(source->refusal);
 	free(source);
 }
 
@@ -539,11 +551,6 @@ struct ss_source *ss_process_source_all(struct ss_process_source *source)
 struct ss_target *ss_process_source_target(struct ss_process_source *source)
 {
 	return source->live.target;
-}
-
-const struct ss_error *ss_process_source_refusal(const struct ss_process_source *source)
-{
-	return source->refusal;
 }
 
 /* Several captures ------------------------------------------------------------ */
@@ -950,6 +957,7 @@ struct ss_error *ss_observation_new(pid_t pid, uint64_t time_ns,
 		error = capture_all(observation, time_ns / (STEPS + 1), NULL);
 	if (error)
 		return error;
+	report(&observation->live, NULL);
 	*ret = take_ptr(observation);
 	return NULL;
 }
@@ -988,48 +996,59 @@ struct ss_error *ss_snapshot_take(pid_t pid, const struct ss_snapshot_options *o
 				  struct ss_snapshot **ret)
 {
 	struct ss_snapshot_options given = { .size = 0 };
-	struct ss_capture_options capture = { .size = sizeof(capture) };
-	struct ss_process_source_options source_options = {
-		.size = sizeof(source_options), .capture = &capture
-	};
 	_cleanup_(ss_process_source_cleanup) struct ss_process_source *source = NULL;
 	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
+	struct ss_snapshot *snapshot = NULL;
 
 	if (options)
 		memcpy(&given, options, SS_MIN(options->size, sizeof(given)));
-	capture.mode = given.mode;
-	capture.timeout_ms = given.freeze_ms;
-	capture.max_stack = given.max_stack;
-	capture.max_total = given.max_total;
-	capture.filter = given.filter;
-	capture.filter_data = given.filter_data;
-	capture.no_waits = given.no_waits;
-	capture.max_frames = given.max_frames;
-	struct ss_interpret_options interpret = {
-		.size = sizeof(interpret),
-		.max_frames = given.max_frames,
-		.native = given.native,
-		.tasks = !given.no_tasks,
-		.goroutines = !given.no_tasks,
-		.raw = given.raw,
+	const struct ss_capture_options capture = {
+		.size = sizeof(capture),
+		.mode = given.mode,
+		.timeout_ms = given.freeze_ms,
+		.max_stack = given.max_stack,
+		.max_total = given.max_total,
+		.filter = given.filter,
+		.filter_data = given.filter_data,
 		.no_waits = given.no_waits,
-		.symbolize_flags = given.symbolize_flags,
-		.debug_dir = given.debug_dir,
-		.sysroot = given.sysroot,
-		.timeout_ms = given.timeout_ms,
-		.stops = SS_INTERPRET_STOPS,
+		.max_frames = given.max_frames,
 	};
-	source_options.no_related = given.no_waits;
-	struct ss_error *error = ss_process_source_new(pid, &source_options, &source);
+	struct ss_pipeline defaults = {
+		.source = { .size = sizeof(defaults.source),
+			    .capture = &capture,
+			    .no_related = given.no_waits },
+		.interpret = {
+			.size = sizeof(defaults.interpret),
+			.max_frames = given.max_frames,
+			.native = given.native,
+			.tasks = !given.no_tasks,
+			.goroutines = !given.no_tasks,
+			.raw = given.raw,
+			.no_waits = given.no_waits,
+			.symbolize_flags = given.symbolize_flags,
+			.debug_dir = given.debug_dir,
+			.sysroot = given.sysroot,
+			.timeout_ms = given.timeout_ms,
+			.stops = SS_INTERPRET_STOPS,
+		},
+	};
+	struct ss_pipeline *pipeline = given.pipeline ? given.pipeline : &defaults;
+	struct ss_error *error = ss_process_source_new(pid, &pipeline->source, &source);
 	if (error)
 		return error;
-	ss_interpret_as_owner(source->live.target, &interpret);
-	error = ss_interpret(&source->last, &interpret, &result);
+	ss_interpret_as_owner(source->live.target, &pipeline->interpret);
+	error = ss_interpret(&source->last, &pipeline->interpret, &result);
 	if (error)
 		return error;
-	if (result->count == 0)
+	if (result->count > 0)
+		snapshot = take_ptr(result->snapshots[0]);
+	else if (!pipeline->interpret.write)
 		return ss_error_new(SS_ERROR_SYSTEM, "the analysis has no result");
-	result->snapshots[0]->problem = take_ptr(result->problem);
-	*ret = take_ptr(result->snapshots[0]);
+	if (given.pipeline)
+		pipeline->result = take_ptr(result);
+	else
+		snapshot->problem = source->refusal ? take_ptr(source->refusal) :
+						      take_ptr(result->problem);
+	*ret = snapshot;
 	return NULL;
 }

@@ -4,25 +4,19 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/bytes.h"
 #include "data/session.h"
 #include "interpret/interpret.h"
 
-void ss_interpret_confine(const struct ss_interpret_options *options,
-			  struct ss_session_options *session,
-			  struct ss_sandbox_options *ret)
+struct ss_sandbox_options ss_interpret_confine(const struct ss_interpret_options *options)
 {
 	struct ss_file_requests *files = options->files;
 
-	*session = (struct ss_session_options){ .size = sizeof(*session),
-						.debug_dir = options->debug_dir,
-						.sysroot = options->sysroot };
-	if (files)
-		ss_file_requests_attach(files, session);
-	if (files && options->owner_reads_sysroot) /* not with more rights than it has */
-		files->sysroot = NULL;
-	*ret = (struct ss_sandbox_options){
-		.size = sizeof(*ret),
-		.session = session,
+	struct ss_sandbox_options ret = {
+		.size = sizeof(ret),
+		.session = { .size = sizeof(ret.session),
+			     .debug_dir = options->debug_dir,
+			     .sysroot = options->sysroot },
 		/* Files of a debug directory or sysroot may be readable for the caller only. */
 		.change_ids = options->owner_known && !options->debug_dir &&
 			      (!options->sysroot || options->owner_reads_sysroot),
@@ -37,6 +31,12 @@ void ss_interpret_confine(const struct ss_interpret_options *options,
 		.keep_modules = options->keep_modules,
 		.max_requests = files ? SS_FILE_REQUEST_ROUNDS : 0,
 	};
+	if (files)
+		ret.files = ss_file_requests_attach(
+			files,
+			/* not with more rights than it has */
+			options->owner_reads_sysroot ? NULL : options->sysroot);
+	return ret;
 }
 
 /* Work without captures ------------------------------------------------------ */
@@ -85,10 +85,8 @@ struct ss_error *ss_interpret_work(const struct ss_interpret_options *options,
 				   ss_sandbox_work *work, struct ss_sandbox_result **ret)
 {
 	struct confined confined = { .options = options, .work = work };
-	struct ss_session_options session;
-	struct ss_sandbox_options sandbox;
+	struct ss_sandbox_options sandbox = ss_interpret_confine(options);
 
-	ss_interpret_confine(options, &session, &sandbox);
 	sandbox.answer = options->files ? answer : NULL;
 	sandbox.read = options->read ? read_memory : NULL;
 	sandbox.stop = options->stop ? must_stop : NULL;
@@ -108,10 +106,8 @@ static void add_failure(const struct ss_sandbox_failure *failure, const char *pa
 		ss_buffer_printf(text, "the analysis %s", how);
 		return;
 	}
-	if (path && strrchr(path, '/'))
-		path = strrchr(path, '/') + 1;
 	ss_buffer_printf(text, "the analysis of %s %s, module skipped",
-			 path ? path : "a module", how);
+			 path ? ss_path_base(path) : "a module", how);
 }
 
 char *ss_interpret_problem(const struct ss_sandbox_attempt *attempt, bool raw,

@@ -1,25 +1,29 @@
 /*
- * Processes by name and cgroup.
+ * Processes by name and cgroup; their command lines and environment.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/child.h"
 #include "base/cleanup.h"
 #include "base/vector.h"
 #include "base/procfs.h"
+#include "process/files.h"
 #include "process/target.h"
 #include "process/process_list.h"
 
-enum { STAT_MAX = 4096, COMMAND_MAX = 4096, CGROUPS_MAX = 128 << 10, PATH_SIZE = 64 };
-
-/* A process whose memory map does not answer blocks the reader of its command line. */
-enum { WAIT_MS = 500, BLOCKED_MAX = 3 };
+enum {
+	STAT_MAX = 4096,
+	CGROUPS_MAX = 128 << 10,
+	PATH_SIZE = 64,
+	/* The kernel limits arguments and environment together to a quarter of the limit of the
+	   stack. */
+	ENVIRONMENT_MAX = 4 << 20,
+	BLOCKED_MAX = 3,
+};
 
 struct ss_process_list {
 	SS_VECTOR(struct ss_listed_process) processes;
@@ -161,102 +165,135 @@ bool ss_process_is_in_cgroup(pid_t pid, const char *path)
 	       ss_cgroup_is_below(text.bytes, text.size, path);
 }
 
-/* Command lines ------------------------------------------------------------- */
+/* What memory of a process contains, which may not answer: read in a child ------------ */
 
-/* From the child that reads them. */
-struct answer {
-	uint32_t size;
-	char bytes[COMMAND_MAX];
+static void run(struct ss_opener *opener)
+{
+	for (size_t i = 0; i < SS_OPENER_KEEP_MAX; i++)
+		opener->keep[i] = -1;
+	ss_opener_run(opener);
+}
+
+/* The value of a variable in "NAME=VALUE" strings that end with NUL; or NULL. */
+static const char *find_variable(const struct ss_buffer *text, const char *name)
+{
+	size_t length = strlen(name);
+	const char *end = text->bytes + text->size;
+
+	for (const char *at = text->bytes; at < end;) {
+		size_t size = strnlen(at, (size_t)(end - at));
+		if (size > length && memcmp(at, name, length) == 0 && at[length] == '=' &&
+		    at + size < end)
+			return at + length + 1;
+		at += size + 1;
+	}
+	return NULL;
+}
+
+struct variable {
+	pid_t pid;
+	const char *name;
+	char *value;
 };
 
-/* Arguments are separated by NUL bytes. */
-static void read_command(pid_t pid, struct answer *answer)
+static void read_variable(const struct ss_opener *opener, size_t item,
+			  struct ss_opened *ret)
 {
+	const struct variable *variable = opener->data;
 	char path[PATH_SIZE];
+	_cleanup_buffer_ struct ss_buffer text = {};
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/cmdline", pid); /* it fits */
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : ss_io_pread(fd, answer->bytes, COMMAND_MAX, 0);
-	if (fd >= 0)
-		(void)close(fd); /* only read from */
-	answer->size = n > 0 ? (uint32_t)n : 0;
-	while (answer->size && answer->bytes[answer->size - 1] == '\0')
-		answer->size--;
-	for (uint32_t i = 0; i < answer->size; i++) {
-		if (answer->bytes[i] == '\0')
-			answer->bytes[i] = ' ';
-	}
+	(void)item;
+	(void)snprintf(path, sizeof(path), "/proc/%d/environ",
+		       variable->pid); /* it fits */
+	const char *value = ss_io_read_path(AT_FDCWD, path, ENVIRONMENT_MAX, &text) == 0 ?
+				    find_variable(&text, variable->name) :
+				    NULL;
+	const size_t size = value ? strlen(value) + 1 : 0;
+	if (size == 0 || size > sizeof(ret->header))
+		return;
+	memcpy(ret->header, value, size);
+	ret->header_size = (uint32_t)size;
+}
+
+static void take_variable(const struct ss_opener *opener, size_t item,
+			  struct ss_opened *opened)
+{
+	struct variable *variable = opener->data;
+
+	(void)item;
+	if (opened && opened->header_size)
+		variable->value =
+			strndup((const char *)opened->header, sizeof(opened->header));
+}
+
+char *ss_target_read_variable(const struct ss_target *target, const char *name)
+{
+	struct variable variable = { .pid = target->pid, .name = name };
+	bool wanted = true;
+
+	run(&(struct ss_opener){ .work = read_variable,
+				 .take = take_variable,
+				 .data = &variable,
+				 .wanted = &wanted,
+				 .count = 1 });
+	_cleanup_error_ struct ss_error *error = ss_target_check(target);
+	if (error) /* perhaps it was another process */
+		free(take_ptr(variable.value));
+	return variable.value;
 }
 
 struct commands {
-	const struct ss_process_list *list;
-	size_t first;
-	struct answer *answer;
+	struct ss_process_list *list;
+	bool *wanted;
+	unsigned blocked;
 };
 
-/* In the child. */
-static int write_commands(void *data, int out)
+/* Arguments are separated by NUL bytes. */
+static void read_command(const struct ss_opener *opener, size_t item,
+			 struct ss_opened *ret)
 {
-	const struct commands *commands = data;
-	const struct ss_process_list *list = commands->list;
+	const struct commands *commands = opener->data;
+	char path[PATH_SIZE];
 
-	for (size_t i = commands->first; i < list->processes.count; i++) {
-		read_command(list->processes.items[i].pid, commands->answer);
-		if (ss_io_write_all(out, commands->answer, sizeof(*commands->answer)) !=
-		    0)
-			break;
+	(void)snprintf(path, sizeof(path), "/proc/%d/cmdline", /* it fits */
+		       commands->list->processes.items[item].pid);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : ss_io_pread(fd, ret->header, sizeof(ret->header), 0);
+	ret->header_size = n > 0 ? (uint32_t)n : 0;
+	while (ret->header_size && ret->header[ret->header_size - 1] == '\0')
+		ret->header_size--;
+	for (uint32_t i = 0; i < ret->header_size; i++) {
+		if (ret->header[i] == '\0')
+			ret->header[i] = ' ';
 	}
-	return 0;
 }
 
-/* Returns false at the end, or if the child is blocked. */
-static bool read_answer(int in, struct answer *answer)
+static void take_command(const struct ss_opener *opener, size_t item,
+			 struct ss_opened *opened)
 {
-	size_t have = 0;
+	struct commands *commands = opener->data;
+	struct ss_listed_process *process = &commands->list->processes.items[item];
 
-	while (have < sizeof(*answer)) {
-		struct pollfd pollfd = { .fd = in, .events = POLLIN };
-		if (poll(&pollfd, 1, WAIT_MS) <= 0)
-			return false;
-		ssize_t n = read(in, (char *)answer + have, sizeof(*answer) - have);
-		if (n <= 0)
-			return false;
-		have += (size_t)n;
-	}
-	return answer->size <= COMMAND_MAX;
-}
-
-/* Reads the command lines from index first on. Returns the index of the process that
-   blocked the child, or the count. */
-static size_t read_commands(struct ss_process_list *list, size_t first)
-{
-	const struct ss_child_options options = { .channel = SS_CHILD_WRITES,
-						  .close_files = true };
-	_cleanup_free_ struct answer *answer = calloc(1, sizeof(*answer));
-	struct commands commands = { list, first, answer };
-	struct ss_child child = SS_NO_CHILD;
-	size_t next = first;
-
-	if (!answer)
-		return list->processes.count;
-	_cleanup_error_ struct ss_error *error =
-		ss_child_start(&options, write_commands, &commands, &child);
-	if (error)
-		return list->processes.count;
-	while (next < list->processes.count && read_answer(child.channel, answer)) {
-		if (answer->size)
-			list->processes.items[next].command_line =
-				strndup(answer->bytes, answer->size);
-		next++;
-	}
-	(void)ss_child_end(&child); /* or it is abandoned */
-	return next;
+	if (opened && opened->header_size)
+		process->command_line = strndup(
+			(const char *)opened->header,
+			SS_MIN((size_t)opened->header_size, sizeof(opened->header)));
+	else if (!opened && ++commands->blocked == BLOCKED_MAX)
+		memset(commands->wanted, 0, opener->count * sizeof(*commands->wanted));
 }
 
 void ss_process_list_read_commands(struct ss_process_list *list)
 {
-	size_t next = 0;
+	_cleanup_free_ bool *wanted = malloc(list->processes.count + 1);
+	struct commands commands = { .list = list, .wanted = wanted };
 
-	for (int i = 0; i < BLOCKED_MAX && next < list->processes.count; i++)
-		next = read_commands(list, next) + 1;
+	if (!wanted)
+		return;
+	memset(wanted, true, list->processes.count);
+	run(&(struct ss_opener){ .work = read_command,
+				 .take = take_command,
+				 .data = &commands,
+				 .wanted = wanted,
+				 .count = list->processes.count });
 }

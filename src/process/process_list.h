@@ -8,7 +8,7 @@
 
 /*
  * A variable of the environment with which the process was started, to be freed; NULL: it has
- * none of that name, with fewer than 4096 bytes, or its memory does not answer within half a
+ * none of that name, with fewer than 4096 bytes, or its memory does not answer within a
  * second. A child process reads it.
  */
 char *ss_target_read_variable(const struct ss_target *target, const char *name);
@@ -47,7 +47,7 @@ bool ss_process_is_in_cgroup(pid_t pid, const char *path);
 
 /*
  * Sets command_line: the arguments, separated by spaces, at most 4 KiB. It stays NULL if the
- * process has none, or if its memory does not answer within half a second; after three such
+ * process has none, or if its memory does not answer within a second; after three such
  * processes the rest is skipped. A child process reads them.
  */
 void ss_process_list_read_commands(struct ss_process_list *list);

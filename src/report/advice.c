@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/intern.h"
@@ -31,7 +32,7 @@ enum {
    of a long word without the last two. "mariadbd" is in "mariadb-server-core". */
 static void set_word(const char *path, char word[WORD_MAX])
 {
-	const char *base = ss_label_base(path);
+	const char *base = ss_path_base(path);
 	size_t size = 0;
 
 	while (size < WORD_MAX - 1 && isalpha((unsigned char)base[size]))
@@ -348,7 +349,7 @@ static void write_module(const struct advice *advice, const struct ss_module *mo
 	(void)fputc(ITEM_MODULE, advice->out);
 	write_path(advice, key_of(module));
 	(void)fputs(KEY_END, advice->out);
-	write_path(advice, ss_label_base(module->path));
+	write_path(advice, ss_path_base(module->path));
 	if (package)
 		(void)fprintf(advice->out, " (install %s)", package);
 	else if (module->build_id)

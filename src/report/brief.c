@@ -20,14 +20,6 @@ enum {
 
 static const char rest_text[] = "... -f text has the rest\n";
 
-static const char *const class_words[] = {
-	[SS_GROUP_CRASH] = "crashed",	       [SS_GROUP_DEADLOCK] = "in a deadlock",
-	[SS_GROUP_BLOCKED] = "blocked",	       [SS_GROUP_OWNER] = "waited for by others",
-	[SS_GROUP_RUNNING] = "running",	       [SS_GROUP_KERNEL] = "in the kernel",
-	[SS_GROUP_OTHER] = "waiting",	       [SS_GROUP_IDLE] = "idle",
-	[SS_GROUP_RUNTIME] = "of the runtime",
-};
-
 /* The threads of each class. */
 struct counts {
 	size_t of[SS_GROUP_COUNT];
@@ -53,7 +45,7 @@ static void write_counts(const struct counts *counts, FILE *out)
 		(void)fprintf(out, "%s%s %s", any ? ", " : "",
 			      any ? ss_quantity_count(counts->of[i]).text :
 				    ss_quantity_things(counts->of[i], "thread").text,
-			      class_words[i]);
+			      ss_group_class_words(i));
 		any = true;
 	}
 	if (!any)
@@ -91,7 +83,7 @@ static void write_group(const struct ss_snapshot *snapshot, const struct ss_grou
 	size_t shown = SS_MIN(group->count, (size_t)NAMES_MAX);
 
 	(void)fprintf(out, "%s %s: ", ss_quantity_things(group->count, "thread").text,
-		      class_words[group->class]);
+		      ss_group_class_words(group->class));
 	for (size_t i = 0; i < shown; i++) {
 		(void)fputs_unlocked(i ? ", " : "", out);
 		ss_text_write_thread(group->members[i]->tid, group->members[i]->name,

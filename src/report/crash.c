@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/text_stream.h"
@@ -189,7 +190,6 @@ static bool is_unnamed_runtime(const struct ss_frame *frame)
 static void write_frame(const struct ss_frame *frame, FILE *out)
 {
 	const char *path = frame->module ? frame->module->path : frame->area;
-	const char *slash = path ? strrchr(path, '/') : NULL;
 
 	if (frame->symbol) {
 		size_t size = frame->kind == SS_FRAME_NATIVE ? base_size(frame->symbol) :
@@ -197,7 +197,7 @@ static void write_frame(const struct ss_frame *frame, FILE *out)
 		(void)fwrite_unlocked(frame->symbol, 1, size, out);
 		return;
 	}
-	(void)fputs_unlocked(slash ? slash + 1 : path ? path : "[unmapped]", out);
+	(void)fputs_unlocked(path ? ss_path_base(path) : "[unmapped]", out);
 	if (frame->module)
 		(void)fprintf(out, "+0x%" PRIx64, frame->lookup_offset);
 }

@@ -174,6 +174,18 @@ static void sample_lines_deinit(struct sample_lines *lines)
 	ss_vector_free(&lines->path);
 }
 
+static bool add_line(struct sample_lines *lines, const struct sample_line *line,
+		     unsigned set, uint64_t weight)
+{
+	uint32_t number = ss_idtable_add(&lines->table, line, sizeof(*line), NULL);
+
+	if (number == SS_ID_NONE ||
+	    (number == lines->counts.count && !ss_vector_push(&lines->counts)))
+		return false;
+	lines->counts.items[number].sets[set] += weight;
+	return true;
+}
+
 static bool add_run(struct sample_lines *lines, const struct ss_profile_thread *thread,
 		    const struct ss_profile_run *run)
 {
@@ -182,14 +194,26 @@ static bool add_run(struct sample_lines *lines, const struct ss_profile_thread *
 		.thread = thread->name,
 		.node = lines->profile->node_of.items[run->call],
 	};
-	uint32_t number = ss_idtable_add(&lines->table, &line, sizeof(line), NULL);
 
-	if (number == SS_ID_NONE ||
-	    (number == lines->counts.count && !ss_vector_push(&lines->counts)))
-		return false;
-	unsigned set = ss_profile_recording_of(lines->profile, thread)->set;
-	lines->counts.items[number].sets[set] += ss_profile_weight(lines->profile, run);
-	return true;
+	return add_line(lines, &line,
+			ss_profile_recording_of(lines->profile, thread)->set,
+			ss_profile_weight(lines->profile, run));
+}
+
+/* Of no thread. */
+static bool add_totals(struct sample_lines *lines)
+{
+	const struct ss_profile *profile = lines->profile;
+	bool whole = true;
+
+	for (size_t i = 0; whole && i < profile->totals.count; i++) {
+		const struct ss_profile_total *total = &profile->totals.items[i];
+		const struct sample_line line = {
+			.node = profile->node_of.items[total->call],
+		};
+		whole = add_line(lines, &line, 0, total->values[profile->shown_unit]);
+	}
+	return whole;
 }
 
 static bool add_runs(struct sample_lines *lines)
@@ -222,9 +246,11 @@ static bool write_sample_line(struct sample_lines *lines, uint32_t number, bool 
 			return false;
 		*slot = ss_profile_node_at(profile, node)->function;
 	}
-	write_names(line->process, line->thread, out);
+	if (line->process)
+		write_names(line->process, line->thread, out);
 	for (size_t i = lines->path.count; i-- > 0;) {
-		(void)fputc_unlocked(';', out);
+		if (line->process || i + 1 < lines->path.count)
+			(void)fputc_unlocked(';', out);
 		ss_escape_write(
 			ss_profile_function_at(profile, lines->path.items[i])->name,
 			&in_frames, out);
@@ -243,7 +269,7 @@ static struct ss_error *write_lines(const struct ss_profile *profile, bool diff,
 	__attribute__((cleanup(sample_lines_deinit))) struct sample_lines lines = {
 		.profile = profile,
 	};
-	bool whole = add_runs(&lines);
+	bool whole = add_runs(&lines) && add_totals(&lines);
 
 	for (size_t i = 0; whole && i < lines.counts.count; i++)
 		whole = write_sample_line(&lines, (uint32_t)i, diff, out);
@@ -269,6 +295,7 @@ const struct ss_format ss_format_folded = {
 	.name = "folded",
 	.description = "one line per distinct stack, for flame graph tools",
 	.write_snapshot = write_snapshot,
+	.totals = true,
 	.write_profile = write_profile,
 	.write_profile_diff = write_profile_diff,
 };

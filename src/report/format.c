@@ -29,6 +29,8 @@ static bool can_write(const struct ss_format *format, enum ss_format_input input
 		return format->write_diff;
 	case SS_FORMAT_HEAP:
 		return format->write_heap;
+	case SS_FORMAT_TOTALS:
+		return format->totals;
 	}
 	return false;
 }

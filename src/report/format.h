@@ -42,6 +42,7 @@ enum ss_format_input {
 	SS_FORMAT_SERIES,   /* snap --interval: snapshots of one process, merged */
 	SS_FORMAT_DIFF,	    /* diff: two snapshots */
 	SS_FORMAT_HEAP,	    /* heap: two censuses of one process */
+	SS_FORMAT_TOTALS,   /* trace: a profile of stacks with values */
 };
 
 enum ss_snapshots_kind {
@@ -145,6 +146,7 @@ struct ss_format {
 	/* Two sets of recordings: see struct ss_profile_recording. */
 	ss_format_write_profile *write_profile_diff;
 	bool unfolded; /* of profiles: as in ss_load_options */
+	bool totals;   /* with write_profile: also stacks with values */
 	/* Formats with write_profile alone get a series as a recording. */
 	ss_format_write_snapshots *write_snapshots;
 	ss_format_write_diff *write_diff;

@@ -64,6 +64,23 @@ static enum ss_group_class class_of_wait(const struct ss_wait *wait)
 	}
 }
 
+const char *ss_group_class_words(enum ss_group_class class)
+{
+	static const char *const words[] = {
+		[SS_GROUP_CRASH] = "crashed",
+		[SS_GROUP_DEADLOCK] = "in a deadlock",
+		[SS_GROUP_BLOCKED] = "blocked",
+		[SS_GROUP_OWNER] = "waited for by others",
+		[SS_GROUP_RUNNING] = "running",
+		[SS_GROUP_KERNEL] = "in the kernel",
+		[SS_GROUP_OTHER] = "waiting",
+		[SS_GROUP_IDLE] = "idle",
+		[SS_GROUP_RUNTIME] = "of the runtime",
+	};
+
+	return words[class];
+}
+
 enum ss_group_class ss_group_class_of(char state, const struct ss_wait *wait)
 {
 	if (state == 'R')

@@ -31,6 +31,9 @@ enum ss_group_class {
 	SS_GROUP_COUNT,
 };
 
+/* "in a deadlock", "blocked", ... Never NULL. */
+const char *ss_group_class_words(enum ss_group_class class);
+
 /* What a thread does, without regard to others. wait may be NULL. */
 enum ss_group_class ss_group_class_of(char state, const struct ss_wait *wait);
 

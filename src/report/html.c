@@ -5,9 +5,9 @@
  */
 #include <time.h>
 
+#include "report/print.h"
 #include "report/format.h"
 #include "report/json.h"
-#include "report/pprof.h"
 #include "report/profile_waits.h"
 #include "stacksnap/record.h"
 

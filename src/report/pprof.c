@@ -6,8 +6,6 @@
  * addresses could collide, each module has an address range of its own; the offset in it
  * is the ELF virtual address.
  */
-#include "report/pprof.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +13,43 @@
 #define ZLIB_CONST
 #include <zlib.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "report/format.h"
 #include "report/print.h"
 #include "report/wait_text.h"
 #include "stacksnap/record.h"
 
+enum profile_field {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE,
+	PROFILE_MAPPING,
+	PROFILE_LOCATION,
+	PROFILE_FUNCTION,
+	PROFILE_STRING,
+	PROFILE_TIME = 9,
+	PROFILE_DURATION,
+	PROFILE_PERIOD_TYPE,
+	PROFILE_PERIOD,
+	PROFILE_COMMENT,
+	PROFILE_DEFAULT_TYPE,
+};
+enum { TYPE_KIND = 1, TYPE_UNIT };
+enum { SAMPLE_LOCATIONS = 1, SAMPLE_VALUES, SAMPLE_LABEL };
+enum {
+	MAPPING_ID = 1,
+	MAPPING_START,
+	MAPPING_LIMIT,
+	MAPPING_FILE = 5,
+	MAPPING_BUILD_ID,
+	MAPPING_HAS_FUNCTIONS,
+	MAPPING_HAS_FILES,
+	MAPPING_HAS_LINES,
+	MAPPING_HAS_INLINES,
+};
+enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
+enum { LINE_FUNCTION = 1, LINE_LINE, LINE_COLUMN };
+enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
 enum { LABEL_KEY = 1, LABEL_TEXT, LABEL_NUMBER };
 
 enum { PIECE = 48 << 10, GZIP_WINDOW = 15 + 16, MEMORY_LEVEL = 8 };
@@ -133,6 +162,13 @@ FILE *ss_gzip_open(FILE *out, bool base64)
 	return file;
 }
 
+/*
+ * The parts of the protocol buffers encoding that a profile needs: a field that is a
+ * number, a string, a list of numbers, or a message. A message is a growing buffer; its
+ * member failed is set if memory runs out. (protobuf-c would need a compiler and a run-time
+ * library, both larger than this.)
+ * https://protobuf.dev/programming-guides/encoding/
+ */
 enum { WIRE_VARINT = 0, WIRE_BYTES = 2, VARINT_MAX = 10 };
 
 static size_t varint(uint64_t value, uint8_t ret[VARINT_MAX])
@@ -160,7 +196,8 @@ static void add_head(struct ss_buffer *message, unsigned field, size_t size)
 	add_varint(message, size);
 }
 
-void ss_protobuf_number(struct ss_buffer *message, unsigned field, uint64_t value)
+/* Omits the value 0, the default of a missing field. */
+static void protobuf_number(struct ss_buffer *message, unsigned field, uint64_t value)
 {
 	if (!value)
 		return;
@@ -168,14 +205,14 @@ void ss_protobuf_number(struct ss_buffer *message, unsigned field, uint64_t valu
 	add_varint(message, value);
 }
 
-void ss_protobuf_text(struct ss_buffer *message, unsigned field, const char *text)
+static void protobuf_text(struct ss_buffer *message, unsigned field, const char *text)
 {
 	add_head(message, field, strlen(text));
 	ss_buffer_add(message, text, strlen(text));
 }
 
-void ss_protobuf_numbers(struct ss_buffer *message, unsigned field,
-			 const uint64_t *values, size_t count)
+static void protobuf_numbers(struct ss_buffer *message, unsigned field,
+			     const uint64_t *values, size_t count)
 {
 	uint8_t bytes[VARINT_MAX];
 	size_t size = 0;
@@ -187,8 +224,8 @@ void ss_protobuf_numbers(struct ss_buffer *message, unsigned field,
 		add_varint(message, values[i]);
 }
 
-void ss_protobuf_message(struct ss_buffer *message, unsigned field,
-			 const struct ss_buffer *inner)
+static void protobuf_message(struct ss_buffer *message, unsigned field,
+			     const struct ss_buffer *inner)
 {
 	if (inner->failed)
 		message->failed = true;
@@ -256,17 +293,17 @@ static uint64_t text(struct pprof *p, const char *bytes)
 		return 0;
 	}
 	if (p->texts.count > before)
-		ss_protobuf_text(&p->strings, PROFILE_STRING, kept);
+		protobuf_text(&p->strings, PROFILE_STRING, kept);
 	return number;
 }
 
-static void put_type(struct pprof *p, unsigned field, const char *kind, const char *unit)
+static void put_type(struct pprof *p, unsigned field, const struct ss_profile_unit *of)
 {
 	_cleanup_buffer_ struct ss_buffer type = {};
 
-	ss_protobuf_number(&type, TYPE_KIND, text(p, kind));
-	ss_protobuf_number(&type, TYPE_UNIT, text(p, unit));
-	ss_protobuf_message(&p->out, field, &type);
+	protobuf_number(&type, TYPE_KIND, text(p, of->kind));
+	protobuf_number(&type, TYPE_UNIT, text(p, of->unit));
+	protobuf_message(&p->out, field, &type);
 }
 
 static uint64_t range_start(uint64_t module)
@@ -279,18 +316,18 @@ static void put_mappings(struct pprof *p)
 	for (size_t i = 0; i < p->profile->modules.count; i++) {
 		const struct ss_module *module = &p->profile->modules.items[i];
 		_cleanup_buffer_ struct ss_buffer mapping = {};
-		ss_protobuf_number(&mapping, MAPPING_ID, i + 1);
-		ss_protobuf_number(&mapping, MAPPING_START, range_start(i));
-		ss_protobuf_number(&mapping, MAPPING_LIMIT, range_start(i + 1));
-		ss_protobuf_number(&mapping, MAPPING_FILE, text(p, module->path));
+		protobuf_number(&mapping, MAPPING_ID, i + 1);
+		protobuf_number(&mapping, MAPPING_START, range_start(i));
+		protobuf_number(&mapping, MAPPING_LIMIT, range_start(i + 1));
+		protobuf_number(&mapping, MAPPING_FILE, text(p, module->path));
 		if (module->build_id)
-			ss_protobuf_number(&mapping, MAPPING_BUILD_ID,
-					   text(p, module->build_id));
-		ss_protobuf_number(&mapping, MAPPING_HAS_FUNCTIONS, !module->problem);
-		ss_protobuf_number(&mapping, MAPPING_HAS_FILES, !module->problem);
-		ss_protobuf_number(&mapping, MAPPING_HAS_LINES, !module->problem);
-		ss_protobuf_number(&mapping, MAPPING_HAS_INLINES, !module->problem);
-		ss_protobuf_message(&p->out, PROFILE_MAPPING, &mapping);
+			protobuf_number(&mapping, MAPPING_BUILD_ID,
+					text(p, module->build_id));
+		protobuf_number(&mapping, MAPPING_HAS_FUNCTIONS, !module->problem);
+		protobuf_number(&mapping, MAPPING_HAS_FILES, !module->problem);
+		protobuf_number(&mapping, MAPPING_HAS_LINES, !module->problem);
+		protobuf_number(&mapping, MAPPING_HAS_INLINES, !module->problem);
+		protobuf_message(&p->out, PROFILE_MAPPING, &mapping);
 	}
 }
 
@@ -309,12 +346,12 @@ static void put_functions(struct pprof *p)
 	for (size_t i = 0; i < profile->functions.count; i++) {
 		_cleanup_buffer_ struct ss_buffer function = {};
 		uint64_t name = text(p, ss_profile_function_at(profile, i)->name);
-		ss_protobuf_number(&function, FUNCTION_ID, i + 1);
-		ss_protobuf_number(&function, FUNCTION_NAME, name);
-		ss_protobuf_number(&function, FUNCTION_SYSTEM_NAME, name);
+		protobuf_number(&function, FUNCTION_ID, i + 1);
+		protobuf_number(&function, FUNCTION_NAME, name);
+		protobuf_number(&function, FUNCTION_SYSTEM_NAME, name);
 		if (files && files[i])
-			ss_protobuf_number(&function, FUNCTION_FILE, text(p, files[i]));
-		ss_protobuf_message(&p->out, PROFILE_FUNCTION, &function);
+			protobuf_number(&function, FUNCTION_FILE, text(p, files[i]));
+		protobuf_message(&p->out, PROFILE_FUNCTION, &function);
 	}
 }
 
@@ -322,9 +359,9 @@ static void put_line(struct ss_buffer *location, const struct ss_profile_frame *
 {
 	_cleanup_buffer_ struct ss_buffer line = {};
 
-	ss_protobuf_number(&line, LINE_FUNCTION, frame->function + 1);
-	ss_protobuf_number(&line, LINE_LINE, frame->line);
-	ss_protobuf_message(location, LOCATION_LINE, &line);
+	protobuf_number(&line, LINE_FUNCTION, frame->function + 1);
+	protobuf_number(&line, LINE_LINE, frame->line);
+	protobuf_message(location, LOCATION_LINE, &line);
 }
 
 /* Adds the location of an address: count inlined calls, innermost first, from call
@@ -335,7 +372,7 @@ static uint32_t put_location(struct pprof *p, uint32_t call, size_t count,
 	_cleanup_buffer_ struct ss_buffer location = {};
 	uint64_t module = ss_profile_function_at(p->profile, outer->function)->module;
 
-	ss_protobuf_number(&location, LOCATION_ID, ++p->locations);
+	protobuf_number(&location, LOCATION_ID, ++p->locations);
 	for (size_t i = 0; i < count; i++) {
 		const struct ss_profile_call *c = ss_profile_call_at(p->profile, call);
 		put_line(&location, ss_profile_frame_at(p->profile, c->frame));
@@ -344,13 +381,13 @@ static uint32_t put_location(struct pprof *p, uint32_t call, size_t count,
 	put_line(&location, outer);
 	if (module != SS_ID_NONE) {
 		const uint64_t mask = ((uint64_t)1 << RANGE_BITS) - 1;
-		ss_protobuf_number(&location, LOCATION_MAPPING, module + 1);
-		ss_protobuf_number(&location, LOCATION_ADDRESS,
-				   range_start(module) + (outer->offset & mask));
+		protobuf_number(&location, LOCATION_MAPPING, module + 1);
+		protobuf_number(&location, LOCATION_ADDRESS,
+				range_start(module) + (outer->offset & mask));
 	} else {
-		ss_protobuf_number(&location, LOCATION_ADDRESS, outer->offset);
+		protobuf_number(&location, LOCATION_ADDRESS, outer->offset);
 	}
-	ss_protobuf_message(&p->out, PROFILE_LOCATION, &location);
+	protobuf_message(&p->out, PROFILE_LOCATION, &location);
 	return p->locations;
 }
 
@@ -388,12 +425,12 @@ static void put_label(struct pprof *p, struct ss_buffer *sample, const char *key
 {
 	_cleanup_buffer_ struct ss_buffer label = {};
 
-	ss_protobuf_number(&label, LABEL_KEY, text(p, key));
+	protobuf_number(&label, LABEL_KEY, text(p, key));
 	if (value)
-		ss_protobuf_number(&label, LABEL_TEXT, text(p, value));
+		protobuf_number(&label, LABEL_TEXT, text(p, value));
 	else
-		ss_protobuf_number(&label, LABEL_NUMBER, number);
-	ss_protobuf_message(sample, SAMPLE_LABEL, &label);
+		protobuf_number(&label, LABEL_NUMBER, number);
+	protobuf_message(sample, SAMPLE_LABEL, &label);
 }
 
 /* What the thread waited for, with the object and its owner if they are known. */
@@ -467,8 +504,8 @@ static bool put_sample(struct pprof *p, const struct key *key, const struct valu
 	}
 	if (p->has_events)
 		numbers[count++] = v->duration_ns;
-	ss_protobuf_numbers(&sample, SAMPLE_LOCATIONS, p->path.items, p->path.count);
-	ss_protobuf_numbers(&sample, SAMPLE_VALUES, numbers, count);
+	protobuf_numbers(&sample, SAMPLE_LOCATIONS, p->path.items, p->path.count);
+	protobuf_numbers(&sample, SAMPLE_VALUES, numbers, count);
 	put_label(p, &sample, "thread", thread->name, 0);
 	if (thread->kind == SS_TASK_GOROUTINE)
 		put_label(p, &sample, "goroutine", NULL, thread->id);
@@ -481,7 +518,7 @@ static bool put_sample(struct pprof *p, const struct key *key, const struct valu
 	put_label(p, &sample, "state", state, 0);
 	put_wait(p, &sample, key);
 	put_origin(p, &sample, ss_profile_recording_of(p->profile, thread));
-	ss_protobuf_message(&p->out, PROFILE_SAMPLE, &sample);
+	protobuf_message(&p->out, PROFILE_SAMPLE, &sample);
 	return true;
 }
 
@@ -508,6 +545,18 @@ static bool add_run(struct pprof *p, uint32_t thread, const struct ss_profile_ru
 	return true;
 }
 
+static bool put_total(struct pprof *p, const struct ss_profile_total *total)
+{
+	_cleanup_buffer_ struct ss_buffer sample = {};
+
+	if (!find_locations(p, total->call))
+		return false;
+	protobuf_numbers(&sample, SAMPLE_LOCATIONS, p->path.items, p->path.count);
+	protobuf_numbers(&sample, SAMPLE_VALUES, total->values, p->profile->unit_count);
+	protobuf_message(&p->out, PROFILE_SAMPLE, &sample);
+	return true;
+}
+
 static bool put_samples(struct pprof *p)
 {
 	const struct ss_profile *profile = p->profile;
@@ -524,36 +573,63 @@ static bool put_samples(struct pprof *p)
 				&p->values.items[i]))
 			return false;
 	}
+	for (size_t i = 0; i < profile->totals.count; i++) {
+		if (!put_total(p, &profile->totals.items[i]))
+			return false;
+	}
 	return true;
+}
+
+/* What the values of a sample count. Returns how many there are. */
+static size_t find_units(const struct pprof *p,
+			 struct ss_profile_unit ret[SS_PROFILE_UNITS_MAX])
+{
+	size_t count = 0;
+
+	if (p->profile->unit_count) {
+		memcpy(ret, p->profile->units, sizeof(p->profile->units));
+		return p->profile->unit_count;
+	}
+	ret[count++] = (struct ss_profile_unit){ "samples", "count" };
+	if (p->has_samples) {
+		ret[count++] = (struct ss_profile_unit){ "wall", "nanoseconds" };
+		ret[count++] = (struct ss_profile_unit){ "cpu", "nanoseconds" };
+	}
+	if (p->has_events)
+		ret[count++] = (struct ss_profile_unit){ "duration", "nanoseconds" };
+	return count;
 }
 
 static bool put_profile(struct pprof *p)
 {
+	static const struct ss_profile_unit wall = { "wall", "nanoseconds" };
 	const struct ss_profile *profile = p->profile;
+	struct ss_profile_unit units[SS_PROFILE_UNITS_MAX];
+	const size_t count = find_units(p, units);
+	const struct ss_profile_unit *shown =
+		&units[profile->by_time ? count - 1 : profile->shown_unit];
+	const struct ss_profile_unit *period = profile->unit_count ? shown : &wall;
 
 	(void)text(p, "");
-	put_type(p, PROFILE_SAMPLE_TYPE, "samples", "count");
-	if (p->has_samples) {
-		put_type(p, PROFILE_SAMPLE_TYPE, "wall", "nanoseconds");
-		put_type(p, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
-	}
-	if (p->has_events)
-		put_type(p, PROFILE_SAMPLE_TYPE, "duration", "nanoseconds");
+	for (size_t i = 0; i < count; i++)
+		put_type(p, PROFILE_SAMPLE_TYPE, &units[i]);
 	put_mappings(p);
 	if (!put_samples(p))
 		return false;
 	put_functions(p);
-	ss_protobuf_number(&p->out, PROFILE_TIME, profile->start_ns);
-	ss_protobuf_number(&p->out, PROFILE_DURATION, ss_profile_duration(profile));
-	put_type(p, PROFILE_PERIOD_TYPE, "wall", "nanoseconds");
-	if (profile->recordings.count)
-		ss_protobuf_number(&p->out, PROFILE_PERIOD,
-				   profile->recordings.items[0].period_ns);
+	protobuf_number(&p->out, PROFILE_TIME, profile->start_ns);
+	protobuf_number(&p->out, PROFILE_DURATION,
+			profile->unit_count ? profile->elapsed_ns :
+					      ss_profile_duration(profile));
+	put_type(p, PROFILE_PERIOD_TYPE, period);
+	protobuf_number(&p->out, PROFILE_PERIOD,
+			profile->recordings.count ?
+				profile->recordings.items[0].period_ns :
+				profile->period);
 	for (size_t i = 0; i < profile->notes.count; i++)
-		ss_protobuf_number(&p->out, PROFILE_COMMENT,
-				   text(p, profile->notes.items[i]));
-	ss_protobuf_number(&p->out, PROFILE_DEFAULT_TYPE,
-			   text(p, profile->by_time ? "duration" : "samples"));
+		protobuf_number(&p->out, PROFILE_COMMENT,
+				text(p, profile->notes.items[i]));
+	protobuf_number(&p->out, PROFILE_DEFAULT_TYPE, text(p, shown->kind));
 	return !p->out.failed && !p->strings.failed;
 }
 
@@ -593,5 +669,6 @@ const struct ss_format ss_format_pprof = {
 	.name = "pprof",
 	.description = "for pprof: a protocol buffer, gzip-compressed",
 	.binary = true,
+	.totals = true,
 	.write_profile = write_profile,
 };

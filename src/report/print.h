@@ -81,4 +81,9 @@ struct ss_quantity ss_quantity_date(uint64_t time_ns);
 /* "512 bytes", "256 KiB", "1.5 MiB" */
 struct ss_quantity ss_quantity_size(uint64_t size);
 
+/* A stream that compresses with gzip (RFC 1952), optionally encodes the result as base64 (RFC 4648), and
+   writes it to out. Close it with fclose(), before out. NULL: no memory. Write errors of out are left in
+   ferror(out). */
+FILE *ss_gzip_open(FILE *out, bool base64);
+
 #endif

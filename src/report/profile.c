@@ -5,15 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "stacksnap/record.h"
-
-const char *ss_label_base(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
 
 /* The name of the module or area, to be put between brackets if it has none. */
 static const char *module_name(const struct ss_frame *frame, bool *ret_brackets)
@@ -22,8 +16,8 @@ static const char *module_name(const struct ss_frame *frame, bool *ret_brackets)
 
 	*ret_brackets = !frame->module && area[0] != '[';
 	if (frame->module)
-		return ss_label_base(frame->module->path);
-	return *ret_brackets ? ss_label_base(area) : area;
+		return ss_path_base(frame->module->path);
+	return *ret_brackets ? ss_path_base(area) : area;
 }
 
 static char *format(const struct ss_frame *frame, const char *rest)
@@ -114,6 +108,7 @@ void ss_profile_free(struct ss_profile *profile)
 		free(profile->threads.items[i].wait);
 	}
 	ss_vector_free(&profile->recordings);
+	ss_vector_free(&profile->totals);
 	ss_vector_free(&profile->processes);
 	ss_vector_free(&profile->threads);
 	ss_vector_free(&profile->modules);

@@ -28,9 +28,6 @@
  * bare address. Labels are not escaped: they may contain any byte but NUL.
  */
 
-/* Returns the last component of a path; the whole path if that is empty. */
-const char *ss_label_base(const char *path);
-
 /* The functions below return memory for free(), or NULL if there is none. */
 
 /* The symbol, or else the place; with raw, as ss_label_new_raw(). */
@@ -197,6 +194,20 @@ struct ss_profile_node {
 	uint32_t function;
 };
 
+/* What a value of a stack counts: "alloc_space", "bytes". */
+struct ss_profile_unit {
+	const char *kind;
+	const char *unit;
+};
+
+enum { SS_PROFILE_UNITS_MAX = 4 };
+
+/* A stack, and a value for each unit of the profile. */
+struct ss_profile_total {
+	uint32_t call;
+	uint64_t values[SS_PROFILE_UNITS_MAX];
+};
+
 struct ss_profile {
 	uint64_t start_ns; /* wall time of the start: that of the first recording */
 	struct ss_intern *strings;
@@ -230,6 +241,13 @@ struct ss_profile {
 	SS_VECTOR(uint32_t) task_threads; /* by number of these */
 	uint64_t samples;
 	uint64_t bytes; /* of the files of all recordings */
+	/* In place of recordings: stacks with values, of a trace */
+	struct ss_profile_unit units[SS_PROFILE_UNITS_MAX];
+	size_t unit_count;
+	size_t shown_unit; /* the one that counts, unless the reader chooses another */
+	uint64_t period;   /* of that: what a sample stands for */
+	uint64_t elapsed_ns;
+	SS_VECTOR(struct ss_profile_total) totals;
 };
 
 /* Limits, so that a hostile recording cannot exhaust memory. */
@@ -266,6 +284,10 @@ uint32_t ss_profile_function(struct ss_profile *profile,
 			     const struct ss_profile_function *function);
 uint32_t ss_profile_frame(struct ss_profile *profile,
 			  const struct ss_profile_frame *frame);
+
+/* The same for a frame of a snapshot, with the names of formats. module: of the profile, or SS_ID_NONE. */
+uint32_t ss_profile_add_frame(struct ss_profile *profile, const struct ss_frame *frame,
+			      uint32_t module, bool raw);
 
 /* Finds or adds the call of frame by parent. Returns SS_ID_NONE also if the profile is
    full. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "report/profile.h"
+#include "base/bytes.h"
 
 /* State of the construction. */
 struct condenser {
@@ -288,7 +289,7 @@ static bool is_c_library(const char *path)
 {
 	static const char *const begins[] = { "libc.so", "libc-", "libpthread", "ld-",
 					      "libc.musl" };
-	const char *base = ss_label_base(path);
+	const char *base = ss_path_base(path);
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(begins); i++) {
 		if (strncmp(base, begins[i], strlen(begins[i])) == 0)

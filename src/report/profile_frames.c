@@ -81,10 +81,9 @@ bool ss_load_frames_wants(struct ss_load_frames *frames, uint32_t stack)
 
 /* The label; without a name that has the build-id where the module's file is missing. All
    code of a function without a name has the label of its start. */
-static char *name_of(const struct ss_load_frames *frames, const struct ss_frame *frame)
+static char *name_of(const struct ss_frame *frame, bool raw)
 {
 	struct ss_frame start = *frame;
-	bool raw = frames->options->raw || (frame->module && frame->module->problem);
 
 	if (frame->symbol)
 		return ss_label_new(frame, false);
@@ -92,7 +91,9 @@ static char *name_of(const struct ss_load_frames *frames, const struct ss_frame 
 		return ss_label_new_module(frame);
 	if (frame->module && frame->function)
 		start.offset = start.lookup_offset = frame->function;
-	return raw ? ss_label_new_raw(&start) : ss_label_new_place(&start);
+	return raw || (frame->module && frame->module->problem) ?
+		       ss_label_new_raw(&start) :
+		       ss_label_new_place(&start);
 }
 
 /* From the start of the function, which may be known without a name. */
@@ -104,11 +105,11 @@ static uint64_t symbol_offset_of(const struct ss_frame *frame)
 	return has_start ? frame->offset - frame->function : frame->symbol_offset;
 }
 
-static uint32_t translate_frame(struct ss_load_frames *frames,
-				const struct ss_frame *frame)
+uint32_t ss_profile_add_frame(struct ss_profile *profile, const struct ss_frame *frame,
+			      uint32_t module, bool raw)
 {
 	bool is_place = !frame->symbol && (frame->module || !frame->area);
-	_cleanup_free_ char *name = name_of(frames, frame);
+	_cleanup_free_ char *name = name_of(frame, raw);
 	_cleanup_free_ char *place = is_place ? ss_label_new_module(frame) : NULL;
 
 	if (!name || (is_place && !place))
@@ -117,13 +118,11 @@ static uint32_t translate_frame(struct ss_load_frames *frames,
 		.name = name,
 		.place = place,
 		.has_start = place && frame->module && frame->function,
-		.module = frame->module_index >= 0 ?
-				  frames->modules[frame->module_index] :
-				  SS_ID_NONE,
+		.module = module,
 		.kind = frame->kind,
 		.file = frame->kind != SS_FRAME_NATIVE ? frame->file : NULL,
 	};
-	uint32_t function = ss_profile_function(frames->profile, &named);
+	uint32_t function = ss_profile_function(profile, &named);
 	const struct ss_profile_frame key = {
 		.function = function,
 		.offset = frame->module ? frame->lookup_offset : frame->pc,
@@ -134,8 +133,17 @@ static uint32_t translate_frame(struct ss_load_frames *frames,
 		.named = frame->symbol != NULL,
 	};
 
-	return function == SS_ID_NONE ? SS_ID_NONE :
-					ss_profile_frame(frames->profile, &key);
+	return function == SS_ID_NONE ? SS_ID_NONE : ss_profile_frame(profile, &key);
+}
+
+static uint32_t translate_frame(struct ss_load_frames *frames,
+				const struct ss_frame *frame)
+{
+	const uint32_t module = frame->module_index >= 0 ?
+					frames->modules[frame->module_index] :
+					SS_ID_NONE;
+
+	return ss_profile_add_frame(frames->profile, frame, module, frames->options->raw);
 }
 
 static bool translate_place(struct ss_load_frames *frames, uint32_t place)

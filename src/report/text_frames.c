@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "data/snapshot.h"
 #include "report/print.h"
@@ -121,7 +122,7 @@ static const char *short_path(const char *path)
 	const char *import = ss_path_import(path);
 	if (import && strlen(import) <= IMPORT_MAX_SHOWN)
 		return import;
-	const char *base = ss_label_base(path);
+	const char *base = ss_path_base(path);
 	const char *parent = base > path ? base - 1 : path;
 	while (parent > path && parent[-1] != '/')
 		parent--;
@@ -595,7 +596,7 @@ void ss_text_profile_name(const struct ss_profile *profile, uint64_t function,
 	write_symbol(strdup(f->name), options->verbose, out);
 	if (f->module == SS_ID_NONE || f->place) /* it contains the module */
 		return;
-	const char *base = ss_label_base(profile->modules.items[f->module].path);
+	const char *base = ss_path_base(profile->modules.items[f->module].path);
 	(void)fputs(" (", out);
 	ss_escape_write(base, NULL, out);
 	(void)fputc(')', out);

@@ -13,6 +13,7 @@
 #include "report/profile_condense.h"
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
+#include "base/bytes.h"
 
 /* What the parts of a profile as text share. */
 
@@ -414,13 +415,12 @@ static void write_probe(const struct ss_profile *profile,
 	const char *path = probe->module == SS_ID_NONE ?
 				   NULL :
 				   profile->modules.items[probe->module].path;
-	const char *slash = path ? strrchr(path, '/') : NULL;
 
 	(void)fprintf(out, "  %s of ", ss_quantity_things(counts->events, "hit").text);
 	ss_escape_write(probe->name, NULL, out);
 	if (path) {
 		(void)fputs(" (", out);
-		ss_escape_write(slash ? slash + 1 : path, NULL, out);
+		ss_escape_write(ss_path_base(path), NULL, out);
 		(void)fputc(')', out);
 	}
 	if (counts->left)

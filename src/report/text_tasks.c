@@ -12,6 +12,7 @@
 #include "report/names.h"
 #include "report/print.h"
 #include "report/text.h"
+#include "base/bytes.h"
 
 /* Groups --------------------------------------------------------------------- */
 
@@ -63,13 +64,10 @@ static void write_since(const struct ss_group *group, FILE *out)
 /* " of libfirst.so": which of several runtimes of Go runs it. */
 static void write_runtime(const struct ss_task *task, bool several, FILE *out)
 {
-	const char *path = several ? task->runtime : NULL;
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	if (!path)
+	if (!several || !task->runtime)
 		return;
 	(void)fputs_unlocked(" of ", out);
-	ss_escape_write(slash ? slash + 1 : path, NULL, out);
+	ss_escape_write(ss_path_base(task->runtime), NULL, out);
 }
 
 static const char *reason_of(const struct ss_task *task, const char *unknown)

@@ -610,11 +610,11 @@ static struct ss_error *collect(const struct ss_snapshot *snapshot, bool all,
 
 static void write_line(const struct ss_wait_line *line, FILE *out)
 {
-	(void)fprintf(out, "%5zu  %-9s ", line->count,
-		      line->class == SS_GROUP_DEADLOCK ? "deadlock" :
-		      line->class == SS_GROUP_BLOCKED  ? "lock" :
-		      line->class == SS_GROUP_IDLE     ? "idle" :
-							 "");
+	const bool said = line->class == SS_GROUP_DEADLOCK ||
+			  line->class == SS_GROUP_BLOCKED || line->class == SS_GROUP_IDLE;
+
+	(void)fprintf(out, "%5zu  %-13s ", line->count,
+		      said ? ss_group_class_words(line->class) : "");
 	ss_escape_write(line->thread->name, NULL, out);
 	(void)fprintf(out, " %d", line->thread->tid);
 	if (line->count > 1)

@@ -664,9 +664,6 @@ static void set_name(struct ss_runtimes *runtimes, const struct ss_runtime_name 
 
 void ss_runtimes_add_names(struct ss_runtimes *runtimes)
 {
-	/* A recording reads only what has changed, and names would be read in each tick. */
-	if (is_recording(runtimes))
-		return;
 	/* Those of the previous capture of a series do not count. */
 	for (size_t i = 0; i < runtimes->capture->threads.count; i++) {
 		struct ss_task *thread =

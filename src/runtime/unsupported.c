@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "runtime/runtime.h"
 
@@ -48,13 +49,6 @@ struct unsupported {
 	const struct ss_module *modules[2];
 };
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Whether a file has a name of a language; *version: what follows. */
 static bool has_name(const char *file, const char *name, const char **version)
 {
@@ -69,7 +63,7 @@ static const struct ss_module *find_module(const struct ss_capture *capture,
 {
 	for (size_t i = 0; name && i < capture->modules.count; i++) {
 		const struct ss_module *module = &capture->modules.items[i]->pub;
-		if (has_name(base_name(module->path), name, version))
+		if (has_name(ss_path_base(module->path), name, version))
 			return module;
 	}
 	return NULL;
@@ -96,7 +90,7 @@ static bool executes(const struct ss_capture *capture, const struct language *la
 
 	for (size_t i = 0; executable && i < SS_ARRAY_SIZE(language->programs); i++) {
 		const char *name = language->programs[i];
-		if (!name || !has_name(base_name(executable), name, version) ||
+		if (!name || !has_name(ss_path_base(executable), name, version) ||
 		    (*version)[strspn(*version, "0123456789.")] != '\0')
 			continue;
 		const char *code = language->code ? language->code : language->library;

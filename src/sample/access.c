@@ -185,6 +185,7 @@ const struct ss_process_access ss_process_access = {
 	.stop = stop,
 	.read_waited_ns = read_waited_ns,
 	.find_call = ss_look_find_call,
+	.moves_data = ss_fragile_running,
 	.read_name = read_name,
 	.release_late = ss_freeze_release_late,
 	.copy = ss_arena_copy,

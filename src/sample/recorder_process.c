@@ -317,12 +317,22 @@ ss_recorder_process_define_thread(struct ss_recorder_process *process,
 			recorded->counted_ns -=
 				SS_MIN(thread->run_ns, process->options->period_ns);
 		recorded->counted_ready_ns = thread->ready_ns;
-	} else if (strcmp(recorded->name, thread->name) != 0) {
+	} else if (!recorded->has_runtime_name) {
 		ss_writer_name_thread(writer, recorded->handle, thread->name,
 				      process->now_ns);
 	}
-	memcpy(recorded->name, thread->name, sizeof(recorded->name));
 	return recorded;
+}
+
+void ss_recorder_process_name_thread(struct ss_recorder_process *process,
+				     struct ss_recorder_thread *recorded,
+				     const char *name)
+{
+	if (!name)
+		return;
+	recorded->has_runtime_name = true;
+	ss_writer_name_thread(process->options->writer, recorded->handle, name,
+			      process->now_ns);
 }
 
 /* Loads of the program before, or of this one before it begins in the recording. */

@@ -59,7 +59,7 @@ struct ss_recorder_thread {
 	char state;
 	uint64_t counted_ns;	   /* time on a CPU that samples account for */
 	uint64_t counted_ready_ns; /* waiting for one, likewise */
-	char name[SS_COMM_MAX];
+	bool has_runtime_name;
 	struct ss_recorder_wait wait;
 	/* CLOCK_MONOTONIC; when its stack was first unreadable, or in its current sleep on a stack
 	   that the memory map does not have; 0: never */
@@ -228,6 +228,11 @@ bool ss_recorder_process_define_modules(struct ss_recorder_process *process);
 struct ss_recorder_thread *
 ss_recorder_process_define_thread(struct ss_recorder_process *process,
 				  struct ss_sampled_thread *thread);
+
+/* The name that a runtime has for a thread takes the place of the kernel's. NULL: as before. */
+void ss_recorder_process_name_thread(struct ss_recorder_process *process,
+				     struct ss_recorder_thread *recorded,
+				     const char *name);
 
 /* Ends the threads that have ended. */
 void ss_recorder_process_end_threads(struct ss_recorder_process *process);

@@ -420,6 +420,8 @@ static bool record_thread(struct tick *tick, size_t index)
 		ss_recorder_process_define_thread(process, item.thread);
 	if (!recorded)
 		return false;
+	ss_recorder_process_name_thread(
+		process, recorded, ss_unwound_text(tick->unwound, item.unwound->name));
 	if (unusable)
 		ss_thread_reject(item.thread, false); /* the next tick may succeed */
 	recorded->stack = unusable ? ss_recorder_no_stack(process, tick->stale) :

@@ -40,6 +40,9 @@ enum {
 	LATE_SHARE = 4,
 };
 
+/* For so long after a call that moved data a thread is not stopped. */
+#define MOVES_DATA_NS (10 * SS_NS_PER_SECOND)
+
 static bool want_all(void *data, pid_t tid, const char *name, char state)
 {
 	(void)data;
@@ -116,8 +119,23 @@ static void name_thread(struct ss_sampler *sampler, struct ss_sampled_thread *th
 						    thread->tid, thread->name, 'R');
 }
 
+static bool moves_data(const struct ss_sampled_thread *thread, uint64_t now_ns)
+{
+	return thread->moved_data_ns && now_ns - thread->moved_data_ns < MOVES_DATA_NS;
+}
+
+/* Calls whose number is not known do not count. */
+static bool is_moving(const struct ss_sampler *sampler, pid_t tid,
+		      const struct ss_syscall_text *call)
+{
+	return call->number >= 0 &&
+	       sampler->access->moves_data(sampler->target, tid, call);
+}
+
+/* The call of a sample; notes whether it moves data. */
 static void fill_call(const struct ss_sampler *sampler,
-		      const struct ss_clock_sample *sample, struct ss_syscall *ret)
+		      const struct ss_clock_sample *sample,
+		      struct ss_sampled_thread *thread, struct ss_syscall *ret)
 {
 	struct ss_syscall_text call;
 
@@ -125,6 +143,8 @@ static void fill_call(const struct ss_sampler *sampler,
 	if (!sample->in_kernel ||
 	    !sampler->access->find_call(&sampler->space.memory, &sample->kernel, &call))
 		return;
+	if (is_moving(sampler, thread->tid, &call))
+		thread->moved_data_ns = sample->time_ns;
 	ret->number = call.number;
 	ret->id = ss_arch_syscall_id(&ss_arch_host, call.number);
 	memcpy(ret->args, call.args, sizeof(ret->args));
@@ -132,8 +152,7 @@ static void fill_call(const struct ss_sampler *sampler,
 
 static void fill_sample(const struct ss_sampler *sampler,
 			const struct ss_on_cpu_sample *sample,
-			const struct ss_sampled_thread *thread,
-			struct ss_capture_thread *ret)
+			struct ss_sampled_thread *thread, struct ss_capture_thread *ret)
 {
 	*ret = (struct ss_capture_thread){
 		.tid = sample->clock.tid,
@@ -150,7 +169,7 @@ static void fill_sample(const struct ss_sampler *sampler,
 	if (!sample->clock.has_regs)
 		return;
 	ss_arch_host.attach->regs(&sample->clock.kernel, &ret->regs);
-	fill_call(sampler, &sample->clock, &ret->syscall);
+	fill_call(sampler, &sample->clock, thread, &ret->syscall);
 }
 
 /* Takes such a sample. False: no memory; the thread is captured. */
@@ -350,6 +369,7 @@ static void begin_task(const struct ss_sampled_thread *thread, bool again,
 				    .files = thread->files,
 				    .borrowed = thread->schedstat_fd >= 0,
 				    .counted = again ? 0 : thread->seen_count,
+				    .moves_data = moves_data(thread, ss_now_ns()),
 				    .filter = thread->filter };
 	task->files.schedstat = thread->schedstat_fd + 1;
 	task->call.number = -1;
@@ -655,7 +675,8 @@ static void limit_stops(struct ss_sampler *sampler)
 	for (size_t i = 0; i < count; i++) {
 		const size_t at = (first + i) % count;
 		struct ss_tracee *task = &sampler->tasks.items.items[at];
-		if (task->phase != SS_TASK_SEEN || task->watched || task->limited)
+		if (task->phase != SS_TASK_SEEN || task->watched || task->limited ||
+		    task->moves_data)
 			continue;
 		struct ss_sampled_thread *thread = find(sampler, task);
 		task->limited = limit->left == 0 || (thread && !may_stop(thread, now_ns));
@@ -669,7 +690,8 @@ static void limit_stops(struct ss_sampler *sampler)
 static void count_stop(struct ss_sampler *sampler, const struct ss_tracee *task,
 		       struct ss_sampled_thread *thread)
 {
-	sampler->limit.not_stopped += task->limited && task->phase == SS_TASK_SEEN &&
+	sampler->limit.not_stopped += (task->limited || task->moves_data) &&
+				      task->phase == SS_TASK_SEEN &&
 				      task->stacks[0].size == 0;
 	if (task->stopped_ns == 0)
 		return;
@@ -710,6 +732,20 @@ static bool release_late(struct ss_sampler *sampler)
 	return any;
 }
 
+/* Notes which threads are in a call that moves data, before another one is read. */
+static void note_calls(struct ss_sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
+		struct ss_tracee *task = &sampler->tasks.items.items[i];
+		if (!task->fragile || !is_moving(sampler, task->tid, &task->call))
+			continue;
+		struct ss_sampled_thread *thread = find(sampler, task);
+		task->moves_data = true;
+		if (thread)
+			thread->moved_data_ns = ss_now_ns();
+	}
+}
+
 /* Stops the threads that are not watched, and copies their stacks. */
 static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 {
@@ -719,9 +755,11 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 				    .status_fd = -1 };
 
 	const uint64_t begin_ns = ss_now_ns();
+	note_calls(sampler);
 	limit_stops(sampler);
 	sampler->limit.waits |=
 		sampler->access->stop(&freeze, &sampler->look, copy_stopped, sampler);
+	note_calls(sampler);
 	sampler->limit.spent_ns += ss_now_ns() - begin_ns;
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		struct ss_tracee *task = &sampler->tasks.items.items[i];

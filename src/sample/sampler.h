@@ -14,6 +14,9 @@
  * if it was sampled: one that sleeps by now has native frames if the copies are not enough, and one
  * that has woken up since gets a moment to sleep again.
  *
+ * A thread that was in a call that moves data, which a stop would end early, is not stopped for some
+ * seconds: when it is seen in user space, it may soon make the next one.
+ *
  * A thread is stopped for at most 1 % of its time, and, as far as that can be foreseen, not for longer
  * than 5 ms at once (struct ss_stop_limit). A sample for which it would be has no stack.
  *
@@ -96,6 +99,9 @@ struct ss_process_access {
 	/* ss_look_find_call() */
 	bool (*find_call)(const struct ss_process_memory *memory,
 			  const ss_kernel_regs *kernel, struct ss_syscall_text *ret);
+	/* ss_fragile_running() */
+	bool (*moves_data)(const struct ss_target *target, pid_t tid,
+			   const struct ss_syscall_text *call);
 	/* Reads the name of a thread. False: it has ended. */
 	bool (*read_name)(const struct ss_target *target, pid_t tid,
 			  struct ss_buffer *text, char *ret, size_t size);

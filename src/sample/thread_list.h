@@ -144,6 +144,8 @@ struct ss_sampled_thread {
 	uint64_t
 		first_ns; /* CLOCK_MONOTONIC, when it was first to be stopped; 0: never */
 	uint64_t stopped_ns; /* since then, in all */
+	/* CLOCK_MONOTONIC, when it was last in a call that moves data; 0: never seen in one */
+	uint64_t moved_data_ns;
 	struct ss_area_check areas;
 	/* What the recording has of it, for the owner of the list; freed with the thread. NULL: not
 	   in it. */

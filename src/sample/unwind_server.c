@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/intern.h"
 #include "capture/stacks.h"
 #include "diagnose/lock.h"
@@ -25,6 +26,11 @@
    are read for that. */
 enum { WAIT_FRAMES = 8, NAMED_MAX = 32 << 20 };
 
+/* Names of threads are read when there is a new thread, but not more often than this, and again
+   after a while: a program may rename its threads. */
+#define NAMES_NEW_NS (SS_NS_PER_SECOND / 4)
+#define NAMES_AGAIN_NS (5 * SS_NS_PER_SECOND)
+
 /* Proofs that change so often are read one by one. */
 enum { PROOFS_MAX = 4 };
 
@@ -39,6 +45,8 @@ struct known_module {
 struct known_space {
 	struct ss_capture *capture;  /* NULL: none */
 	struct ss_gather_plan *plan; /* as it was sent, or NULL */
+	struct ss_idtable named;     /* pid_t: threads whose names were read */
+	uint64_t named_ns;	     /* CLOCK_MONOTONIC, when they were; 0: never */
 };
 
 /* Pages that are read all at once when the first of them is needed, which saves a message for
@@ -115,6 +123,7 @@ static void forget_space(struct ss_unwind_server *server, uint32_t id)
 		return;
 	ss_capture_free(server->spaces.items[id].capture);
 	free(server->spaces.items[id].plan);
+	ss_idtable_deinit(&server->spaces.items[id].named);
 	server->spaces.items[id] = (struct known_space){};
 }
 
@@ -605,6 +614,8 @@ static bool add_thread(struct ss_unwind_server *server, const struct ss_capture 
 	added->reason = ss_unwound_add_text(
 		unwound, thread->reason ? thread->reason : thread->native_reason,
 		WIRE_REASON_MAX);
+	if (thread->name != thread->comm)
+		added->name = ss_unwound_add_text(unwound, thread->name, WIRE_NAME_MAX);
 	if (captured->state != 'R' && captured->syscall.number >= 0 &&
 	    ss_futex_parse(&captured->syscall, &futex))
 		added->function =
@@ -755,6 +766,27 @@ static void end_supply(struct page_supply *supply)
 	supply->proved = 0;
 }
 
+/* Whether names of threads are read with this capture. */
+static bool wants_names(struct known_space *space)
+{
+	const struct ss_capture *capture = space->capture;
+	const uint64_t now_ns = ss_now_ns();
+	bool wanted = now_ns - space->named_ns >= NAMES_AGAIN_NS;
+
+	if (now_ns - space->named_ns < NAMES_NEW_NS)
+		return false;
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const pid_t tid = capture->threads.items[i].tid;
+		bool is_new = false;
+		/* Without memory they are read again. */
+		(void)ss_idtable_add(&space->named, &tid, sizeof(tid), &is_new);
+		wanted |= is_new;
+	}
+	if (wanted)
+		space->named_ns = now_ns;
+	return wanted;
+}
+
 static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint32_t id,
 		   volatile int32_t *module_at)
 {
@@ -764,7 +796,8 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 	if (!read_struct(reader, &wire, sizeof(wire)) || id >= server->spaces.count ||
 	    !server->spaces.items[id].capture)
 		return false;
-	struct ss_capture *space = server->spaces.items[id].capture;
+	struct known_space *known = &server->spaces.items[id];
+	struct ss_capture *space = known->capture;
 	if (!read_threads(server, reader, space, wire.thread_count) ||
 	    !read_turns(reader, space, wire.turn_count) || !find_skipped(server, space))
 		return false;
@@ -776,7 +809,9 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 						   .read_ranges = read_ranges,
 						   .read_data = &server->supply,
 						   .native = true,
-						   .no_runtimes = !wire.runtimes };
+						   .no_runtimes = !wire.runtimes,
+						   .no_names = !wire.runtimes ||
+							       !wants_names(known) };
 	ss_names_cache_trim(server->session);
 	server->session->module_at = module_at;
 	if (server->supply.space != id) {
@@ -791,7 +826,7 @@ static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint3
 		ss_error_free(error);
 		return false;
 	}
-	const bool ok = add_all(server, &server->spaces.items[id], snapshot);
+	const bool ok = add_all(server, known, snapshot);
 	ss_capture_clear_turns(space);
 	return ok;
 }

@@ -431,7 +431,8 @@ static bool is_thread(const struct ss_unwound *unwound,
 {
 	return thread->stack < unwound->stacks.count && thread->lacks_calls <= 1 &&
 	       is_text(unwound, thread->reason, WIRE_REASON_MAX) &&
-	       is_text(unwound, thread->function, WIRE_FUNCTION_MAX);
+	       is_text(unwound, thread->function, WIRE_FUNCTION_MAX) &&
+	       is_text(unwound, thread->name, WIRE_NAME_MAX);
 }
 
 static bool is_call(const struct ss_unwound *unwound, const struct ss_unwound_call *call)
@@ -497,13 +498,6 @@ static struct ss_unwinder_module *find_cause(struct ss_unwinder *unwinder,
 		       NULL;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* Adds a sentence, unless it repeats the last one or the text is long. */
 static void add_text(struct ss_unwinder_losses *losses, const char *text)
 {
@@ -523,7 +517,7 @@ static void describe_failure(struct ss_unwinder *unwinder,
 	ss_sandbox_failure_describe(failure, how, sizeof(how));
 	(void)snprintf(text, sizeof(text), "the child process %s%s%.128s%s", how,
 		       cause ? " of " : "",
-		       cause ? base_name(cause->module->pub.path) : "",
+		       cause ? ss_path_base(cause->module->pub.path) : "",
 		       !cause ? "" :
 		       cause->failures == 1 ?
 				", whose unwind information is skipped from then on" :

@@ -139,6 +139,7 @@ struct ss_unwound_thread {
 	uint32_t reason;   /* why it ended there, or has native frames instead of calls */
 	uint32_t function; /* that waits on a futex */
 	uint32_t lacks_calls; /* 1: what runtimes need was not copied with its stack */
+	uint32_t name;	      /* that its runtime has, if it was read with this capture */
 };
 
 /* The call of a runtime. */
@@ -193,8 +194,13 @@ enum { WIRE_TEXT_MAX = 1 << 16 };
    WIRE_MODULE_AT - id, while a module is described. */
 enum { WIRE_MODULE_AT = -2 };
 
-/* A longer reason, function that waits, or problem of a module is invalid. */
-enum { WIRE_REASON_MAX = 1024, WIRE_FUNCTION_MAX = 256, WIRE_PROBLEM_MAX = 128 };
+/* A longer reason, function that waits, problem of a module, or name of a thread is invalid. */
+enum {
+	WIRE_REASON_MAX = 1024,
+	WIRE_FUNCTION_MAX = 256,
+	WIRE_PROBLEM_MAX = 128,
+	WIRE_NAME_MAX = 1024
+};
 
 /*
  * The child's side (unwind_server.c). It runs without privileges, and is the only part of this

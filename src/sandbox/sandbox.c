@@ -48,7 +48,6 @@ struct result {
 
 struct sandbox {
 	struct ss_sandbox_options options;
-	struct ss_session_options session;
 	ss_sandbox_work *work;
 	void *data;
 	struct ss_worker_page *page;
@@ -221,12 +220,8 @@ static struct ss_error *sandbox_init(struct sandbox *sandbox,
 	if (options)
 		memcpy(&sandbox->options, options,
 		       SS_MIN(options->size, sizeof(sandbox->options)));
-	if (sandbox->options.session)
-		memcpy(&sandbox->session, sandbox->options.session,
-		       SS_MIN(sandbox->options.session->size, sizeof(sandbox->session)));
 	if (sandbox->options.last_level == 0)
 		sandbox->options.last_level = SS_SANDBOX_PLACES;
-	sandbox->session.size = sizeof(sandbox->session);
 	sandbox->requests = sandbox->options.answer ? sandbox->options.max_requests : 0;
 	sandbox->left_ms = sandbox->options.timeout_ms ? sandbox->options.timeout_ms :
 							 TIMEOUT_MS;
@@ -248,12 +243,18 @@ static struct ss_error *sandbox_init(struct sandbox *sandbox,
 /* In the calling process: /proc/PID/root, as a sysroot, is closed to the child. */
 static struct ss_error *open_session(struct sandbox *sandbox)
 {
-	sandbox->session.module_at =
-		sandbox->options.keep_modules ? NULL : &sandbox->page->module;
-	sandbox->session.skip_modules = sandbox->skips;
-	sandbox->session.skip_count = sandbox->skip_count;
-	ss_session_free(take_ptr(sandbox->attempt.pub.session));
-	return ss_session_new(&sandbox->session, &sandbox->attempt.pub.session);
+	struct ss_session **session = &sandbox->attempt.pub.session;
+
+	ss_session_free(take_ptr(*session));
+	struct ss_error *error = ss_session_new(&sandbox->options.session, session);
+	if (error)
+		return error;
+	(*session)->files = sandbox->options.files;
+	(*session)->module_at = sandbox->options.keep_modules ? NULL :
+								&sandbox->page->module;
+	(*session)->skip_modules = sandbox->skips;
+	(*session)->skip_count = sandbox->skip_count;
+	return NULL;
 }
 
 static uint64_t memory_limit(const struct ss_sandbox_options *options)
@@ -354,7 +355,7 @@ static struct ss_error *run_child(struct sandbox *sandbox, unsigned share_ms,
 			.memory = memory_limit(options),
 			.output = options->max_output ? options->max_output : OUTPUT_MAX,
 			.cpu_s = share_ms / 1000 + 1,
-			.keep_directories = sandbox->session.sysroot != NULL,
+			.keep_directories = sandbox->options.session.sysroot != NULL,
 			.more_output = SS_MAX(sandbox->saved, 0),
 		},
 	};

@@ -6,6 +6,7 @@
 
 #include "data/cache.h"
 #include "data/pipeline.h"
+#include "data/session.h"
 #include "stacksnap.h"
 
 /*
@@ -113,9 +114,10 @@ typedef struct ss_error *ss_sandbox_work(void *data,
 
 struct ss_sandbox_options {
 	size_t size; /* sizeof(struct ss_sandbox_options) */
-	/* For the session of each attempt, without module_at and skip_modules; or NULL.
-	   The calling process opens it, so the sysroot may need privileges. */
-	const struct ss_session_options *session;
+	/* For the session of each attempt. The calling process opens it, so the sysroot may need
+	   privileges. Zeroed: the defaults */
+	struct ss_session_options session;
+	struct ss_session_files files;
 	bool change_ids; /* change to uid and gid, if the caller may */
 	uid_t uid;
 	gid_t gid;

@@ -441,7 +441,7 @@ static void read_cached(struct ss_names *names, int fd)
 static bool is_cached(const struct ss_names *names)
 {
 	return names->module->cache_id >= 0 && names->module->fd >= 0 &&
-	       !names->session->find_file;
+	       !names->session->files.find;
 }
 
 static void open_cache(struct ss_names *names)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/bytes.h"
 #include "base/cleanup.h"
 
 bool ss_pattern_has_wildcards(const char *pattern)
@@ -287,8 +288,7 @@ void ss_pattern_deinit(struct ss_pattern *pattern)
 
 bool ss_pattern_is_module(const char *scope, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	const char *base = slash ? slash + 1 : path;
+	const char *base = ss_path_base(path);
 
 	if (!scope)
 		return true;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/bytes.h"
 #include "base/io.h"
 #include "elf/debugfile.h"
 #include "elf/elffile.h"
@@ -505,10 +506,9 @@ struct search {
 static void found_line(void *data, uint64_t address, const char *file, uint32_t line)
 {
 	struct search *search = data;
-	const char *slash = strrchr(file, '/');
 	char name[SS_RESOLVE_NAME_MAX];
 
-	(void)snprintf(name, sizeof(name), "%s:%" PRIu32, slash ? slash + 1 : file,
+	(void)snprintf(name, sizeof(name), "%s:%" PRIu32, ss_path_base(file),
 		       line); /* may be cut */
 	add_place(search->resolver, search->spec, address, 0, SS_RESOLVE_LINE, name);
 }
@@ -537,15 +537,11 @@ static bool is_searched(void *data, const char *name)
 static void found_inlined(void *data, const char *name, const char *file, uint32_t line)
 {
 	struct search *search = data;
-	const char *slash = file ? strrchr(file, '/') : NULL;
 
 	if (search->count++ == 0)
 		(void)snprintf(search->where, sizeof(search->where),
 			       "%.200s, first at %.200s:%" PRIu32, name,
-			       slash ? slash + 1 :
-			       file  ? file :
-				       "?",
-			       line); /* may be cut */
+			       file ? ss_path_base(file) : "?", line); /* may be cut */
 }
 
 /* Calls that a compiler has inlined never reach the probe. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "elf/go_table.h"
@@ -317,19 +318,12 @@ static bool add(struct goroutines *g, const char *path,
 	slot->wait_reason = from->wait_reason;
 	slot->changed = from->changed;
 	slot->run_mark = from->run_mark;
-	slot->endless = from->endless;
+	slot->endless = from->on_purpose ? SS_ENDLESS_NO : from->endless;
 	slot->runtime = path;
 	if (from->since && from->since < g->now_ns)
 		slot->waiting_ns = g->now_ns - from->since;
 	place(g, from, slot);
 	return walk_stack(g, from, slot);
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
 }
 
 /* Says why those of a runtime are not shown. */
@@ -340,7 +334,7 @@ static void add_problem(struct goroutines *g, const struct go_runtime *runtime,
 
 	ss_buffer_printf(&g->problem, "%sgoroutines", g->problem.size ? "; " : "");
 	if (g->runtimes.count > 1)
-		ss_buffer_printf(&g->problem, " of %s", base_name(runtime->path));
+		ss_buffer_printf(&g->problem, " of %s", ss_path_base(runtime->path));
 	ss_buffer_printf(&g->problem, " are not shown: %s (%s)", problem,
 			 *version ? version : "unknown version of Go");
 }

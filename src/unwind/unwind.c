@@ -403,7 +403,7 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 		ss_runtimes_plan(runtimes);
 	if (ok && runtimes && given.tasks)
 		ss_runtimes_add_tasks(runtimes);
-	if (ok && runtimes)
+	if (ok && runtimes && !given.no_names)
 		ss_runtimes_add_names(runtimes);
 	if (ok && runtimes)
 		ss_runtimes_add_signals(runtimes);

@@ -318,6 +318,17 @@ def report_stacks(path, *options):
     return found
 
 
+def recorded_names(pid):
+    """The names of the threads of a process in a recording, by tid."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "recording")
+        subprocess.run([STACKSNAP, "record", "-d", "300ms", "-o", path, str(pid)], timeout=LIMIT_S,
+                       capture_output=True, check=True)
+        done = subprocess.run([STACKSNAP, "report", "--json", path], timeout=LIMIT_S, capture_output=True,
+                              check=False)
+        return {thread["tid"]: thread["name"] for thread in json.loads(done.stdout)["threads"]}
+
+
 def report_formats(path):
     """The text of each format of reports; that of pprof and the data of html decompressed."""
     for name in ("text", "html", "folded", "speedscope", "pprof", "perf", "json"):

@@ -166,6 +166,18 @@ class Refused(EndToEnd):
         target = self.start("threads", 1, 1)
         self.listed(target.pid, "another user", NOBODY)
         self.assert_free(target.pid)
+        for words in (("-c", "2", "-i", "100ms"), ("diff", "--after=100ms"),
+                      ("hang", "--for=100ms"), ("top", "--once")):
+            with self.subTest(words=words):
+                result = subprocess.run(
+                    NOBODY + [for_everyone(STACKSNAP), *words, str(target.pid)],
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    timeout=LIMIT_S)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertEqual(result.stderr.decode().count("another user"), 1, result.stderr)
+                self.assertIn("[denied]", result.stdout.decode())
+                for tid in task_states(target.pid):
+                    self.assertIn(str(tid), result.stdout.decode())
 
     @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
     def test_not_dumpable(self):

@@ -90,6 +90,26 @@ class Hang(Verdicts):
         self.judge(target.pid, "idle")
         self.assertEqual(switches(target.pid), before)
 
+    def test_time_limits_without_a_stop(self):
+        """What is left of a time limit is read several times: no such thread is scheduled or interrupted."""
+        target = self.start("lockwaits")
+        before = switches(target.pid)
+        data = json.loads(self.run_tool("hang", FOR, "--json", target.pid, status=None).stdout)
+        for name in ("wants-timed", "timed-cond", "clock-cond", "timed-futex"):
+            self.assertTrue(self.thread(data, name)["wait_data"]["timed"], data)
+        self.assertEqual(switches(target.pid), before)
+
+    def test_ended_time_limits_without_a_stop(self):
+        """Nor is one stopped whose limit ends again and again, but for the first and the last capture of all
+        threads, which stop what has run meanwhile: two to three switches. With stops there were ten."""
+        threads, hangs, most = 16, 5, 6
+        target = self.start("timed_waits", threads, 2)
+        for _ in range(hangs):
+            self.run_tool("hang", FOR, target.pid, status=None)
+        waits, switched = map(int, target.finish()[1].split())
+        self.assertGreater(waits, 1000)
+        self.assertLess(switched - waits, threads * hangs * most)
+
     def test_stuck_behind_a_sleeper(self):
         """A thread that sleeps in poll holds the only mutex."""
         target = self.start("deadlock", "errorcheck", 1, 2)

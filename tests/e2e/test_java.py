@@ -253,6 +253,10 @@ class Standing(Java):
                     wanted = jstack_names(jdk, target.pid)
                     threads = self.snap(target.pid, "-n", "0", status=(0, 1)).threads
                     self.check_names(threads, wanted)
+                    names = harness.recorded_names(target.pid)
+                    for thread in threads:  # compilers come and go
+                        self.assertEqual(names.get(thread["tid"], thread["name"]), thread["name"])
+                    self.assertLessEqual({tid for tid in wanted if wanted[tid][1] is not None}, set(names))
 
     def test_unknown_version(self):
         """The version in the memory of a JVM is changed to one that there is not."""

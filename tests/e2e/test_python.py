@@ -1070,6 +1070,8 @@ class Python(unittest.TestCase):
                         chosen = snapshot(process.pid, "-t", "^%s$" % re.escape(last["name"]))
                         self.assertIn(last["tid"], [t["tid"] for t in chosen["threads"]])
                         self.assertEqual({t["name"] for t in chosen["threads"]}, {last["name"]})
+                    self.assertEqual(harness.recorded_names(process.pid),
+                                     {t["tid"]: t["name"] for t in threads})
                     process.stdin.write("\n")
                     process.stdin.flush()
 

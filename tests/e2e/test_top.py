@@ -216,10 +216,10 @@ class Top(EndToEnd):
         session = self.begin(target, lines=60, columns=300)
         tids = {read_text(path + "/comm").strip(): os.path.basename(path)
                 for path in glob.glob("/proc/%d/task/*" % target.pid)}
-        session.expect(r"^ +[0-9]+  lock +wants-mutex %s (and [0-9]+ more wait|waits) for mutex "
+        session.expect(r"^ +[0-9]+  blocked +wants-mutex %s (and [0-9]+ more wait|waits) for mutex "
                        r"held_lock .*held by %s \(reads-pipe\)"
                        % (tids["wants-mutex"], tids["reads-pipe"]))
-        self.assertRegex(session.screen.text(), r"(?m)^ +1  deadlock +join-a .*join-b")
+        self.assertRegex(session.screen.text(), r"(?m)^ +1  in a deadlock +join-a .*join-b")
         session.press("?")
         session.expect("f functions, t threads, w waits")
         session.press("w/wants-write\r")

@@ -1,8 +1,9 @@
 """stacksnap trace: hits and scopes, of threads and processes that start later, counted exactly;
 and that the target is as before in the end, whatever ends the trace."""
 
-# ctest: long-with-sanitizers timeout=300
+# ctest: long-with-sanitizers timeout=600 tries=4200
 
+import gzip
 import json
 import os
 import pwd
@@ -19,6 +20,7 @@ from harness import EndToEnd, LIMIT_S, STACKSNAP, for_everyone, read_text, wait_
 from recording import Recording
 
 HELD_S = 0.5
+CROWD = int(os.environ.get("STACKSNAP_TRIES", "20"))
 
 
 class Trace:
@@ -167,11 +169,12 @@ class TraceTest(EndToEnd):
         self.assertEqual(len({hit["stack"] for hit in hits}), 4, trace.text())
         self.assertEqual({stack["end"] for stack in stacks.values()}, {"root"})
 
-    def test_folded(self):
+    def profile(self, name):
+        """What a format says of seven hits of a function."""
         target = self.traced()
-        path = os.path.join(self.directory(), "folded")
+        path = os.path.join(self.directory(), name)
         with open(path, "wb") as out:
-            process = subprocess.Popen([STACKSNAP, "trace", str(target.pid), "-f", "folded",
+            process = subprocess.Popen([STACKSNAP, "trace", str(target.pid), "-f", name,
                                         "-p", "checkpoint", "--count=7"], stdout=out)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
@@ -180,8 +183,19 @@ class TraceTest(EndToEnd):
                    "the probe")
         wait_until(lambda: self.tell(target, "many 1 1") and process.poll() is not None,
                    "the end of the trace")
-        self.assertEqual(process.returncode, 0, read_text(path))
-        self.assertRegex(read_text(path), r"^\S.*;run;scope;checkpoint 7\n$")
+        self.assertEqual(process.returncode, 0)
+        with open(path, "rb") as file:
+            return file.read()
+
+    def test_folded(self):
+        self.assertRegex(self.profile("folded").decode(), r"^\S.*;run;scope;checkpoint 7\n$")
+
+    def test_pprof(self):
+        """One sample, of seven hits; as a field of profile.proto, that is 12 01 07."""
+        profile = gzip.decompress(self.profile("pprof"))
+        for name in b"hits", b"checkpoint", b"scope", b"run":
+            self.assertIn(name, profile)
+        self.assertEqual(profile.count(b"\x12\x01\x07"), 1, profile)
 
     def test_folded_scopes(self):
         """The time of a scope is without that of the scopes in it."""
@@ -367,6 +381,18 @@ class TraceTest(EndToEnd):
         tids = [hit["tid"] for hit in hits]
         self.assertEqual([tids.count(tid) for tid in dict.fromkeys(tids)], [1, 2, 2, 1], trace.text())
         self.assertEqual(["stack" in hit for hit in hits], [True] + 4 * [False] + [True], trace.text())
+
+    def test_many_processes(self):
+        """However many processes execute other programs, their threads have no stacks, and ours have."""
+        target = self.traced()
+        trace = self.trace(target, "-p", "checkpoint", "--stack")
+        for line in "crowd %d" % CROWD, "fork 1", "name", "disperse", "fork 1":
+            self.tell(target, line)
+        events = trace.end()
+        hits = self.kinds(events, "hit")
+        self.assertEqual((len(hits), events[-1]["lost"]), (2 * CROWD + 3, 0), events[-1])
+        self.assertEqual(["stack" in hit for hit in hits], 2 * CROWD * [False] + 3 * [True], trace.text())
+        self.assertEqual(len({hit["pid"] for hit in hits[:-3]}), CROWD, trace.text())
 
     def test_module_is_unloaded_and_loaded_again(self):
         """The library that is loaded in its place is not hit."""

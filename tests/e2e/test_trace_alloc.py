@@ -287,7 +287,8 @@ class Alloc(EndToEnd):
                           ("--alloc=0",), ("--alloc", "--leaks", "-o", "/tmp/x.rec")):
             done = self.run_tool("trace", *arguments, os.getpid(), status=(64,))
             expected = b"--rows" if "--rows=3" in arguments else \
-                b"--leaks" if "-o" in arguments else b"--alloc"
+                b"--leaks" if "-o" in arguments else \
+                b"known formats" if "html" in arguments else b"--alloc"
             self.assertIn(expected, done.stderr, arguments)
 
 

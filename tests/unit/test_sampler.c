@@ -21,6 +21,7 @@ enum {
 	FIRST_TID = 100,
 	CODE = 0x400000,
 	STOP_NS = 1000,
+	MOVING_CALL = 1,
 	RUN_NS = 100 * 1000 * 1000
 };
 
@@ -31,6 +32,7 @@ struct thread {
 	bool fragile;
 	bool deaf;	    /* does not stop in time */
 	bool in_call;	    /* runs in a call, and is read without a stop */
+	bool moves;	    /* in_call: the call moves data */
 	bool sleeps_deeply; /* in state D */
 	bool slow;	    /* as the last stop was told */
 	bool observed;	    /* what is left of it can be read */
@@ -284,7 +286,10 @@ static bool stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 			thread->slow = task->slow;
 		}
 		task->watched = task->in_call = thread && thread->in_call;
+		task->fragile |= task->in_call;
 		if (task->in_call)
+			task->call.number = thread->moves ? MOVING_CALL : -1;
+		if (task->in_call || task->moves_data)
 			continue;
 		task->attached = thread && thread->deaf;
 		task->phase = thread ? SS_TASK_INTERRUPTED : SS_TASK_GONE;
@@ -319,6 +324,23 @@ static uint64_t read_waited_ns(void)
 
 	waited_ns += waits_ns;
 	return waited_ns;
+}
+
+static bool find_call(const struct ss_process_memory *memory,
+		      const ss_kernel_regs *kernel, struct ss_syscall_text *ret)
+{
+	(void)memory;
+	(void)kernel;
+	*ret = (struct ss_syscall_text){ .number = MOVING_CALL };
+	return true;
+}
+
+static bool moves_data(const struct ss_target *target, pid_t tid,
+		       const struct ss_syscall_text *call)
+{
+	(void)target;
+	(void)tid;
+	return call->number == MOVING_CALL;
 }
 
 static bool read_name(const struct ss_target *target, pid_t tid, struct ss_buffer *text,
@@ -459,6 +481,8 @@ static const struct ss_process_access made_up = {
 	.check_fragile = check_fragile,
 	.stop = stop,
 	.read_waited_ns = read_waited_ns,
+	.find_call = find_call,
+	.moves_data = moves_data,
 	.read_name = read_name,
 	.release_late = release_late,
 	.copy = copy,
@@ -881,6 +905,52 @@ TEST(test_running_in_a_call)
 	end(&process);
 }
 
+static const struct ss_capture_thread *captured_first(const struct process *process)
+{
+	const struct ss_capture *capture = process->tick.capture;
+
+	assert_non_null(capture);
+	assert_int_equal(capture->threads.items[0].tid, FIRST_TID);
+	return &capture->threads.items[0];
+}
+
+/* What was seen in a call that moves data may begin the next one at any time: while it runs it is not
+   stopped, until it has not been seen in one for a while. */
+TEST(test_moves_data)
+{
+	struct ss_on_cpu_sample sample = {
+		.clock = { .tid = FIRST_TID, .has_regs = true, .in_kernel = true },
+		.stack = { .size = 16 }
+	};
+	struct process process;
+
+	for (size_t by_kernel = 0; by_kernel < 2; by_kernel++) {
+		begin(&process, 2);
+		process.threads[0].runs_now = true;
+		process.threads[0].in_call = process.threads[0].moves = !by_kernel;
+		process.sampler.by_kernel = SS_SAMPLES_OF_STACKS;
+		sample.clock.time_ns = ss_now_ns();
+		process.sampler.clocked = &sample;
+		process.sampler.clocked_count = by_kernel;
+		assert_int_equal(captured(&process), 0x3);
+		assert_int_equal(process.stops, 0);
+		process.threads[0].in_call = false;
+		process.sampler.clocked_count = 0;
+		for (uint64_t i = 1; i < 4; i++) {
+			process.threads[0].runs++;
+			assert_int_equal(captured(&process), 0x1);
+			assert_int_equal(process.stops, 0);
+			assert_int_equal(captured_first(&process)->end, SS_END_RUNNABLE);
+			assert_int_equal(process.sampler.limit.not_stopped, i);
+		}
+		ss_thread_list_find(&process.sampler.threads, FIRST_TID)->moved_data_ns -=
+			60 * SS_NS_PER_SECOND;
+		assert_int_equal(captured(&process), 0x1);
+		assert_int_equal(process.stops, 1);
+		end(&process);
+	}
+}
+
 /* A thread that computes for a fifth of a second is not looked at before its stops, until it has
    spent a clock tick in the kernel. */
 TEST(test_computing)
@@ -1014,15 +1084,6 @@ static void begin_gathering(struct process *process)
 	const struct ss_sampled_thread *first =
 		ss_thread_list_find(&process->sampler.threads, FIRST_TID);
 	assert_true(first->files.stat && first->files.syscall);
-}
-
-static const struct ss_capture_thread *captured_first(const struct process *process)
-{
-	const struct ss_capture *capture = process->tick.capture;
-
-	assert_non_null(capture);
-	assert_int_equal(capture->threads.items[0].tid, FIRST_TID);
-	return &capture->threads.items[0];
 }
 
 static void sleep_otherwise(struct process *process)

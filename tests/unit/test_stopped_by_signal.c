@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 
+#include "base/clock.h"
+#include "capture/attempt.h"
 #include "capture/freeze.h"
 #include "capture/observe.h"
 
@@ -249,6 +251,80 @@ TEST(test_stopped_between_turns)
 	ss_stop_release(&stopped.freeze, &stopped.task);
 	assert_int_equal(stopped.freeze.stopped, 1);
 	(void)finish_call(&stopped, 'T');
+}
+
+/* Each of these stops it if it is attached, see above. */
+static void continue_itself(int ready)
+{
+	const struct timespec pause = { .tv_nsec = 200 * 1000 };
+
+	say_ready(ready);
+	for (;;) {
+		(void)nanosleep(&pause, NULL);
+		(void)kill(getpid(), SIGCONT);
+	}
+}
+
+/* For how long the thread stood still in the pause between two turns, and how long both took. */
+static uint64_t pause_between_turns(struct ss_target *target,
+				    const struct ss_capture_options *options,
+				    uint64_t *ret_elapsed_ns)
+{
+	__attribute__((cleanup(ss_attempt_deinit))) struct ss_attempt attempt = {
+		.target = target,
+		.options = options,
+		.freeze = { .status_fd = -1 },
+		.memory = { .mem_fd = -1, .pagemap_fd = -1 },
+		.maps_fd = -1,
+	};
+	bool stop;
+
+	assert_null(ss_attempt_copy(&attempt, &stop));
+	assert_int_equal(attempt.tasks.items.count, 1);
+	struct ss_tracee *task = &attempt.tasks.items.items[0];
+	assert_int_equal(ptrace(PTRACE_SEIZE, task->tid, 0, 0), 0);
+	/* As at the end of the first turn: it was read in state T, and went on. */
+	task->phase = SS_TASK_SEEN;
+	task->state = 'T';
+	task->watched = task->steady = false;
+	task->attached = true;
+	task->running_ns = ss_now_ns();
+	attempt.copied = true;
+	attempt.moved = 1;
+	attempt.fragile = 0;
+	uint64_t begin_ns = ss_now_ns();
+	assert_null(ss_attempt_stop(&attempt));
+	*ret_elapsed_ns = ss_now_ns() - begin_ns;
+	/* Its tracer is this thread, which does not end. */
+	while (attempt.tasks.items.items[0].attached)
+		(void)ss_freeze_release_late(&attempt.freeze);
+	return attempt.tasks.items.items[0].stopped_ns;
+}
+
+/* Before all threads are stopped again, those are found that run every few milliseconds. What a signal
+   stops in that time is soon released, unless this program gets no CPU. */
+TEST(test_pause_between_turns)
+{
+	enum { PAUSE_MS = 5, SOON_MS = 4, TRIES = 100 };
+	const struct ss_capture_options options = { .size = sizeof(options),
+						    .mode = SS_MODE_AUTO,
+						    .timeout_ms = 1000,
+						    .max_stack = 4096,
+						    .max_total = 1 << 20 };
+	uint64_t stopped_ns = UINT64_MAX;
+
+	for (int i = 0; i < TRIES && stopped_ns >= SOON_MS * SS_NS_PER_MS; i++) {
+		struct ss_target *target = NULL;
+		pid_t child = start(continue_itself);
+		uint64_t elapsed_ns;
+		assert_null(ss_target_open(child, &target));
+		stopped_ns = pause_between_turns(target, &options, &elapsed_ns);
+		assert_true(elapsed_ns >= PAUSE_MS * SS_NS_PER_MS);
+		assert_true(stopped_ns > 0);
+		ss_target_close(target);
+		stop(child);
+	}
+	assert_true(stopped_ns < SOON_MS * SS_NS_PER_MS);
 }
 
 /* Of a thread that another program traces, or that its tracer holds. */

@@ -88,8 +88,9 @@ static struct ss_error *capture(struct reports *reports, struct ss_supervisor *s
 				struct report *report)
 {
 	struct ss_reading reading = { .options = reports->options };
-	struct ss_capture_options options = ss_options_capture(reports->options);
-	struct ss_process_source_options source = ss_reading_source(&reading, &options);
+	struct ss_capture_options options;
+	struct ss_process_source_options source =
+		ss_reading_source(&reading, &reports->selection, &options);
 	struct ss_error *error =
 		report->traced ?
 			ss_supervisor_hold(supervisor, report->pid, &report->target) :
@@ -97,14 +98,12 @@ static struct ss_error *capture(struct reports *reports, struct ss_supervisor *s
 
 	if (error)
 		return error;
-	if (ss_selection_run_is_active(&reports->selection)) {
-		options.filter = ss_selection_run_filter;
-		options.filter_data = &reports->selection;
-	}
 	source.target = report->target;
 	source.held = report->traced;
+	source.no_list = true;
 	source.watch = NULL;
 	source.warn = NULL;
+	source.captured = NULL;
 	return ss_process_source_new(report->pid, &source, &report->source);
 }
 

@@ -109,6 +109,7 @@ const struct ss_go_layout *ss_go_layout_find(unsigned minor)
 enum {
 	CODE_MAX = 2048,   /* bytes of runtime.allgadd; 350 in Go 1.19 to 1.27 */
 	OPERANDS_MAX = 64, /* 25 there */
+	MAIN_GOROUTINE = 1,
 	WORD = 8,
 	SLICE = 3 * WORD, /* pointer, length, capacity */
 	BUILD_INFO_STRINGS = 32,
@@ -405,12 +406,15 @@ static const char *find_reason(const struct ss_go_layout *layout, uint8_t reason
 							     NULL;
 }
 
-static bool has_no_channel(const struct ss_go_goroutine *goroutine)
+/* Sets the reason of a wait, and what follows from it. */
+static void set_reason(struct ss_go_goroutine *goroutine, const char *reason)
 {
-	const char *reason = goroutine->wait_reason ?: "";
-
-	return strcmp(reason, "chan receive (nil chan)") == 0 ||
-	       strcmp(reason, "chan send (nil chan)") == 0;
+	goroutine->wait_reason = reason;
+	goroutine->on_purpose = goroutine->id == MAIN_GOROUTINE || !reason ||
+				strcmp(reason, "select (no cases)") == 0;
+	if (reason && (strcmp(reason, "chan receive (nil chan)") == 0 ||
+		       strcmp(reason, "chan send (nil chan)") == 0))
+		goroutine->endless = SS_ENDLESS_NIL_CHANNEL;
 }
 
 /* The thread on which a goroutine is. */
@@ -485,11 +489,8 @@ static bool add(struct reader *reader, uint64_t address, const uint8_t *bytes)
 		return true;
 	}
 	bool waits = goroutine.status == SS_STATUS_WAITING;
-	if (waits) {
-		goroutine.wait_reason = find_reason(layout, bytes[layout->reason]);
-		if (has_no_channel(&goroutine))
-			goroutine.endless = SS_ENDLESS_NIL_CHANNEL;
-	}
+	if (waits)
+		set_reason(&goroutine, find_reason(layout, bytes[layout->reason]));
 	if (waits || goroutine.status == SS_STATUS_SYSCALL)
 		goroutine.since = ss_load_u64(bytes, layout->since);
 	goroutine.run_mark = find_run_mark(layout, bytes);

@@ -93,6 +93,9 @@ struct ss_go_goroutine {
 	pid_t thread;	   /* in its pid namespace; 0: none, or not known */
 	uint64_t run_mark; /* differs after it has run; 0: not known */
 	bool changed;	   /* while it was read */
+	/* It may wait so on purpose, until the program is ended: the main goroutine, or one that
+	   waits for nothing. */
+	bool on_purpose;
 	/* NIL_CHANNEL as its wait reason says; OBJECT: see ss_go_find_unwakeable() */
 	enum ss_endless endless;
 };

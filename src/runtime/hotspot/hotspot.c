@@ -71,13 +71,6 @@ struct hotspot {
 
 /* Finding it --------------------------------------------------------------- */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static bool read_symbols(const struct ss_runtime_process *process, int32_t index,
 			 uint64_t ret[SS_HOTSPOT_SYMBOLS])
 {
@@ -105,7 +98,7 @@ static const struct ss_module *find_library(const struct ss_runtime_process *pro
 
 	for (size_t i = 0; i < capture->modules.count; i++) {
 		const char *path = capture->modules.items[i]->pub.path;
-		if (strcmp(base_name(path), "libjvm.so") == 0 &&
+		if (strcmp(ss_path_base(path), "libjvm.so") == 0 &&
 		    !ss_session_skips(process->session, (int32_t)i) &&
 		    read_symbols(process, (int32_t)i, ret))
 			return &capture->modules.items[i]->pub;

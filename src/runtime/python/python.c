@@ -118,13 +118,6 @@ static bool find_in_module(const struct ss_runtime_process *process, int32_t ind
 				      ret->symbols, &ret->bias);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static bool has_prefix(const char *text, const char *prefix)
 {
 	return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -135,7 +128,7 @@ static bool has_prefix(const char *text, const char *prefix)
 static bool is_only_python(const char *path)
 {
 	static const char program[] = "python";
-	const char *name = base_name(path);
+	const char *name = ss_path_base(path);
 
 	if (has_prefix(name, "libpython3"))
 		return true;
@@ -152,7 +145,7 @@ static bool find_module(const struct ss_runtime_process *process, struct found *
 
 	for (size_t i = 0; i < capture->modules.count; i++) {
 		const char *path = capture->modules.items[i]->pub.path;
-		if (has_prefix(base_name(path), "libpython3") &&
+		if (has_prefix(ss_path_base(path), "libpython3") &&
 		    find_in_module(process, (int32_t)i, ret))
 			return true;
 	}
@@ -160,7 +153,7 @@ static bool find_module(const struct ss_runtime_process *process, struct found *
 		const char *path = capture->modules.items[i]->pub.path;
 		bool program = capture->process.executable &&
 			       strcmp(path, capture->process.executable) == 0;
-		if ((program || has_prefix(base_name(path), "python")) &&
+		if ((program || has_prefix(ss_path_base(path), "python")) &&
 		    find_in_module(process, (int32_t)i, ret))
 			return true;
 	}
@@ -170,7 +163,7 @@ static bool find_module(const struct ss_runtime_process *process, struct found *
 /* The version in a file name: "python3.9", "libpython3.9.so.1.0". 0: none. */
 static uint32_t version_of_path(const char *path)
 {
-	const char *name = base_name(path);
+	const char *name = ss_path_base(path);
 	unsigned minor = 0;
 
 	if (has_prefix(name, "lib"))

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/runtime.h"
+#include "base/bytes.h"
 
 enum {
 	TASK_SIZE_MAX = 1024,
@@ -71,8 +72,7 @@ const char *ss_python_task_table_read(const struct ss_memory *memory, uint64_t a
 /* Whether a module may have the table: the module itself, or what it was built into. */
 static bool may_have_table(const struct ss_capture *capture, const char *path, bool built)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = ss_path_base(path);
 
 	if (!built)
 		return strncmp(name, "_asyncio.", strlen("_asyncio.")) == 0;

@@ -40,13 +40,6 @@ struct v8 {
 
 /* Finding it --------------------------------------------------------------- */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static bool read_symbols(const struct ss_runtime_process *process, int32_t index,
 			 struct ss_v8_symbol ret[SS_V8_SYMBOLS])
 {
@@ -76,7 +69,7 @@ static bool find_module(const struct ss_runtime_process *process,
 		const char *path = capture->modules.items[i]->pub.path;
 		bool program = capture->process.executable &&
 			       strcmp(path, capture->process.executable) == 0;
-		bool library = strncmp(base_name(path), "libnode.so", 10) == 0;
+		bool library = strncmp(ss_path_base(path), "libnode.so", 10) == 0;
 		if ((program || library) && read_symbols(process, (int32_t)i, ret))
 			return true;
 	}

@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/cleanup.h"
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "report/json.h"
 #include "report/print.h"
 #include "stacksnap/trace.h"
@@ -143,9 +145,30 @@ static const struct ss_trace_format trace_json = {
 };
 
 /*
- * A trace as folded stacks, for flame graphs: weighted by hits or, with scopes, by the time that
- * they took without the scopes within them, in microseconds.
+ * The stacks of a trace as a profile: weighted by hits or, with scopes, by the time that they took
+ * without the scopes within them, in microseconds.
  */
+
+bool ss_trace_add_total(struct ss_profile *profile, const struct ss_trace_stack *stack,
+			const uint64_t values[SS_PROFILE_UNITS_MAX])
+{
+	struct ss_profile_total *total = ss_vector_push(&profile->totals);
+	uint32_t call = 0;
+
+	for (size_t i = stack->count; total && i-- > 0 && call != SS_ID_NONE;) {
+		const struct ss_frame *frame = &stack->frames[i];
+		const uint32_t module =
+			frame->module ? ss_profile_module(profile, frame->module, true) :
+					SS_ID_NONE;
+		const uint32_t id = ss_profile_add_frame(profile, frame, module, false);
+		call = id == SS_ID_NONE ? id : ss_profile_call(profile, call, id);
+	}
+	if (!total || call == SS_ID_NONE)
+		return false;
+	total->call = call;
+	memcpy(total->values, values, sizeof(total->values));
+	return true;
+}
 
 static void add(struct ss_trace_output *output, uint32_t stack, uint64_t weight)
 {
@@ -163,74 +186,65 @@ static void take_event(struct ss_trace_output *output, const struct ss_trace_eve
 		add(output, event->stack, 1);
 	else if (event->kind != SS_TRACE_ENTER)
 		add(output, event->entry_stack, event->self_ns / NS_PER_US);
+	output->scopes |= event->kind != SS_TRACE_HIT;
 }
 
-static void write_frame(const struct ss_frame *frame, FILE *out)
+void ss_trace_write_profile(struct ss_trace_output *output, struct ss_profile *profile)
 {
-	static const struct ss_substitution substitution[] = { { ";", ":" } };
-	const char *slash = frame->module ? strrchr(frame->module->path, '/') : NULL;
+	const struct ss_format_options options = { .size = sizeof(options) };
 
-	if (frame->symbol) {
-		ss_escape_write(frame->symbol, substitution, out);
+	output->failed = !profile;
+	if (!profile)
 		return;
-	}
-	if (frame->module)
-		ss_escape_write(slash ? slash + 1 : frame->module->path, substitution,
-				out);
-	(void)fprintf(out, "+0x%" PRIx64, frame->module ? frame->offset : frame->pc);
+	profile->elapsed_ns = output->elapsed_ns;
+	profile->start_ns = ss_clock_ns(CLOCK_REALTIME) - output->elapsed_ns;
+	_cleanup_error_ struct ss_error *error =
+		output->profile->write_profile(profile, &options, output->out);
+	output->failed = error;
 }
 
-void ss_trace_write_folded(const struct ss_trace_stack *stack, uint64_t weight, FILE *out)
+static void write_profile(struct ss_trace_output *output)
 {
-	for (size_t k = stack->count; k-- > 0;) {
-		write_frame(&stack->frames[k], out);
-		if (k > 0)
-			(void)fputc(';', out);
+	static const struct ss_profile_unit hits = { "hits", "count" };
+	static const struct ss_profile_unit time = { "duration", "microseconds" };
+	_cleanup_(ss_profile_cleanup) struct ss_profile *profile = ss_profile_new();
+	bool whole = profile;
+
+	for (size_t i = 0; whole && i < output->weights.count; i++) {
+		const uint64_t values[SS_PROFILE_UNITS_MAX] = {
+			output->weights.items[i]
+		};
+		whole = !*values ||
+			ss_trace_add_total(profile,
+					   ss_trace_stack(output->trace, (uint32_t)i + 1),
+					   values);
 	}
-	(void)fprintf(out, " %" PRIu64 "\n", weight);
+	if (whole) {
+		profile->units[0] = output->scopes ? time : hits;
+		profile->unit_count = profile->period = 1;
+	}
+	ss_trace_write_profile(output, whole ? profile : NULL);
 }
 
-static void write_folded_end(struct ss_trace_output *output)
-{
-	for (size_t i = 0; i < output->weights.count; i++) {
-		const struct ss_trace_stack *stack =
-			ss_trace_stack(output->trace, (uint32_t)i + 1);
-		if (!output->weights.items[i])
-			continue;
-		ss_trace_write_folded(stack, output->weights.items[i], output->out);
-	}
-}
-
-static const struct ss_trace_format trace_folded = {
-	.name = "folded",
+const struct ss_trace_format ss_trace_profile = {
 	.wants_stacks = true,
 	.event = take_event,
-	.end = write_folded_end,
+	.end = write_profile,
 };
 
-static const struct ss_trace_format *const formats[] = { &ss_trace_text, &trace_json,
-							 &trace_folded };
-
-static const struct ss_trace_format *find(const struct ss_trace_format *const *table,
-					  size_t count, const char *name)
+const struct ss_trace_format *ss_trace_format_find(const char *name, bool growth,
+						   const struct ss_format **ret_profile)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(table[i]->name, name) == 0)
-			return table[i];
-	}
-	return NULL;
-}
-
-const struct ss_trace_format *ss_trace_format_find(const char *name)
-{
-	return find(formats, SS_ARRAY_SIZE(formats), name);
-}
-
-const struct ss_trace_format *ss_growth_format_find(const char *name)
-{
-	static const struct ss_trace_format *const growth[] = {
-		&ss_growth_text, &ss_growth_json, &ss_growth_folded, &ss_growth_pprof
+	static const struct ss_trace_format *const formats[2][2] = {
+		{ &ss_trace_text, &trace_json }, { &ss_growth_text, &ss_growth_json }
 	};
 
-	return find(growth, SS_ARRAY_SIZE(growth), name);
+	for (size_t i = 0; i < SS_ARRAY_SIZE(formats[growth]); i++) {
+		if (strcmp(formats[growth][i]->name, name) == 0)
+			return formats[growth][i];
+	}
+	*ret_profile = ss_format_find(SS_FORMAT_TOTALS, name);
+	if (!*ret_profile)
+		return NULL;
+	return growth ? &ss_growth_profile : &ss_trace_profile;
 }

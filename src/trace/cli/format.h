@@ -1,9 +1,6 @@
 /*
- * Writes a trace as it happens: as text, or as JSON with one object in each line; or,
- * when it has ended, as folded stacks. See stacksnap-trace(1).
- *
- * To add a format: a struct ss_trace_format, a line in the table of format.c, a paragraph in the
- * manual page, a test.
+ * Writes a trace as it happens: as text, or as JSON with one object in each line; or, when it has
+ * ended, its stacks in a format for profiles. See stacksnap-trace(1).
  */
 #ifndef SS_TRACE_CLI_FORMAT_H
 #define SS_TRACE_CLI_FORMAT_H
@@ -15,6 +12,7 @@
 #include "base/vector.h"
 #include "report/durations.h"
 #include "report/json.h"
+#include "report/format.h"
 #include "report/profile.h"
 #include "stacksnap.h"
 #include "stacksnap/trace.h"
@@ -43,15 +41,12 @@ struct ss_growth {
 	bool held_only; /* leave out what is not there any more, and sort by the rest */
 	unsigned rows;
 	pid_t pid;
-	uint64_t begin_ns;
-	uint64_t end_ns;
 	uint64_t samples;
 	uint64_t held;
 	uint64_t unsampled_bytes; /* touched since the last sample of a thread on a CPU */
 	SS_VECTOR(struct ss_growth_sample) items;
 	SS_VECTOR(struct ss_growth_site)
-	sites;	     /* after growth_finish(), largest first */
-	bool failed; /* no memory for the result: nothing, or not all, was written */
+	sites; /* after growth_finish(), largest first */
 };
 
 void ss_growth_deinit(struct ss_growth *growth);
@@ -83,14 +78,20 @@ struct ss_trace_slowest {
 struct ss_trace_output {
 	FILE *out;
 	const struct ss_trace *trace;
+	uint64_t begin_ns;
+	uint64_t elapsed_ns;		/* at the end */
 	struct ss_durations *durations; /* by probe; of scopes that returned */
 	uint32_t stacks;		/* so many have been written */
-	SS_VECTOR(uint64_t) weights;	/* folded: by number of the stack - 1 */
-	struct ss_trace_slowest *slow;	/* text: by probe */
-	struct ss_idtable caller_ids;	/* text: indexes of callers, by probe and stack */
+	SS_VECTOR(uint64_t) weights;	/* profile: by number of the stack - 1 */
+	bool scopes;			/* profile: these are times */
+	const struct ss_format
+		*profile; /* of the stacks at the end; NULL: another format */
+	bool failed;	  /* no memory for the result: nothing, or not all, was written */
+	struct ss_trace_slowest *slow; /* text: by probe */
+	struct ss_idtable caller_ids;  /* text: indexes of callers, by probe and stack */
 	SS_VECTOR(struct ss_trace_caller) callers;
 	bool whole_stacks;	  /* text: of callers */
-	uint64_t begin_ns;	  /* text: of a summary; 0: hits were shown */
+	bool summary;		  /* text: hits are not shown */
 	struct ss_growth *growth; /* of ss_growth_text and the like, or NULL */
 	uint64_t last_second;	  /* text: of the time that is in date */
 	char date[16];
@@ -109,23 +110,31 @@ struct ss_trace_format {
 extern const struct ss_trace_format ss_trace_text;
 extern const struct ss_trace_format ss_trace_text_verbose;
 
+/* When the trace has ended, a profile. */
+extern const struct ss_trace_format ss_trace_profile;
+
 /* Of page faults, for --alloc. */
 extern const struct ss_trace_format ss_growth_text;
 extern const struct ss_trace_format ss_growth_json;
-extern const struct ss_trace_format ss_growth_folded;
-extern const struct ss_trace_format ss_growth_pprof;
-/* NULL: there is no format of that name. */
-const struct ss_trace_format *ss_growth_format_find(const char *name);
+extern const struct ss_trace_format ss_growth_profile;
 
 /* Writes the members "frames" and "end" of the stack of a hit. */
 void ss_json_trace_stack(struct ss_json *json, const struct ss_trace_stack *stack);
 
-/* Writes one line. */
-void ss_trace_write_folded(const struct ss_trace_stack *stack, uint64_t weight,
-			   FILE *out);
+/* "main (program) at main.c:12", with the end of the line. */
+void ss_trace_write_frame(const struct ss_frame *frame, FILE *out);
 
-/* NULL: there is no format of that name. */
-const struct ss_trace_format *ss_trace_format_find(const char *name);
+/* Adds a stack to a profile. False without memory. */
+bool ss_trace_add_total(struct ss_profile *profile, const struct ss_trace_stack *stack,
+			const uint64_t values[SS_PROFILE_UNITS_MAX]);
+
+/* Writes it. NULL: no memory. */
+void ss_trace_write_profile(struct ss_trace_output *output, struct ss_profile *profile);
+
+/* The formats of a trace, or of growth; of SS_FORMAT_TOTALS in *ret_profile, too. NULL: there is none
+   of that name. */
+const struct ss_trace_format *ss_trace_format_find(const char *name, bool growth,
+						   const struct ss_format **ret_profile);
 
 /* For --list: what the specs select. */
 void ss_trace_write_probes(const struct ss_trace *trace, FILE *out);

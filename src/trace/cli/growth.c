@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/intern.h"
 #include "report/json.h"
-#include "report/pprof.h"
 #include "report/print.h"
 #include "report/profile.h"
 #include "stacksnap/trace.h"
@@ -162,7 +162,6 @@ static bool finish(struct ss_growth *growth, const struct ss_trace *trace)
 	struct ss_growth_sample *items = growth->items.items;
 	size_t count = growth->items.count;
 
-	growth->end_ns = ss_now_ns();
 	growth->samples = count;
 	growth->unsampled_bytes = unsampled(growth, trace);
 	if (count > 1)
@@ -187,10 +186,10 @@ static bool finish(struct ss_growth *growth, const struct ss_trace *trace)
 }
 
 /* Finds out which pages are still there, and makes the sites. False: no memory. */
-static bool growth_finish(struct ss_growth *growth, const struct ss_trace *trace)
+static bool growth_finish(struct ss_trace_output *output)
 {
-	growth->failed = !finish(growth, trace);
-	return !growth->failed;
+	output->failed = !finish(output->growth, output->trace);
+	return !output->failed;
 }
 
 /* Whether a stack belongs to the result. */
@@ -225,37 +224,12 @@ static double growth_error(uint64_t samples)
 
 enum { FRAMES_SHOWN = 24, SIZE_COLUMN = 12 };
 
-/* What the formats have in common. */
-static void growth_begin(struct ss_trace_output *output)
-{
-	output->growth->begin_ns = ss_now_ns();
-}
-
 static void growth_take(struct ss_trace_output *output,
 			const struct ss_trace_event *event)
 {
 	/* What does not fit is missing in the sum. */
 	if (event->kind == SS_TRACE_HIT)
 		(void)growth_add(output->growth, event);
-}
-
-static void write_frame(const struct ss_frame *frame, FILE *out)
-{
-	if (frame->symbol)
-		ss_escape_write(frame->symbol, NULL, out);
-	else
-		(void)fprintf(out, "0x%" PRIx64,
-			      frame->module ? frame->offset : frame->pc);
-	if (frame->module) {
-		(void)fputs(" (", out);
-		ss_escape_write(ss_label_base(frame->module->path), NULL, out);
-		(void)fputc(')', out);
-	}
-	if (frame->file) {
-		(void)fputs(" at ", out);
-		ss_escape_write(frame->file, NULL, out);
-		(void)fprintf(out, ":%" PRIu32, frame->line);
-	}
 }
 
 static void write_site(const struct ss_trace_output *output,
@@ -279,8 +253,7 @@ static void write_site(const struct ss_trace_output *output,
 	const struct ss_trace_stack *stack = ss_trace_stack(output->trace, site->stack);
 	for (size_t i = 0; i < stack->count && i < FRAMES_SHOWN; i++) {
 		(void)fprintf(out, "    #%-2zu ", i);
-		write_frame(&stack->frames[i], out);
-		(void)fputc('\n', out);
+		ss_trace_write_frame(&stack->frames[i], out);
 	}
 	if (stack->count > FRAMES_SHOWN)
 		(void)fprintf(out, "    and %zu more\n", stack->count - FRAMES_SHOWN);
@@ -292,11 +265,11 @@ static void write_text(struct ss_trace_output *output)
 	FILE *out = output->out;
 	size_t shown = 0;
 
-	if (!growth_finish(growth, output->trace))
+	if (!growth_finish(output))
 		return;
 	(void)fprintf(out, "%s of new memory in %s",
 		      ss_quantity_size(growth->samples * growth->sample_bytes).text,
-		      ss_quantity_time(growth->end_ns - growth->begin_ns).text);
+		      ss_quantity_time(output->elapsed_ns).text);
 	if (ss_trace_summary(output->trace)->ended)
 		(void)fputs("; the process has ended", out);
 	else
@@ -320,248 +293,51 @@ static void write_text(struct ss_trace_output *output)
 			      shown - growth->rows);
 }
 
-/* As in trace.c, with bytes. */
-static void write_folded(struct ss_trace_output *output)
-{
-	struct ss_growth *growth = output->growth;
-
-	if (!growth_finish(growth, output->trace))
-		return;
-	for (size_t i = 0; i < growth->sites.count; i++) {
-		const struct ss_growth_site *site = &growth->sites.items[i];
-		if (!site->stack || !growth_shows(growth, site))
-			continue;
-		ss_trace_write_folded(ss_trace_stack(output->trace, site->stack),
-				      (growth->held_only ? site->held : site->samples) *
-					      growth->sample_bytes,
-				      output->out);
-	}
-}
-
 const struct ss_trace_format ss_growth_text = {
 	.name = "text",
 	.wants_stacks = true,
-	.begin = growth_begin,
 	.event = growth_take,
 	.end = write_text,
 };
 
-const struct ss_trace_format ss_growth_folded = {
-	.name = "folded",
-	.wants_stacks = true,
-	.begin = growth_begin,
-	.event = growth_take,
-	.end = write_folded,
-};
-
-/*
- * "trace --alloc" in the format of pprof, with the sample types of heap profiles. Field numbers are
- * those of profile.proto of github.com/google/pprof. An object is a page.
- */
-
-/* A location is one function at one address; strings are interned. */
-struct location {
-	const struct ss_module *module;
-	const char *symbol;
-	const char *file;
-	uint64_t offset;
-	uint64_t line;
-};
-
-struct function {
-	const char *symbol;
-	const char *file;
-};
-
-struct pprof {
-	struct ss_trace_output *output;
-	struct ss_buffer out;
-	struct ss_buffer strings; /* encoded */
-	struct ss_idtable texts;
-	struct ss_idtable modules; /* of pointers */
-	struct ss_idtable locations;
-	struct ss_idtable functions;
-};
-
-static void pprof_deinit(struct pprof *p)
+/* As a profile, with the sample types of heap profiles. An object is a page. */
+static void write_profile(struct ss_trace_output *output)
 {
-	ss_buffer_deinit(&p->out);
-	ss_buffer_deinit(&p->strings);
-	ss_idtable_deinit(&p->texts);
-	ss_idtable_deinit(&p->modules);
-	ss_idtable_deinit(&p->locations);
-	ss_idtable_deinit(&p->functions);
-}
-
-/* The number of a key from 1 on; 0: no memory. */
-static uint64_t number_of(struct pprof *p, struct ss_idtable *table, const void *key,
-			  size_t size, bool *added)
-{
-	uint32_t id = ss_idtable_add(table, key, size, added);
-
-	p->out.failed |= id == SS_ID_NONE;
-	return id == SS_ID_NONE ? 0 : (uint64_t)id + 1;
-}
-
-/* The index in the string table, of which 0 must be "". */
-static uint64_t text(struct pprof *p, const char *bytes)
-{
-	_cleanup_free_ char *valid = ss_escape_invalid(bytes);
-	bool added = false;
-
-	if (!valid) {
-		p->out.failed = true;
-		return 0;
-	}
-	uint64_t number = number_of(p, &p->texts, valid, strlen(valid) + 1, &added);
-	if (added)
-		ss_protobuf_text(&p->strings, PROFILE_STRING, valid);
-	return number ? number - 1 : 0;
-}
-
-static void put_type(struct pprof *p, unsigned field, const char *kind, const char *unit)
-{
-	_cleanup_buffer_ struct ss_buffer type = {};
-
-	ss_protobuf_number(&type, TYPE_KIND, text(p, kind));
-	ss_protobuf_number(&type, TYPE_UNIT, text(p, unit));
-	ss_protobuf_message(&p->out, field, &type);
-}
-
-static uint64_t mapping_of(struct pprof *p, const struct ss_module *module)
-{
-	_cleanup_buffer_ struct ss_buffer mapping = {};
-	bool added = false;
-
-	if (!module)
-		return 0;
-	uint64_t id = number_of(p, &p->modules, &module, sizeof(module), &added);
-	if (!added)
-		return id;
-	ss_protobuf_number(&mapping, MAPPING_ID, id);
-	ss_protobuf_number(&mapping, MAPPING_FILE, text(p, module->path));
-	if (module->build_id)
-		ss_protobuf_number(&mapping, MAPPING_BUILD_ID, text(p, module->build_id));
-	ss_protobuf_number(&mapping, MAPPING_HAS_FUNCTIONS, 1);
-	ss_protobuf_message(&p->out, PROFILE_MAPPING, &mapping);
-	return id;
-}
-
-static uint64_t function_of(struct pprof *p, const struct ss_frame *frame)
-{
-	const struct function key = { frame->symbol, frame->file };
-	_cleanup_buffer_ struct ss_buffer function = {};
-	bool added = false;
-	uint64_t id = number_of(p, &p->functions, &key, sizeof(key), &added);
-
-	if (!added)
-		return id;
-	ss_protobuf_number(&function, FUNCTION_ID, id);
-	ss_protobuf_number(&function, FUNCTION_NAME, text(p, frame->symbol));
-	ss_protobuf_number(&function, FUNCTION_SYSTEM_NAME, text(p, frame->symbol));
-	if (frame->file)
-		ss_protobuf_number(&function, FUNCTION_FILE, text(p, frame->file));
-	ss_protobuf_message(&p->out, PROFILE_FUNCTION, &function);
-	return id;
-}
-
-static uint64_t location_of(struct pprof *p, const struct ss_frame *frame)
-{
-	const struct location key = {
-		.module = frame->module,
-		.symbol = frame->symbol,
-		.file = frame->file,
-		.offset = frame->module ? frame->offset : frame->pc,
-		.line = frame->line,
+	static const struct ss_profile_unit units[SS_PROFILE_UNITS_MAX] = {
+		{ "alloc_objects", "count" },
+		{ "alloc_space", "bytes" },
+		{ "inuse_objects", "count" },
+		{ "inuse_space", "bytes" },
 	};
-	_cleanup_buffer_ struct ss_buffer location = {};
-	_cleanup_buffer_ struct ss_buffer line = {};
-	bool added = false;
-	uint64_t id = number_of(p, &p->locations, &key, sizeof(key), &added);
-
-	if (!added)
-		return id;
-	ss_protobuf_number(&location, LOCATION_ID, id);
-	ss_protobuf_number(&location, LOCATION_MAPPING, mapping_of(p, frame->module));
-	ss_protobuf_number(&location, LOCATION_ADDRESS, key.offset);
-	if (frame->symbol) {
-		ss_protobuf_number(&line, LINE_FUNCTION, function_of(p, frame));
-		ss_protobuf_number(&line, LINE_LINE, frame->line);
-		ss_protobuf_message(&location, LOCATION_LINE, &line);
-	}
-	ss_protobuf_message(&p->out, PROFILE_LOCATION, &location);
-	return id;
-}
-
-static void put_site(struct pprof *p, const struct ss_growth_site *site)
-{
-	const struct ss_trace_stack *stack =
-		ss_trace_stack(p->output->trace, site->stack);
-	const uint64_t bytes = p->output->growth->sample_bytes;
+	const struct ss_growth *growth = output->growth;
+	const uint64_t bytes = growth->sample_bytes;
 	const uint64_t pages = bytes / ss_trace_page_size();
-	const uint64_t values[] = { site->samples * pages, site->samples * bytes,
-				    site->held * pages, site->held * bytes };
-	_cleanup_free_ uint64_t *path = calloc(stack->count + 1, sizeof(*path));
-	_cleanup_buffer_ struct ss_buffer sample = {};
+	_cleanup_(ss_profile_cleanup) struct ss_profile *profile =
+		growth_finish(output) ? ss_profile_new() : NULL;
+	bool whole = profile;
 
-	if (!path) {
-		p->out.failed = true;
-		return;
+	for (size_t i = 0; whole && i < growth->sites.count; i++) {
+		const struct ss_growth_site *site = &growth->sites.items[i];
+		const uint64_t values[] = { site->samples * pages, site->samples * bytes,
+					    site->held * pages, site->held * bytes };
+		whole = !site->stack || !growth_shows(growth, site) ||
+			ss_trace_add_total(profile,
+					   ss_trace_stack(output->trace, site->stack),
+					   values);
 	}
-	for (size_t i = 0; i < stack->count; i++)
-		path[i] = location_of(p, &stack->frames[i]);
-	ss_protobuf_numbers(&sample, SAMPLE_LOCATIONS, path, stack->count);
-	ss_protobuf_numbers(&sample, SAMPLE_VALUES, values, SS_ARRAY_SIZE(values));
-	ss_protobuf_message(&p->out, PROFILE_SAMPLE, &sample);
-}
-
-static void put_profile(struct pprof *p)
-{
-	const struct ss_growth *growth = p->output->growth;
-
-	(void)text(p, "");
-	put_type(p, PROFILE_SAMPLE_TYPE, "alloc_objects", "count");
-	put_type(p, PROFILE_SAMPLE_TYPE, "alloc_space", "bytes");
-	put_type(p, PROFILE_SAMPLE_TYPE, "inuse_objects", "count");
-	put_type(p, PROFILE_SAMPLE_TYPE, "inuse_space", "bytes");
-	for (size_t i = 0; i < growth->sites.count; i++) {
-		if (growth->sites.items[i].stack)
-			put_site(p, &growth->sites.items[i]);
+	if (whole) {
+		memcpy(profile->units, units, sizeof(units));
+		profile->unit_count = SS_ARRAY_SIZE(units);
+		profile->shown_unit = growth->held_only ? 3 : 1;
+		profile->period = bytes;
 	}
-	ss_protobuf_number(&p->out, PROFILE_TIME,
-			   ss_clock_ns(CLOCK_REALTIME) -
-				   (growth->end_ns - growth->begin_ns));
-	ss_protobuf_number(&p->out, PROFILE_DURATION, growth->end_ns - growth->begin_ns);
-	put_type(p, PROFILE_PERIOD_TYPE, "space", "bytes");
-	ss_protobuf_number(&p->out, PROFILE_PERIOD, growth->sample_bytes);
-	ss_protobuf_number(&p->out, PROFILE_DEFAULT_TYPE,
-			   text(p, growth->held_only ? "inuse_space" : "alloc_space"));
+	ss_trace_write_profile(output, whole ? profile : NULL);
 }
 
-static void write_end(struct ss_trace_output *output)
-{
-	__attribute__((cleanup(pprof_deinit))) struct pprof p = { .output = output };
-
-	if (!growth_finish(output->growth, output->trace))
-		return;
-	put_profile(&p);
-	FILE *compressed = p.out.failed || p.strings.failed ?
-				   NULL :
-				   ss_gzip_open(output->out, false);
-	output->growth->failed = !compressed;
-	if (!compressed)
-		return;
-	(void)fwrite(p.out.bytes, 1, p.out.size, compressed);
-	(void)fwrite(p.strings.bytes, 1, p.strings.size, compressed);
-	(void)fclose(compressed); /* the caller checks the output */
-}
-
-const struct ss_trace_format ss_growth_pprof = {
-	.name = "pprof",
+const struct ss_trace_format ss_growth_profile = {
 	.wants_stacks = true,
-	.begin = growth_begin,
 	.event = growth_take,
-	.end = write_end,
+	.end = write_profile,
 };
 
 /*
@@ -603,12 +379,12 @@ static void write_json_end(struct ss_trace_output *output)
 	struct ss_growth *growth = output->growth;
 	struct ss_json json = { .out = output->out };
 
-	if (!growth_finish(growth, output->trace))
+	if (!growth_finish(output))
 		return;
 	ss_json_open(&json, NULL, '{');
 	ss_json_text(&json, "schema", "stacksnap-growth/1");
 	ss_json_signed(&json, "pid", growth->pid);
-	ss_json_unsigned(&json, "duration_ns", growth->end_ns - growth->begin_ns);
+	ss_json_unsigned(&json, "duration_ns", output->elapsed_ns);
 	ss_json_bool(&json, "process_ended", summary->ended);
 	ss_json_unsigned(&json, "sample_bytes", growth->sample_bytes);
 	ss_json_unsigned(&json, "unsampled_bytes", growth->unsampled_bytes);
@@ -628,7 +404,6 @@ static void write_json_end(struct ss_trace_output *output)
 const struct ss_trace_format ss_growth_json = {
 	.name = "json",
 	.wants_stacks = true,
-	.begin = growth_begin,
 	.event = growth_take,
 	.end = write_json_end,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "report/print.h"
@@ -12,18 +13,11 @@
 
 enum { INDENT_MAX = 40, NS_PER_US = 1000, CALLERS_SHOWN = 10, PERCENT = 100 };
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static void write_probe(const struct ss_trace_probe *probe, FILE *out)
 {
 	ss_escape_write(probe->name, NULL, out);
 	(void)fputs(" (", out);
-	ss_escape_write(base_name(probe->module->path), NULL, out);
+	ss_escape_write(ss_path_base(probe->module->path), NULL, out);
 	(void)fputc(')', out);
 }
 
@@ -61,14 +55,14 @@ static const char *word_of(enum ss_trace_kind kind)
 	}
 }
 
-static void write_frame(const struct ss_frame *frame, FILE *out)
+void ss_trace_write_frame(const struct ss_frame *frame, FILE *out)
 {
 	if (frame->symbol)
 		ss_escape_write(frame->symbol, NULL, out);
 	if (frame->symbol && frame->module)
 		(void)fputs(" (", out);
 	if (frame->module)
-		ss_escape_write(base_name(frame->module->path), NULL, out);
+		ss_escape_write(ss_path_base(frame->module->path), NULL, out);
 	if (frame->symbol && frame->module)
 		(void)fputc(')', out);
 	else if (!frame->symbol)
@@ -76,7 +70,7 @@ static void write_frame(const struct ss_frame *frame, FILE *out)
 			      frame->module ? frame->offset : frame->pc);
 	if (frame->file) {
 		(void)fputs(" at ", out);
-		ss_escape_write(base_name(frame->file), NULL, out);
+		ss_escape_write(ss_path_base(frame->file), NULL, out);
 		(void)fprintf(out, ":%" PRIu32, frame->line);
 	}
 	(void)fputs(frame->inlined ? " [inlined]\n" : "\n", out);
@@ -89,7 +83,7 @@ static void write_stack(struct ss_trace_output *output, uint32_t number)
 
 	for (size_t i = 0; i < stack->count; i++) {
 		(void)fputs("        ", out);
-		write_frame(&stack->frames[i], out);
+		ss_trace_write_frame(&stack->frames[i], out);
 	}
 	if (!ss_end_is_outermost(stack->end))
 		(void)fprintf(out, "        (ends early: %s)\n", ss_end_name(stack->end));
@@ -186,7 +180,7 @@ static void count_event(struct ss_trace_output *output,
 
 static void begin_summary(struct ss_trace_output *output)
 {
-	output->begin_ns = ss_now_ns();
+	output->summary = true;
 }
 
 /* By time if durations are known, otherwise by hits. */
@@ -223,12 +217,12 @@ static void write_caller(struct ss_trace_output *output,
 		at++;
 	at++;
 	if (stack && at < stack->count)
-		write_frame(&stack->frames[at], out);
+		ss_trace_write_frame(&stack->frames[at], out);
 	else
 		(void)fputs("(not known)\n", out);
 	for (size_t i = at + 1; stack && i < stack->count && output->whole_stacks; i++) {
 		(void)fputs("                      ", out);
-		write_frame(&stack->frames[i], out);
+		ss_trace_write_frame(&stack->frames[i], out);
 	}
 }
 
@@ -282,10 +276,10 @@ static void write_slowest(struct ss_trace_output *output, size_t probe)
 static void write_end(struct ss_trace_output *output)
 {
 	const struct ss_trace_summary *summary = ss_trace_summary(output->trace);
-	const uint64_t elapsed_ns = output->begin_ns ? ss_now_ns() - output->begin_ns : 0;
+	const uint64_t elapsed_ns = output->summary ? output->elapsed_ns : 0;
 	FILE *out = output->out;
 
-	if (!output->begin_ns)
+	if (!output->summary)
 		(void)fputc('\n', out);
 	if (output->callers.count)
 		qsort(output->callers.items, output->callers.count,
@@ -308,9 +302,8 @@ static void write_end(struct ss_trace_output *output)
 			ss_durations_write(durations, out);
 		write_slowest(output, i);
 		write_callers(output, i);
-		if (!output->begin_ns)
-			continue;
-		(void)fputc('\n', out);
+		if (output->summary)
+			(void)fputc('\n', out);
 	}
 	ss_trace_write_totals(summary, out);
 }

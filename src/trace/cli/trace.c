@@ -102,19 +102,18 @@ static void check_alloc(struct trace *trace)
 static void set_format(struct trace *trace)
 {
 	const char *name = trace->format_name ? trace->format_name : "text";
-	bool alloc = trace->options.faults > 0;
 
-	trace->format = alloc ? ss_growth_format_find(name) : ss_trace_format_find(name);
+	trace->format = ss_trace_format_find(name, trace->options.faults > 0,
+					     &trace->output.profile);
 	if (!trace->format)
-		ss_usage_fail_format(name,
-				     alloc ? "text, json, folded, pprof (with --alloc)" :
-					     "text, json, folded");
+		ss_usage_fail_format(name, "text, json, folded, pprof");
 	if (trace->format == &ss_trace_text && (trace->verbose || trace->options.args))
 		trace->format = &ss_trace_text_verbose;
-	if (trace->format == &ss_growth_pprof && ss_output_is_stdout(trace->path) &&
-	    isatty(STDOUT_FILENO) == 1)
-		ss_usage_fail("--format=pprof is binary and cannot be written to a "
-			      "terminal: use -o FILE");
+	if (trace->output.profile && trace->output.profile->binary &&
+	    ss_output_is_stdout(trace->path) && isatty(STDOUT_FILENO) == 1)
+		ss_usage_fail("--format=%s is binary and cannot be written to a "
+			      "terminal: use -o FILE",
+			      name);
 }
 
 static bool is_prime(uint64_t number)
@@ -269,8 +268,7 @@ static const struct ss_option_group group = {
 	.doc = "Report calls of functions of a running process as they happen, by the "
 	       "kernel's uprobes. The process is not stopped. Needs root; --alloc needs "
 	       "CAP_PERFMON.\v"
-	       "Formats: text, json, folded, which implies --stack; with --alloc text, "
-	       "json, folded, pprof.\n\n"
+	       "Formats: text, json; folded and pprof, which imply --stack.\n\n"
 	       "Exit status: 0 every hit was reported, 1 some were lost, or a function "
 	       "was "
 	       "not found, 2 nothing could be traced, 64 wrong usage.",
@@ -342,6 +340,7 @@ static struct ss_error *follow(struct trace *trace)
 		error = open_file(trace);
 	if (error)
 		return error;
+	trace->output.begin_ns = ss_now_ns();
 	if (!trace->recording && trace->format->begin)
 		trace->format->begin(&trace->output);
 	(void)fflush(trace->output.out); /* checked at the end */
@@ -484,6 +483,7 @@ static bool is_broken_pipe(void)
 
 static struct ss_error *end_output(struct trace *trace)
 {
+	trace->output.elapsed_ns = ss_now_ns() - trace->output.begin_ns;
 	trace->format->end(&trace->output);
 	return trace->file ? ss_output_flush(trace->file) : NULL;
 }
@@ -516,7 +516,7 @@ static int run_trace(int argc, char **argv, bool *broken)
 		error = end_output(&trace);
 	if (error)
 		return ss_failure_status(error, 0);
-	if (trace.growth.failed) {
+	if (trace.output.failed) {
 		ss_failure_warn("not enough memory for the result");
 		return SS_STATUS_NOTHING;
 	}
