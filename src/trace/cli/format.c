@@ -46,7 +46,7 @@ void ss_json_trace_stack(struct ss_json *json, const struct ss_trace_stack *stac
 {
 	ss_json_open(json, "frames", '[');
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_trace_frame *frame = &stack->frames[i];
+		const struct ss_frame *frame = &stack->frames[i];
 		ss_json_open(json, NULL, '{');
 		ss_json_hex(json, "pc", frame->pc);
 		ss_json_text(json, "module", frame->module ? frame->module->path : NULL);
@@ -149,20 +149,6 @@ static const struct ss_trace_format trace_json = {
  * without the scopes within them, in microseconds.
  */
 
-static struct ss_frame model_of(const struct ss_trace_frame *frame)
-{
-	return (struct ss_frame){
-		.pc = frame->pc,
-		.module = frame->module,
-		.offset = frame->offset,
-		.lookup_offset = frame->offset - frame->caller,
-		.symbol = frame->symbol,
-		.file = frame->file,
-		.line = frame->line,
-		.inlined = frame->inlined,
-	};
-}
-
 bool ss_trace_add_total(struct ss_profile *profile, const struct ss_trace_stack *stack,
 			const uint64_t values[SS_PROFILE_UNITS_MAX])
 {
@@ -170,11 +156,11 @@ bool ss_trace_add_total(struct ss_profile *profile, const struct ss_trace_stack 
 	uint32_t call = 0;
 
 	for (size_t i = stack->count; total && i-- > 0 && call != SS_ID_NONE;) {
-		const struct ss_frame frame = model_of(&stack->frames[i]);
+		const struct ss_frame *frame = &stack->frames[i];
 		const uint32_t module =
-			frame.module ? ss_profile_module(profile, frame.module, true) :
-				       SS_ID_NONE;
-		const uint32_t id = ss_profile_add_frame(profile, &frame, module, false);
+			frame->module ? ss_profile_module(profile, frame->module, true) :
+					SS_ID_NONE;
+		const uint32_t id = ss_profile_add_frame(profile, frame, module, false);
 		call = id == SS_ID_NONE ? id : ss_profile_call(profile, call, id);
 	}
 	if (!total || call == SS_ID_NONE)

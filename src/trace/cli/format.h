@@ -122,7 +122,7 @@ extern const struct ss_trace_format ss_growth_profile;
 void ss_json_trace_stack(struct ss_json *json, const struct ss_trace_stack *stack);
 
 /* "main (program) at main.c:12", with the end of the line. */
-void ss_trace_write_frame(const struct ss_trace_frame *frame, FILE *out);
+void ss_trace_write_frame(const struct ss_frame *frame, FILE *out);
 
 /* Adds a stack to a profile. False without memory. */
 bool ss_trace_add_total(struct ss_profile *profile, const struct ss_trace_stack *stack,

@@ -111,7 +111,7 @@ static bool add_identities(const struct ss_trace_stack *stack, struct ss_buffer 
 {
 	ss_buffer_truncate(key, 0);
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_trace_frame *frame = &stack->frames[i];
+		const struct ss_frame *frame = &stack->frames[i];
 		const struct identity identity = {
 			.symbol = frame->symbol,
 			.module = frame->module,

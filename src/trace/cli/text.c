@@ -55,7 +55,7 @@ static const char *word_of(enum ss_trace_kind kind)
 	}
 }
 
-void ss_trace_write_frame(const struct ss_trace_frame *frame, FILE *out)
+void ss_trace_write_frame(const struct ss_frame *frame, FILE *out)
 {
 	if (frame->symbol)
 		ss_escape_write(frame->symbol, NULL, out);
