@@ -254,7 +254,7 @@ static uint64_t task_cases(const void *structure)
 }
 
 /* The table says of which kind a task is. Recordings have the fields from RECORDED_FIRST on. */
-enum { RECORDED_FIRST = 1, RECORDED_COUNT = 19 };
+enum { RECORDED_FIRST = 1, RECORDED_COUNT = 20 };
 
 static const struct ss_field task_fields[] = {
 	SS_FIELD(1, UNSIGNED, ss_task, tid, INT32_MAX, .only = SS_SHOW_THREAD),
@@ -283,6 +283,7 @@ static const struct ss_field task_fields[] = {
 	SS_FIELD(41, UNSIGNED, ss_task, holder, 0, .name = "probable_holder",
 		 .flags = SS_NULLABLE, .only = SS_SHOW_DOING),
 	SS_FIELD(42, UNSIGNED, ss_task, greenlet, 1, .only = SS_SHOW_AWAITED),
+	SS_FIELD(43, UNSIGNED, ss_task, idle, 1, .flags = SS_HIDDEN),
 	SS_FIELD(3, UNSIGNED, ss_task, state, INT8_MAX, .flags = SS_LETTER,
 		 .only = SS_SHOW_THREAD),
 	SS_FIELD(4, UNSIGNED, ss_task, stopped_ns, 0, .only = SS_SHOW_CAPTURED),

@@ -45,18 +45,8 @@ static void write_begin(struct ss_trace_output *output)
 void ss_json_trace_stack(struct ss_json *json, const struct ss_trace_stack *stack)
 {
 	ss_json_open(json, "frames", '[');
-	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_frame *frame = &stack->frames[i];
-		ss_json_open(json, NULL, '{');
-		ss_json_hex(json, "pc", frame->pc);
-		ss_json_text(json, "module", frame->module ? frame->module->path : NULL);
-		ss_json_hex_if(json, "offset", frame->module != NULL, frame->offset);
-		ss_json_text(json, "symbol", frame->symbol);
-		ss_json_text(json, "file", frame->file);
-		ss_json_signed_if(json, "line", frame->line > 0, frame->line);
-		ss_json_bool(json, "inlined", frame->inlined);
-		ss_json_close(json, '}');
-	}
+	for (size_t i = 0; i < stack->count; i++)
+		ss_json_frame(json, &stack->frames[i], false);
 	ss_json_close(json, ']');
 	ss_json_text(json, "end", ss_end_name(stack->end));
 }
