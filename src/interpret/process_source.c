@@ -14,6 +14,7 @@
 #include "data/capture.h"
 #include "data/futex.h"
 #include "data/gather.h"
+#include "data/snapshot_fields.h"
 #include "interpret/interpret.h"
 #include "process/spawn.h"
 #include "process/target.h"
@@ -561,12 +562,17 @@ static bool is_whole(const struct ss_snapshot *snapshot)
 	return true;
 }
 
+/* Writes what ss_capture_add_stacks() reads, if the process has a runtime. */
 static struct ss_error *save(void *data, const struct ss_interpreted *interpreted,
 			     uint64_t *ret_value)
 {
+	const struct ss_snapshot *snapshot = interpreted->snapshots[0];
+
 	(void)data;
-	*ret_value = is_whole(interpreted->snapshots[0]);
-	return ss_snapshot_save_stacks(interpreted->snapshots[0], interpreted->output);
+	*ret_value = is_whole(snapshot);
+	return ss_snapshot_runtime(snapshot, 0) ?
+		       ss_snapshot_send(snapshot, interpreted->output) :
+		       NULL;
 }
 
 /* Reads the functions of runtimes before the process goes on, and completes the stacks of the
