@@ -24,7 +24,9 @@ void ss_stop_seize(const struct ss_freeze *freeze, struct ss_tracee *task)
 		task->phase = SS_TASK_GONE;
 		return;
 	}
-	task->running_ns = ss_now_ns();
+	/* One that is attached may have been stopped by a signal since it was last seen to run. */
+	if (!task->attached)
+		task->running_ns = ss_now_ns();
 	if (freeze->target->held || task->attached ||
 	    ptrace(PTRACE_SEIZE, task->tid, 0, 0) == 0) {
 		task->phase = SS_TASK_SEIZED;
