@@ -184,7 +184,7 @@ SS_API void ss_recording_rewind(struct ss_recording *recording);
 
 /*
  * Makes a snapshot of the threads of a process at a tick, with names if the recording was
- * symbolized. Does not change what ss_recording_next() returns next.
+ * symbolized, and of the last one of recorded snapshots with what they wait for. Does not change what ss_recording_next() returns next.
  * Errors: INVALID (no such tick or process), NO_MEMORY.
  */
 SS_API struct ss_error *ss_recording_snapshot(struct ss_recording *recording,

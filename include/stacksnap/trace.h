@@ -106,22 +106,9 @@ struct ss_trace_event {
 	uint32_t entry_stack; /* EXIT, LEFT, OPEN: of its ENTER */
 };
 
-/* A frame of the stack of a hit. Strings are valid as long as the trace. */
-struct ss_trace_frame {
-	uint64_t pc;
-	uint64_t offset;		/* pc as ELF virtual address of module */
-	const struct ss_module *module; /* or NULL: not in any file, or not known */
-	const char *symbol;		/* or NULL */
-	const char *file;		/* source file, or NULL */
-	uint32_t line;			/* 0: not known */
-	bool inlined;
-	bool caller;	   /* pc is a return address */
-	bool signal_frame; /* the kernel's signal trampoline */
-	enum ss_frame_source source;
-};
-
+/* The stack of a hit. Its frames have no module_index. Strings are valid as long as the trace. */
 struct ss_trace_stack {
-	const struct ss_trace_frame *frames; /* innermost first */
+	const struct ss_frame *frames; /* innermost first */
 	size_t count;
 	enum ss_end end;
 };

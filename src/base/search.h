@@ -8,9 +8,26 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 
 /* For qsort(): below 0, 0 or above 0. Terms of an order are combined by ?:. */
 #define SS_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
+/* Numbers of an array, for qsort() and bsearch(). */
+static inline int ss_compare_u64(const void *a, const void *b)
+{
+	return SS_COMPARE(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+static inline int ss_compare_u32(const void *a, const void *b)
+{
+	return SS_COMPARE(*(const uint32_t *)a, *(const uint32_t *)b);
+}
+
+static inline int ss_compare_pids(const void *a, const void *b)
+{
+	return SS_COMPARE(*(const pid_t *)a, *(const pid_t *)b);
+}
 
 /*
  * The first index of 0 … count - 1 for which condition is false, or count. The condition

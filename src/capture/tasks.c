@@ -108,14 +108,6 @@ static bool is_known(const struct ss_task_list *list, pid_t tid)
 	return low < list->sorted_count && list->sorted[low] == tid;
 }
 
-static int compare_tids(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a;
-	pid_t y = *(const pid_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void sort_tids(struct ss_task_list *list)
 {
 	bool ascending = true;
@@ -128,7 +120,7 @@ static void sort_tids(struct ss_task_list *list)
 	list->sorted_count = list->items.count;
 	/* qsort() allocates for large arrays, but procfs lists threads in order */
 	if (!ascending)
-		qsort(list->sorted, list->sorted_count, sizeof(pid_t), compare_tids);
+		qsort(list->sorted, list->sorted_count, sizeof(pid_t), ss_compare_pids);
 }
 
 static void add_tid(struct ss_task_list *list, pid_t tid)

@@ -164,7 +164,6 @@ struct attempt {
 	const struct comparison *comparison;
 	const struct ss_sandbox_attempt *sandbox;
 	struct ss_snapshot *snapshots[SIDES];
-	const struct ss_wait **waits[SIDES];
 	const char *files[SIDES];
 	struct ss_recording *recordings[SIDES];
 	bool missing; /* a part of a recording */
@@ -175,7 +174,6 @@ static void attempt_deinit(struct attempt *attempt)
 	for (size_t i = 0; i < SIDES; i++) {
 		ss_snapshot_free(attempt->snapshots[i]);
 		ss_recording_close(attempt->recordings[i]);
-		free(attempt->waits[i]);
 	}
 }
 
@@ -198,32 +196,6 @@ static struct moment find_moment(struct ss_recording *recording, bool last)
 			moment = (struct moment){ sample.tick, sample.process, true };
 	}
 	return moment;
-}
-
-/* The waits of the threads of a snapshot that was recorded. */
-static struct ss_error *find_waits(struct attempt *attempt, size_t side, pid_t pid)
-{
-	const struct ss_recording *recording = attempt->recordings[side];
-	const struct ss_snapshot *snapshot = attempt->snapshots[side];
-	size_t count = ss_snapshot_task_count(snapshot, SS_TASK_THREAD);
-	const struct ss_wait **waits = calloc(count + 1, sizeof(const struct ss_wait *));
-
-	if (!waits)
-		return ss_error_no_memory();
-	attempt->waits[side] = waits;
-	for (size_t i = 0; i < recording->waits.count; i++) {
-		const struct ss_recorded_wait *wait = &recording->waits.items[i];
-		const struct ss_recorded_thread *recorded =
-			ss_recording_thread(recording, wait->thread);
-		const struct ss_task *thread =
-			ss_recording_process(recording, recorded->process)->pid == pid ?
-				ss_snapshot_find_thread(snapshot, recorded->tid) :
-				NULL;
-		if (thread)
-			waits[thread - ss_snapshot_task(snapshot, SS_TASK_THREAD, 0)] =
-				&wait->wait;
-	}
-	return NULL;
 }
 
 static struct ss_error *open_recording(struct attempt *attempt, size_t side,
@@ -275,19 +247,14 @@ static struct ss_error *read_side(struct attempt *attempt, size_t side)
 							 "'%s' has only one snapshot",
 							 file->path),
 					    "name a second recording to compare it with");
-	error = ss_recording_snapshot(recording, moment.tick, moment.process,
-				      &attempt->snapshots[side]);
-	if (!error && last)
-		error = find_waits(attempt, side,
-				   ss_recording_process(recording, moment.process)->pid);
-	return error;
+	return ss_recording_snapshot(recording, moment.tick, moment.process,
+				     &attempt->snapshots[side]);
 }
 
 static struct ss_diff_side side_of(const struct attempt *attempt, size_t side)
 {
 	return (struct ss_diff_side){
 		.snapshot = attempt->snapshots[side],
-		.waits = attempt->waits[side],
 		.file = attempt->files[side],
 	};
 }

@@ -257,7 +257,7 @@ static const struct ss_core_segment *find_stack(const struct ss_core_file *core,
 
 /* The part of the stack of a thread that is copied. */
 static struct ss_stack_copy plan_stack(const struct builder *b,
-				       const struct ss_core_thread *thread)
+				       const struct ss_capture_thread *thread)
 {
 	const struct ss_arch *arch = b->core->arch;
 	uint64_t sp = ss_regs_sp(arch, &thread->regs);
@@ -314,7 +314,7 @@ static size_t copy_bytes(struct builder *b, uint64_t address, size_t size,
 	return size;
 }
 
-static void copy_stack(struct builder *b, const struct ss_core_thread *from,
+static void copy_stack(struct builder *b, const struct ss_capture_thread *from,
 		       struct ss_capture_thread *thread)
 {
 	struct ss_stack_copy *stack = &thread->stacks[0];
@@ -333,7 +333,7 @@ static bool plan_interrupted(const struct builder *b,
 			     struct ss_stack_copy *ret)
 {
 	const struct ss_stack_copy *stack = &thread->stacks[0];
-	struct ss_core_thread interrupted = {};
+	struct ss_capture_thread interrupted = {};
 	uint64_t sp;
 
 	if (stack->size == 0 || !ss_arch_find_alternate(b->core->arch, stack->bytes,
@@ -387,32 +387,19 @@ static void copy_lock(struct builder *b, struct ss_capture_thread *thread)
 }
 
 /* The core file has the name of the process only. */
-static const char *name_of(const struct builder *b, const struct ss_core_thread *thread)
+static const char *name_of(const struct builder *b,
+			   const struct ss_capture_thread *thread)
 {
 	return b->core->name && thread->tid == b->core->pid ? b->core->name : "";
 }
 
-static char state_of(const struct ss_core_thread *thread)
-{
-	return thread->syscall.number >= 0 ? 'S' : 'R';
-}
-
-static bool add_thread(struct builder *b, const struct ss_core_thread *from)
+static bool add_thread(struct builder *b, const struct ss_capture_thread *from)
 {
 	struct ss_capture_thread *thread = ss_vector_push(&b->capture->threads);
 
 	if (!thread)
 		return false;
-	*thread = (struct ss_capture_thread){
-		.tid = from->tid,
-		.inner_tid = from->tid,
-		.state = state_of(from),
-		.consistent = true,
-		.end = SS_END_ROOT,
-		.regs = from->regs,
-		.syscall = from->syscall,
-		.thread_pointer = from->thread_pointer,
-	};
+	*thread = *from;
 	(void)strncpy(thread->name, name_of(b, from), sizeof(thread->name) - 1);
 	copy_stack(b, from, thread);
 	if (!b->options.no_waits)
@@ -428,11 +415,11 @@ static int compare_threads(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-static bool is_selected(const struct builder *b, const struct ss_core_thread *thread)
+static bool is_selected(const struct builder *b, const struct ss_capture_thread *thread)
 {
 	return !b->options.filter ||
 	       b->options.filter(b->options.filter_data, thread->tid, name_of(b, thread),
-				 state_of(thread));
+				 thread->state);
 }
 
 /* Whether all memory that the process could write can be kept: runtimes describe their functions
@@ -464,7 +451,7 @@ static bool add_threads(struct builder *b)
 	if (!allocate_arena(b))
 		return false;
 	for (size_t i = 0; i < b->core->threads.count; i++) {
-		const struct ss_core_thread *thread = &b->core->threads.items[i];
+		const struct ss_capture_thread *thread = &b->core->threads.items[i];
 		const bool selected = is_selected(b, thread);
 		b->capture->process.threads_left_out += !selected;
 		if (selected && !add_thread(b, thread))
@@ -527,7 +514,7 @@ static bool add_facts(struct builder *b)
 
 /* A pass through a compressed file ----------------------------------------- */
 
-static bool want_thread(const struct builder *b, const struct ss_core_thread *thread)
+static bool want_thread(const struct builder *b, const struct ss_capture_thread *thread)
 {
 	const struct ss_syscall *syscall = &thread->syscall;
 	struct ss_stack_copy stack = plan_stack(b, thread);
@@ -555,7 +542,7 @@ static bool fetch_memory(const struct builder *b)
 		ok = ss_core_file_want(b->core, module->pub.base, header_size(module));
 	}
 	for (size_t i = 0; ok && i < b->core->threads.count; i++) {
-		const struct ss_core_thread *thread = &b->core->threads.items[i];
+		const struct ss_capture_thread *thread = &b->core->threads.items[i];
 		ok = !is_selected(b, thread) || want_thread(b, thread);
 	}
 	bool heap = can_keep_heap(b->core);

@@ -52,7 +52,7 @@ static uint32_t u32_at(const uint8_t *bytes, size_t offset)
 /* The call in which the thread waited when it was killed. One that had ended has another
    result; its number stays in the registers. */
 static void read_syscall(const struct ss_arch *arch, const uint8_t *words,
-			 struct ss_core_thread *thread)
+			 struct ss_capture_thread *thread)
 {
 	const struct ss_core_regs *layout = &arch->core_regs;
 	uint64_t value = 0;
@@ -82,10 +82,15 @@ static bool read_thread(struct ss_core_file *core, const uint8_t *bytes, size_t 
 	if (size < STATUS_REGS + (size_t)layout->words * WORD ||
 	    core->threads.count >= THREADS_MAX)
 		return true;
-	struct ss_core_thread *thread = ss_vector_push(&core->threads);
+	struct ss_capture_thread *thread = ss_vector_push(&core->threads);
 	if (!thread)
 		return false;
-	thread->tid = (pid_t)u32_at(bytes, STATUS_PID);
+	*thread = (struct ss_capture_thread){
+		.tid = (pid_t)u32_at(bytes, STATUS_PID),
+		.inner_tid = (pid_t)u32_at(bytes, STATUS_PID),
+		.consistent = true,
+		.end = SS_END_ROOT,
+	};
 	for (unsigned reg = 0; reg < core->arch->reg_count; reg++) {
 		if (layout->regs[reg])
 			ss_regs_set(&thread->regs, reg,
@@ -94,6 +99,7 @@ static bool read_thread(struct ss_core_file *core, const uint8_t *bytes, size_t 
 	if (layout->thread_pointer)
 		thread->thread_pointer = word_at(words, layout->thread_pointer - 1U);
 	read_syscall(core->arch, words, thread);
+	thread->state = thread->syscall.number >= 0 ? 'S' : 'R';
 	/* The thread that received the signal is the first one. */
 	if (core->threads.count == 1) {
 		core->crash.tid = thread->tid;

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/intern.h"
 #include "base/vector.h"
+#include "data/capture.h"
 #include "stacksnap.h"
 
 /*
@@ -68,14 +69,6 @@ struct ss_core_mapping {
 	const char *path; /* in strings: equal paths are equal pointers */
 };
 
-struct ss_core_thread {
-	pid_t tid;
-	struct ss_regs regs;
-	/* The system call that the kernel interrupted for the dump; number -1: none. */
-	struct ss_syscall syscall;
-	uint64_t thread_pointer; /* 0: not known */
-};
-
 struct ss_core_file {
 	struct ss_core_source *source; /* owned */
 	uint64_t size;		       /* UINT64_MAX: not known yet */
@@ -83,7 +76,9 @@ struct ss_core_file {
 	struct ss_intern *strings;
 	SS_VECTOR(struct ss_core_segment) segments;
 	SS_VECTOR(struct ss_core_mapping) mappings;
-	SS_VECTOR(struct ss_core_thread) threads; /* in the order of the file */
+	/* In the order of the file, without stacks. The system call is that which the kernel interrupted
+	   for the dump. */
+	SS_VECTOR(struct ss_capture_thread) threads;
 	pid_t pid;
 	const char *name; /* its comm; in strings; NULL: not known */
 	struct ss_crash crash;

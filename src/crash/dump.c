@@ -210,7 +210,7 @@ static bool add_stack(struct ss_dump *dump, uint64_t sp, bool interrupted)
 }
 
 /* Locks, and other arguments of the system call that a thread was in. */
-static bool add_arguments(struct ss_dump *dump, const struct ss_core_thread *thread)
+static bool add_arguments(struct ss_dump *dump, const struct ss_capture_thread *thread)
 {
 	for (size_t i = 0; thread->syscall.number >= 0 && i < SS_SYSCALL_ARGS; i++) {
 		uint64_t address = thread->syscall.args[i];
@@ -240,7 +240,7 @@ static bool add_ranges(struct ss_dump *dump)
 		return false;
 	/* The thread that crashed is the first. */
 	for (size_t i = 0; i < core->threads.count; i++) {
-		const struct ss_core_thread *thread = &core->threads.items[i];
+		const struct ss_capture_thread *thread = &core->threads.items[i];
 		if (!add_stack(dump, ss_regs_sp(core->arch, &thread->regs), false) ||
 		    !add_arguments(dump, thread))
 			return false;

@@ -194,7 +194,7 @@ struct ss_capture {
 	const char *whole_problem; /* why a part of it may be missing; NULL: none is */
 	SS_VECTOR(struct ss_capture *)
 	others; /* related processes; owned */
-	/* By ss_snapshot_save_stacks(); untrusted; one reference, or NULL. Captures of a series share
+	/* By ss_capture_add_stacks(); untrusted; one reference, or NULL. Captures of a series share
 	   them if no thread of the process has run in between. */
 	struct ss_stack_block *saved;
 	size_t saved_size;

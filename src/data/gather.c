@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "base/search.h"
 #include "data/capture.h"
 #include "data/pipeline.h"
 
@@ -212,14 +213,6 @@ bool ss_gather_reads_again(const struct ss_gather *gather)
 	return has_checks(&gather->plan);
 }
 
-static int compare_addresses(const void *a, const void *b)
-{
-	const uint64_t *x = a;
-	const uint64_t *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 /* False without memory. */
 static bool list_changed(const struct ss_gather *gather, struct ss_gathered *ret)
 {
@@ -233,7 +226,7 @@ static bool list_changed(const struct ss_gather *gather, struct ss_gathered *ret
 	}
 	if (ret->changed.count > 1)
 		qsort(ret->changed.items, ret->changed.count, sizeof(uint64_t),
-		      compare_addresses);
+		      ss_compare_u64);
 	return true;
 }
 

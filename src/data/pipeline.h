@@ -313,17 +313,14 @@ uint64_t ss_capture_size(const struct ss_capture *capture);
 void ss_cache_attach(struct ss_cache *cache, struct ss_capture *capture, uid_t uid);
 
 /*
- * Writes the stacks of a snapshot to a file, before ss_snapshot_symbolize(), with the functions,
- * locks and tasks of runtimes, if the process has any; else nothing. With
- * ss_capture_add_stacks() the capture gets them, and ss_capture_unwind() takes them from
- * there: so a process in which functions of runtimes can be read only now (read of struct
- * ss_unwind_options) can be interpreted later. Unwind with native. The bytes are not
+ * Gives a capture the stacks of a snapshot that ss_snapshot_send() has written to a file before
+ * ss_snapshot_symbolize(), with the functions, locks and tasks of runtimes. ss_capture_unwind()
+ * takes them from there: so a process in which functions of runtimes can be read only now (read of
+ * struct ss_unwind_options) can be interpreted later. Unwind with native. The bytes are not
  * looked at before ss_capture_unwind(); they may be untrusted, but must be of the same build
  * of the library. *ret: whether there are any. Errors: SYSTEM, INVALID (more than 128 MiB),
  * NO_MEMORY.
  */
-struct ss_error *ss_snapshot_save_stacks(const struct ss_snapshot *snapshot, int fd);
-
 struct ss_error *ss_capture_add_stacks(struct ss_capture *capture, int fd, bool *ret);
 
 /* Whether a capture has such stacks. One of a series, in which no thread has run since the one before

@@ -46,6 +46,7 @@ void ss_definer_deinit(struct ss_definer *definer)
 	list_deinit(&definer->threads);
 	list_deinit(&definer->modules);
 	ss_vector_free(&definer->ended_threads);
+	ss_idtable_deinit(&definer->module_ids);
 	ss_idtable_deinit(&definer->strings);
 	ss_idtable_deinit(&definer->frames);
 	ss_idtable_deinit(&definer->stacks);
@@ -217,6 +218,24 @@ uint32_t ss_writer_add_module(struct ss_writer *writer, uint32_t process,
 	if (module->build_id || !module->file.hash)
 		record.module.file = (struct ss_file_identity){};
 	return add(writer, SS_DEFINE_MODULE, process, &record);
+}
+
+uint32_t ss_writer_find_module(struct ss_writer *writer, uint32_t process,
+			       const struct ss_module *module, uint64_t bias,
+			       uint64_t begin_ns)
+{
+	struct ss_definer *definer = &writer->definer;
+	const struct ss_module_record record = { .process = process, .module = *module };
+	const struct ss_schema_writer key = { .out = &definer->key };
+	bool added = false;
+
+	ss_buffer_clear(&definer->key);
+	ss_schema_write(&key, &ss_record_schemas[SS_DEFINE_MODULE], &record);
+	uint32_t id = definer->key.failed ?
+			      SS_ID_NONE :
+			      ss_idtable_add(&definer->module_ids, definer->key.bytes,
+					     definer->key.size, &added);
+	return added ? ss_writer_add_module(writer, process, module, bias, begin_ns) : id;
 }
 
 /* Drops an object: its handle is used again. False: no memory. */
@@ -518,8 +537,6 @@ void ss_writer_task(struct ss_writer *writer, const struct ss_recorded_task *tas
 	record.kind = task->task.kind;
 	if (!*record.task.name)
 		record.task.name = NULL;
-	if (!record.task.in_cycle)
-		record.task.cycle_next = 0;
 	put_fields(&writer->definer, SS_DEFINE_TASK, &record);
 }
 

@@ -3,7 +3,6 @@
  */
 #include <stdlib.h>
 
-#include "base/graph.h"
 #include "data/recording.h"
 #include "data/snapshot_fields.h"
 #include "stacksnap/record.h"
@@ -482,31 +481,6 @@ static bool add_task(struct replay *replay, const struct tasks *tasks, size_t in
 	return add_stack(replay, stack, &slot->stack_id, &slot->frame_count);
 }
 
-/* What is no cycle in a file is none. */
-static bool set_cycles(struct replay *replay, const struct tasks *tasks,
-		       enum ss_task_kind kind)
-{
-	const size_t count = tasks->items.count;
-	_cleanup_free_ size_t *next = calloc(count + 1, sizeof(*next));
-	struct ss_graph graph;
-
-	if (!next)
-		return false;
-	for (size_t i = 0; i < count; i++)
-		next[i] = tasks->items.items[i]->task.in_cycle ?
-				  tasks->items.items[i]->task.cycle_next :
-				  SS_GRAPH_NONE;
-	if (!ss_graph_init(&graph, next, count))
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		struct ss_task *task = &replay->snapshot->tasks[kind].items[i];
-		task->in_cycle = graph.cyclic[i];
-		task->cycle_next = graph.cyclic[i] ? next[i] : 0;
-	}
-	ss_graph_deinit(&graph);
-	return true;
-}
-
 static void set_coverage(struct replay *replay, uint64_t tick, size_t process)
 {
 	const struct ss_recording *recording = replay->recording;
@@ -540,7 +514,6 @@ static bool add_tasks(struct replay *replay, uint64_t tick, size_t process,
 	}
 	for (size_t i = 0; i < tasks.items.count && ok; i++)
 		ok = add_task(replay, &tasks, i);
-	ok = ok && set_cycles(replay, &tasks, kind);
 	ss_vector_free(&tasks.items);
 	return ok;
 }
@@ -560,6 +533,33 @@ static bool add_threads(struct replay *replay, uint64_t tick, size_t process)
 		about->stopped_ns = sample.stopped_ns;
 		if (!add_thread(replay, &sample))
 			return false;
+	}
+	return true;
+}
+
+/* What threads wait for, which is recorded for the last tick. */
+static bool add_waits(struct replay *replay, size_t process)
+{
+	const struct ss_recording *recording = replay->recording;
+	struct ss_snapshot *snapshot = replay->snapshot;
+
+	for (size_t i = 0; i < recording->waits.count; i++) {
+		const struct ss_recorded_wait *from = &recording->waits.items[i];
+		const struct ss_recorded_thread *waiter =
+			&recording->threads.items[from->thread];
+		struct ss_task *thread = waiter->process == process ?
+						 ss_drop_const(ss_snapshot_find_thread(
+							 snapshot, waiter->tid)) :
+						 NULL;
+		void **block = thread ? ss_vector_push(&snapshot->blocks) : NULL;
+		if (!thread)
+			continue;
+		if (block)
+			*block = ss_schema_copy(&ss_recorded_wait_schema, &from->wait,
+						copy_text, replay, NULL);
+		if (!block || !*block)
+			return false;
+		thread->wait = *block;
 	}
 	return true;
 }
@@ -611,7 +611,9 @@ struct ss_error *ss_recording_snapshot(struct ss_recording *recording, uint64_t 
 	describe(&replay, &recording->processes.items[process]);
 	if (!add_modules(&replay) || !add_threads(&replay, tick, process) ||
 	    !add_tasks(&replay, tick, process, SS_TASK_GOROUTINE) ||
-	    !add_tasks(&replay, tick, process, SS_TASK_ASYNCIO))
+	    !add_tasks(&replay, tick, process, SS_TASK_ASYNCIO) ||
+	    !ss_snapshot_check_task_cycles(snapshot) ||
+	    (tick + 1 == recording->info.ticks && !add_waits(&replay, process)))
 		return ss_error_no_memory();
 	set_coverage(&replay, tick, process);
 	*ret = take_ptr(snapshot);

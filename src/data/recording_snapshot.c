@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "base/buffer.h"
 #include "base/vector.h"
 #include "data/snapshot.h"
 #include "data/recording_format.h"
@@ -25,30 +24,24 @@ struct series {
 	struct ss_writer *writer;
 	uint32_t process;
 	uint32_t tick;
-	uint64_t time_ns;		 /* since the first snapshot */
-	struct ss_idtable module_ids;	 /* of base, size, path, build-id */
-	SS_VECTOR(uint32_t) all_modules; /* handles, by id */
+	uint64_t time_ns; /* since the first snapshot */
 	struct ss_idtable tids;
 	SS_VECTOR(struct written_thread) threads; /* by number of their tid */
 	SS_VECTOR(uint32_t) modules;		  /* handles */
 	SS_VECTOR(uint32_t) stacks;
 	SS_VECTOR(struct ss_sample_record) samples;
 	SS_VECTOR(struct ss_frame_record) frames;
-	struct ss_buffer key; /* scratch */
 };
 
 static void series_deinit(struct series *series)
 {
 	ss_writer_free(series->writer);
-	ss_idtable_deinit(&series->module_ids);
 	ss_idtable_deinit(&series->tids);
-	ss_vector_free(&series->all_modules);
 	ss_vector_free(&series->threads);
 	ss_vector_free(&series->modules);
 	ss_vector_free(&series->stacks);
 	ss_vector_free(&series->samples);
 	ss_vector_free(&series->frames);
-	ss_buffer_deinit(&series->key);
 }
 
 /* The load bias of each module, derived from its frames. The caller frees it; NULL without
@@ -73,32 +66,6 @@ static uint64_t *find_biases(const struct ss_snapshot *snapshot)
 	return biases;
 }
 
-/* The handle of a module, which is written once. SS_ID_NONE without memory. */
-static uint32_t module_handle(struct series *series, const struct ss_module *module,
-			      uint64_t bias)
-{
-	bool added = false;
-
-	series->key.size = 0;
-	ss_buffer_add(&series->key, &module->base, sizeof(module->base));
-	ss_buffer_add(&series->key, &module->size, sizeof(module->size));
-	ss_buffer_add(&series->key, module->path, strlen(module->path));
-	if (module->build_id)
-		ss_buffer_add(&series->key, module->build_id, strlen(module->build_id));
-	uint32_t id = series->key.failed ?
-			      SS_ID_NONE :
-			      ss_idtable_add(&series->module_ids, series->key.bytes,
-					     series->key.size, &added);
-	if (id == SS_ID_NONE || !added)
-		return id == SS_ID_NONE ? id : series->all_modules.items[id];
-	uint32_t *slot = ss_vector_push(&series->all_modules);
-	if (!slot)
-		return SS_ID_NONE;
-	*slot = ss_writer_add_module(series->writer, series->process, module, bias,
-				     series->time_ns);
-	return *slot;
-}
-
 static bool add_modules(struct series *series)
 {
 	const struct ss_snapshot *snapshot = series->snapshot;
@@ -109,8 +76,9 @@ static bool add_modules(struct series *series)
 		uint32_t *slot = ss_vector_push(&series->modules);
 		if (!slot)
 			return false;
-		*slot = module_handle(series, &snapshot->modules.items[i]->pub,
-				      biases[i]);
+		*slot = ss_writer_find_module(series->writer, series->process,
+					      &snapshot->modules.items[i]->pub, biases[i],
+					      series->time_ns);
 		if (*slot == SS_ID_NONE)
 			return false;
 	}

@@ -112,6 +112,11 @@ uint32_t ss_writer_add_thread(struct ss_writer *writer, uint32_t process, pid_t 
 uint32_t ss_writer_add_module(struct ss_writer *writer, uint32_t process,
 			      const struct ss_module *module, uint64_t bias,
 			      uint64_t begin_ns);
+/* The same for a module that is the same as before in its process. For all modules of a writer; none
+   may end. */
+uint32_t ss_writer_find_module(struct ss_writer *writer, uint32_t process,
+			       const struct ss_module *module, uint64_t bias,
+			       uint64_t begin_ns);
 /* Nothing is written if that is its name already. */
 void ss_writer_name_thread(struct ss_writer *writer, uint32_t thread, const char *name,
 			   uint64_t time_ns);
@@ -294,9 +299,10 @@ struct ss_definer {
 	struct ss_defined_list threads;
 	SS_VECTOR(uint32_t) ended_threads; /* handles */
 	struct ss_defined_list modules;
-	struct ss_buffer key;  /* of the current stack */
-	struct ss_buffer last; /* of the stack that was defined last */
-	uint32_t next_probe;   /* number in this segment */
+	struct ss_idtable module_ids; /* of ss_writer_find_module(): ids are handles */
+	struct ss_buffer key;	      /* of the current stack, call or module */
+	struct ss_buffer last;	      /* of the stack that was defined last */
+	uint32_t next_probe;	      /* number in this segment */
 	uint64_t defined_threads;
 	uint64_t defined_stacks;
 };

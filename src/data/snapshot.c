@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/graph.h"
 #include "base/scan.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -442,6 +443,28 @@ void ss_snapshot_recount(struct ss_snapshot *snapshot)
 			task->frame_count = snapshot->stacks.items[task->stack_id].count;
 		}
 	}
+}
+
+bool ss_snapshot_check_task_cycles(struct ss_snapshot *snapshot)
+{
+	struct ss_task *tasks = snapshot->tasks[SS_TASK_ASYNCIO].items;
+	const size_t count = snapshot->tasks[SS_TASK_ASYNCIO].count;
+	_cleanup_free_ size_t *next = calloc(count + 1, sizeof(*next));
+	struct ss_graph graph;
+
+	if (!next)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		next[i] = tasks[i].in_cycle ? tasks[i].cycle_next : SS_GRAPH_NONE;
+	if (!ss_graph_init(&graph, next, count))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		tasks[i].in_cycle = graph.cyclic[i];
+		if (!graph.cyclic[i])
+			tasks[i].cycle_next = 0;
+	}
+	ss_graph_deinit(&graph);
+	return true;
 }
 
 const struct ss_process *ss_snapshot_process(const struct ss_snapshot *snapshot)

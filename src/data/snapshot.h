@@ -195,6 +195,10 @@ void *ss_snapshot_alloc(struct ss_snapshot *snapshot, size_t count, size_t size)
 bool ss_snapshot_select(struct ss_snapshot *snapshot, ss_thread_filter *filter,
 			void *data);
 
+/* Tasks that are in a cycle, as far as cycle_next leads back to them; others are in none. False
+   without memory. */
+bool ss_snapshot_check_task_cycles(struct ss_snapshot *snapshot);
+
 /* Sorts places and removes duplicates. */
 void ss_snapshot_sort_places(struct ss_snapshot *snapshot);
 

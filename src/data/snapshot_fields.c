@@ -254,7 +254,7 @@ static uint64_t task_cases(const void *structure)
 }
 
 /* The table says of which kind a task is. Recordings have the fields from RECORDED_FIRST on. */
-enum { RECORDED_FIRST = 1, RECORDED_COUNT = 19 };
+enum { RECORDED_FIRST = 1, RECORDED_COUNT = 20 };
 
 static const struct ss_field task_fields[] = {
 	SS_FIELD(1, UNSIGNED, ss_task, tid, INT32_MAX, .only = SS_SHOW_THREAD),
@@ -283,6 +283,7 @@ static const struct ss_field task_fields[] = {
 	SS_FIELD(41, UNSIGNED, ss_task, holder, 0, .name = "probable_holder",
 		 .flags = SS_NULLABLE, .only = SS_SHOW_DOING),
 	SS_FIELD(42, UNSIGNED, ss_task, greenlet, 1, .only = SS_SHOW_AWAITED),
+	SS_FIELD(43, UNSIGNED, ss_task, idle, 1, .flags = SS_HIDDEN),
 	SS_FIELD(3, UNSIGNED, ss_task, state, INT8_MAX, .flags = SS_LETTER,
 		 .only = SS_SHOW_THREAD),
 	SS_FIELD(4, UNSIGNED, ss_task, stopped_ns, 0, .only = SS_SHOW_CAPTURED),
@@ -379,7 +380,7 @@ static const struct ss_field stack_fields[] = {
 	SS_FIELD_OF(1, OWNED, ss_stack, frames, count, &ss_frame_schema, 0, 0),
 	SS_FIELD(2, UNSIGNED, ss_stack, end, SS_END_GUESSED),
 };
-static const struct ss_schema stack = SS_SCHEMA(stack_fields, ss_stack, NULL);
+const struct ss_schema ss_stack_schema = SS_SCHEMA(stack_fields, ss_stack, NULL);
 
 static const struct ss_field file_fields[] = {
 	SS_FIELD(1, UNSIGNED, ss_file_identity, size, 0),
@@ -474,6 +475,36 @@ static const struct ss_field runtime_fields[] = {
 const struct ss_schema ss_runtime_info_schema =
 	SS_SCHEMA(runtime_fields, ss_runtime_info, NULL);
 
+static const struct ss_field runtime_lock_fields[] = {
+	SS_FIELD(1, UNSIGNED, ss_runtime_lock, kind, SS_FRAME_JIT),
+	SS_FIELD(2, UNSIGNED, ss_runtime_lock, type, SS_LOCK_TYPE_LAST),
+	SS_FIELD(3, UNSIGNED, ss_runtime_lock, address, 0),
+	SS_FIELD(4, UNSIGNED, ss_runtime_lock, start, 0),
+	SS_FIELD(5, UNSIGNED, ss_runtime_lock, end, 0),
+	SS_FIELD(6, UNSIGNED, ss_runtime_lock, owner, INT32_MAX),
+	SS_FIELD(7, UNSIGNED, ss_runtime_lock, waiter, INT32_MAX),
+	SS_FIELD(8, UNSIGNED, ss_runtime_lock, process, INT32_MAX),
+	SS_FIELD(9, UNSIGNED, ss_runtime_lock, cyclic, 1),
+};
+static const struct ss_schema runtime_lock =
+	SS_SCHEMA(runtime_lock_fields, ss_runtime_lock, NULL);
+
+static const struct ss_lock_reference no_reference = { .module_index = -1 };
+static const struct ss_field lock_reference_fields[] = {
+	SS_FIELD(1, UNSIGNED, ss_lock_reference, futex, 0),
+	SS_FIELD(2, UNSIGNED, ss_lock_reference, thread, 0),
+	SS_FIELD(3, UNSIGNED, ss_lock_reference, frame, 0),
+	SS_FIELD(4, UNSIGNED, ss_lock_reference, in_code, 1),
+	SS_FIELD(5, UNSIGNED, ss_lock_reference, exact, 1),
+	SS_FIELD(6, UNSIGNED, ss_lock_reference, calls, 0),
+	SS_FIELD_INDEX(7, SIGNED, ss_lock_reference, module_index, SS_TABLE_MODULES),
+	SS_FIELD(8, UNSIGNED, ss_lock_reference, call_offset, 0),
+	SS_FIELD(9, TEXT, ss_lock_reference, call_file, 0),
+	SS_FIELD(10, UNSIGNED, ss_lock_reference, call_line, 0),
+};
+static const struct ss_schema lock_reference =
+	SS_SCHEMA(lock_reference_fields, ss_lock_reference, &no_reference);
+
 static const struct ss_field deadlock_fields[] = {
 	SS_FIELD_OF(1, INDEXES, ss_deadlock, threads, count, NULL, SS_TABLE_THREADS, 0,
 		    .name = "tids"),
@@ -536,7 +567,7 @@ static const struct ss_field snapshot_fields[] = {
 	SS_FIELD_NESTED(2, STRUCT, ss_snapshot_fields, process, &ss_process_schema, 0),
 	SS_FIELD_NESTED(3, STRUCT, ss_snapshot_fields, crash_regs, &regs, 0),
 	VECTOR(4, modules, ss_module_schema),
-	VECTOR(5, stacks, stack),
+	VECTOR(5, stacks, ss_stack_schema),
 	VECTOR(6, descriptors, ss_descriptor_schema),
 	VECTOR(7, tasks[SS_TASK_THREAD], ss_task_schema),
 	VECTOR(8, runtimes, ss_runtime_info_schema),
@@ -551,6 +582,8 @@ static const struct ss_field snapshot_fields[] = {
 			&ss_coverage_schema, 0),
 	VECTOR(20, chains, thread_numbers),
 	VECTOR(21, cycles, thread_numbers),
+	VECTOR(22, runtime_locks, runtime_lock),
+	VECTOR(23, references, lock_reference),
 };
 static const struct ss_snapshot_fields no_snapshot = {
 	.process = { .name = "", .mode = SS_MODE_STOP }

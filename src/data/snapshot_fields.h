@@ -47,6 +47,9 @@ struct ss_snapshot_fields {
 	SS_VECTOR(struct ss_application_lock) application_locks;
 	SS_VECTOR(struct ss_thread_numbers) chains;
 	SS_VECTOR(struct ss_thread_numbers) cycles;
+	/* Before ss_snapshot_diagnose() */
+	SS_VECTOR(struct ss_runtime_lock) runtime_locks;
+	SS_VECTOR(struct ss_lock_reference) references;
 };
 
 /* Which members of a task or process JSON shows where. */
@@ -75,6 +78,7 @@ extern const struct ss_schema ss_frame_schema;
 extern const struct ss_schema ss_module_schema;
 extern const struct ss_schema ss_runtime_info_schema;
 extern const struct ss_schema ss_process_schema;
+extern const struct ss_schema ss_stack_schema;
 extern const struct ss_schema ss_task_schema;
 extern const struct ss_schema ss_wait_schema;
 /* Of a descriptor in a set that is watched, without what it watches itself. */
@@ -96,8 +100,9 @@ struct ss_error *ss_snapshot_send(const struct ss_snapshot *snapshot, int fd);
 /*
  * Reads the next snapshot from bytes at *at, which is moved beyond it. *memory is how much may be
  * allocated for it and those that follow; see ss_snapshot_memory(). It has what the public
- * accessors return; it cannot be symbolized or diagnosed any more. Every index is valid, every
- * text that is never NULL is there, threads of deadlocks wait. Errors: INVALID, NO_MEMORY.
+ * accessors return; it cannot be symbolized or diagnosed any more. Every index that these return is
+ * valid, every text that is never NULL is there, threads of deadlocks wait. Errors: INVALID,
+ * NO_MEMORY.
  */
 struct ss_error *ss_snapshot_receive(const uint8_t *bytes, size_t size, size_t *at,
 				     uint64_t *memory, struct ss_snapshot **ret);

@@ -149,6 +149,10 @@ static bool encode(struct sender *sender, struct ss_buffer *out)
 	SHARE(&fields, snapshot, deadlocks);
 	SHARE(&fields, snapshot, blockers);
 	SHARE(&fields, snapshot, application_locks);
+	if (!snapshot->waits) {
+		SHARE(&fields, snapshot, runtime_locks);
+		SHARE(&fields, snapshot, references);
+	}
 	for (size_t i = 0; i < SS_TASK_KINDS; i++) {
 		SHARE(&fields, snapshot, tasks[i]);
 		fields.coverage[i] = snapshot->coverage[i];
@@ -280,6 +284,8 @@ static void take_fields(struct ss_snapshot *snapshot,
 	TAKE(snapshot, fields, deadlocks);
 	TAKE(snapshot, fields, blockers);
 	TAKE(snapshot, fields, application_locks);
+	TAKE(snapshot, fields, runtime_locks);
+	TAKE(snapshot, fields, references);
 	for (size_t i = 0; i < SS_TASK_KINDS; i++) {
 		TAKE(snapshot, fields, tasks[i]);
 		snapshot->coverage[i] = fields->coverage[i];
@@ -395,7 +401,7 @@ static struct ss_error *decode(struct receiver *receiver, const uint8_t *bytes,
 	for (size_t i = 0; !reader.cursor.failed && memory && i < fields->modules.count;
 	     i++)
 		memory = add_module(snapshot, &fields->modules.items[i]);
-	if (!memory)
+	if (!memory || !ss_snapshot_check_task_cycles(snapshot))
 		return ss_error_no_memory();
 	if (reader.cursor.failed || !snapshot->arch || !is_consistent(snapshot))
 		return invalid();

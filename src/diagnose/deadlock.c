@@ -905,25 +905,12 @@ static size_t find_next(const struct edges *edges, const struct ss_task *task)
 
 static bool mark(struct ss_snapshot *snapshot, const struct edges *edges)
 {
-	_cleanup_free_ size_t *next = calloc(edges->count + 1, sizeof(size_t));
-	struct ss_graph graph;
-
-	if (!next)
-		return false;
-	for (size_t i = 0; i < edges->count; i++)
-		next[i] = edges->left[i] > 0 ?
-				  find_next(edges,
-					    &snapshot->tasks[SS_TASK_ASYNCIO].items[i]) :
-				  SS_GRAPH_NONE;
-	if (!ss_graph_init(&graph, next, edges->count))
-		return false;
 	for (size_t i = 0; i < edges->count; i++) {
 		struct ss_task *task = &snapshot->tasks[SS_TASK_ASYNCIO].items[i];
-		task->in_cycle = graph.cyclic[i];
-		task->cycle_next = graph.cyclic[i] ? next[i] : 0;
+		task->in_cycle = edges->left[i] > 0;
+		task->cycle_next = task->in_cycle ? find_next(edges, task) : 0;
 	}
-	ss_graph_deinit(&graph);
-	return true;
+	return ss_snapshot_check_task_cycles(snapshot);
 }
 
 /* Whether a thread waits in the selector of an event loop without a time limit, for the descriptor by

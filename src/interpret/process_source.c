@@ -9,10 +9,12 @@
 #include "diagnose/progress.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/search.h"
 #include "base/vector.h"
 #include "data/capture.h"
 #include "data/futex.h"
 #include "data/gather.h"
+#include "data/snapshot_fields.h"
 #include "interpret/interpret.h"
 #include "process/spawn.h"
 #include "process/target.h"
@@ -161,14 +163,6 @@ static struct ss_error *keep(struct ss_process_source *source, struct ss_capture
 
 /* Completing ---------------------------------------------------------------- */
 
-static int compare_tids(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a;
-	pid_t y = *(const pid_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The threads that were stopped are stopped at once in later captures; without memory their stacks
    stay incomplete there. */
 static bool complete_registers(struct ss_process_source *source,
@@ -185,7 +179,7 @@ static bool complete_registers(struct ss_process_source *source,
 	}
 	if (count)
 		qsort(source->stopped.items, source->stopped.count,
-		      sizeof(*source->stopped.items), compare_tids);
+		      sizeof(*source->stopped.items), ss_compare_pids);
 	return count > 0;
 }
 
@@ -568,12 +562,17 @@ static bool is_whole(const struct ss_snapshot *snapshot)
 	return true;
 }
 
+/* Writes what ss_capture_add_stacks() reads, if the process has a runtime. */
 static struct ss_error *save(void *data, const struct ss_interpreted *interpreted,
 			     uint64_t *ret_value)
 {
+	const struct ss_snapshot *snapshot = interpreted->snapshots[0];
+
 	(void)data;
-	*ret_value = is_whole(interpreted->snapshots[0]);
-	return ss_snapshot_save_stacks(interpreted->snapshots[0], interpreted->output);
+	*ret_value = is_whole(snapshot);
+	return ss_snapshot_runtime(snapshot, 0) ?
+		       ss_snapshot_send(snapshot, interpreted->output) :
+		       NULL;
 }
 
 /* Reads the functions of runtimes before the process goes on, and completes the stacks of the
@@ -1040,7 +1039,7 @@ struct ss_error *ss_snapshot_take(pid_t pid, const struct ss_snapshot_options *o
 		return ss_error_new(SS_ERROR_SYSTEM, "the analysis has no result");
 	if (given.pipeline)
 		pipeline->result = take_ptr(result);
-	else
+	else if (snapshot)
 		snapshot->problem = source->refusal ? take_ptr(source->refusal) :
 						      take_ptr(result->problem);
 	*ret = snapshot;

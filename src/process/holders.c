@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/procfs.h"
 #include "base/scan.h"
+#include "base/search.h"
 #include "data/call.h"
 
 enum {
@@ -398,14 +399,6 @@ static void search_process(struct search *s, pid_t pid)
 	(void)closedir(dir); /* only read from */
 }
 
-static int compare_pids(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a;
-	pid_t y = *(const pid_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void list_processes(struct search *s)
 {
 	DIR *dir = ss_io_open_directory(s->target->procfs_fd, ".");
@@ -421,7 +414,7 @@ static void list_processes(struct search *s)
 	else
 		s->incomplete = true;
 	if (s->pids.count > 1)
-		qsort(s->pids.items, s->pids.count, sizeof(pid_t), compare_pids);
+		qsort(s->pids.items, s->pids.count, sizeof(pid_t), ss_compare_pids);
 }
 
 static size_t count_before(const struct search *s)

@@ -197,9 +197,7 @@ static void add(struct matching *matching, const struct entry *before,
 	struct ss_task_change change = {
 		.before = before ? before->task : NULL,
 		.after = after ? after->task : NULL,
-		.wait = thread && shown->side->waits ?
-				shown->side->waits[index_of(shown)] :
-				shown->task->wait,
+		.wait = shown->task->wait,
 		.change = before ? SS_GONE : SS_NEW,
 	};
 

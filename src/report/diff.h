@@ -12,8 +12,6 @@
 /* One of two snapshots. */
 struct ss_diff_side {
 	const struct ss_snapshot *snapshot;
-	/* By thread, for a snapshot without waits; or NULL. */
-	const struct ss_wait *const *waits;
 	const char *file; /* its recording, or NULL */
 };
 

@@ -106,15 +106,9 @@ struct sorting {
 /* Goroutines that wait for the network or a timer wait for others than goroutines. */
 static enum ss_group_class class_of_task(const struct ss_task *task)
 {
-	static const char *const idle[] = { "IO wait", "sleep" };
-
 	if (task->blocked || task->lock_function || task->endless)
 		return SS_GROUP_BLOCKED;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(idle) && task->wait_reason; i++) {
-		if (strcmp(task->wait_reason, idle[i]) == 0)
-			return SS_GROUP_IDLE;
-	}
-	return SS_GROUP_OTHER;
+	return task->idle ? SS_GROUP_IDLE : SS_GROUP_OTHER;
 }
 
 /* Whether a thread that runs only looks at times whether there is something to do: it is in a function of

@@ -104,6 +104,9 @@ bool ss_json_task_diff(struct ss_json *json, const struct ss_diff_input *input,
 void ss_json_doing(struct ss_json *json, const struct ss_task *const *tasks,
 		   size_t count);
 
+/* Writes a frame, see ss_json_frames(). */
+void ss_json_frame(struct ss_json *json, const struct ss_frame *frame, bool numbered);
+
 /* Writes the frames of a task: numbered, with the index of their module; or with its path and
    build-id, for documents with frames of several snapshots, which number their modules
    differently. Null if there is no task. */

@@ -11,7 +11,7 @@
 #include "report/text.h"
 #include "data/heap.h"
 
-static void write_frame(struct ss_json *json, const struct ss_frame *frame, bool numbered)
+void ss_json_frame(struct ss_json *json, const struct ss_frame *frame, bool numbered)
 {
 	const struct ss_module *module = frame->module;
 
@@ -34,7 +34,7 @@ void ss_json_frames(struct ss_json *json, const char *key,
 	}
 	ss_json_open(json, key, '[');
 	for (size_t i = 0; i < task->frame_count; i++)
-		write_frame(json, ss_snapshot_frame(snapshot, task, i), numbered);
+		ss_json_frame(json, ss_snapshot_frame(snapshot, task, i), numbered);
 	ss_json_close(json, ']');
 }
 
@@ -45,7 +45,7 @@ static void write_frames(const struct ss_snapshot *snapshot, const struct ss_tas
 
 	(void)options;
 	for (size_t i = 0; i < thread->frame_count; i++)
-		write_frame(&json, ss_snapshot_frame(snapshot, thread, i), true);
+		ss_json_frame(&json, ss_snapshot_frame(snapshot, thread, i), true);
 }
 
 void ss_json_waits_in(struct ss_json *json, const struct ss_snapshot *snapshot,

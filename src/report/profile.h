@@ -235,7 +235,8 @@ struct ss_profile {
 	struct ss_idtable frames;      /* of struct ss_profile_frame */
 	struct ss_idtable calls;       /* of struct ss_profile_call */
 	struct ss_idtable nodes;       /* of struct ss_profile_node */
-	struct ss_idtable tasks; /* threads that are tasks of runtimes, by their keys */
+	/* Threads of snapshots, and those that are tasks of runtimes, by their keys */
+	struct ss_idtable tasks;
 	size_t task_counts[SS_TASK_KINDS];
 	SS_VECTOR(uint32_t) task_threads; /* by number of these */
 	uint64_t samples;

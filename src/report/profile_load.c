@@ -223,16 +223,16 @@ struct load {
 	struct ss_load_waits waits;
 	struct ss_load_events events;
 	struct ss_native_reasons natives;
-	struct ss_idtable details;	/* const struct ss_wait *: of the recording */
-	size_t first_detail;		/* of them in the profile */
-	size_t first_thread;		/* likewise, of its threads */
-	bool details_left;		/* some were left out */
-	uint32_t number;		/* index of the recording in the profile */
-	uint32_t *processes;		/* by process of the recording: index + 1 */
-	uint32_t *threads;		/* by thread of the recording: index + 1 */
-	bool *excluded;			/* by thread of the recording */
-	const struct ss_series *series; /* the snapshot continues it; or NULL */
-	size_t base_tick;		/* ticks of the series before */
+	struct ss_idtable details; /* const struct ss_wait *: of the recording */
+	size_t first_detail;	   /* of them in the profile */
+	size_t first_thread;	   /* likewise, of its threads */
+	bool details_left;	   /* some were left out */
+	uint32_t number;	   /* index of the recording in the profile */
+	uint32_t *processes;	   /* by process of the recording: index + 1 */
+	uint32_t *threads;	   /* by thread of the recording: index + 1 */
+	bool *excluded;		   /* by thread of the recording */
+	struct ss_series series;
+	size_t base_tick; /* ticks of the series before */
 	uint64_t first_tick;
 	bool has_tick;
 	uint64_t missed_tick; /* the last tick whose missed ticks were counted */
@@ -256,6 +256,12 @@ static void load_deinit(struct load *load)
 	free(load->processes);
 	free(load->threads);
 	free(load->excluded);
+}
+
+/* Whether the recording is a snapshot of a series that the profile has. */
+static bool continues(const struct load *load)
+{
+	return load->series.process != SS_ID_NONE;
 }
 
 static struct ss_profile_recording *current(const struct load *load)
@@ -314,14 +320,14 @@ static bool add_recording(struct load *load, const char *file)
 
 static void continue_series(struct load *load)
 {
-	load->number = load->profile->processes.items[load->series->process].recording;
+	load->number = load->profile->processes.items[load->series.process].recording;
 	load->base_tick = current(load)->ticks.count;
 	current(load)->more++;
 }
 
 static bool load_init(struct load *load, const char *file)
 {
-	if (load->series)
+	if (continues(load))
 		continue_series(load);
 	else if (!add_recording(load, file))
 		return false;
@@ -347,9 +353,9 @@ static uint32_t process_of(struct load *load, uint32_t index)
 
 	if (load->processes[index])
 		return load->processes[index] - 1;
-	if (load->series) {
-		load->processes[index] = load->series->process + 1;
-		return load->series->process;
+	if (continues(load)) {
+		load->processes[index] = load->series.process + 1;
+		return load->series.process;
 	}
 	struct ss_profile_process *process = ss_vector_push(&load->profile->processes);
 	if (!process)
@@ -365,31 +371,79 @@ static uint32_t process_of(struct load *load, uint32_t index)
 	return load->processes[index] - 1;
 }
 
+/* Each is a thread of the profile, and takes memory as one. */
+enum { TASKS_MAX = 200000 };
+
+/* What tells a task, or a thread of snapshots, from others: texts by their addresses. A task that
+   does something else in a later snapshot is another one; a thread may have another name. */
+struct task_key {
+	uint64_t id;
+	uint64_t name;
+	uint64_t runtime;
+	uint64_t task;
+	uint64_t process;
+};
+
+/* The number of the thread, which is added if it is new; SS_ID_NONE: there are too many. False without
+   memory. */
+static bool find_task(struct ss_profile *profile, const struct ss_profile_thread *thread,
+		      const char *runtime, uint32_t *ret)
+{
+	const bool is_thread = ss_profile_is_thread(thread);
+	const struct task_key key = {
+		.id = is_thread ? (uint64_t)thread->tid : thread->id,
+		.name = is_thread ? 0 : (uint64_t)(uintptr_t)thread->name,
+		.runtime = (uint64_t)(uintptr_t)runtime,
+		.task = (uint64_t)(uintptr_t)thread->task,
+		.process = thread->process,
+	};
+	uint32_t id = ss_idtable_find(&profile->tasks, &key, sizeof(key));
+
+	*ret = SS_ID_NONE;
+	if (id != SS_ID_NONE) {
+		*ret = profile->task_threads.items[id];
+		return true;
+	}
+	if (profile->tasks.count >= TASKS_MAX && !is_thread)
+		return true;
+	uint32_t *slot = ss_vector_push(&profile->task_threads);
+	struct ss_profile_thread *added = slot ? ss_vector_push(&profile->threads) : NULL;
+	if (!added ||
+	    ss_idtable_add(&profile->tasks, &key, sizeof(key), NULL) == SS_ID_NONE)
+		return false;
+	*added = *thread;
+	profile->task_counts[thread->kind]++;
+	*ret = *slot = (uint32_t)profile->threads.count - 1;
+	return true;
+}
+
 static uint32_t thread_of(struct load *load, uint32_t index)
 {
 	const struct ss_recorded_thread *recorded =
 		ss_recording_thread(load->recording, index);
+	struct ss_profile *profile = load->profile;
+	uint32_t number = (uint32_t)profile->threads.count;
 
 	if (load->threads[index])
 		return load->threads[index] - 1;
-	uint32_t process = process_of(load, recorded->process);
-	uint32_t known = load->series ? ss_series_thread(load->series, recorded->tid) :
-					SS_ID_NONE;
-	if (known != SS_ID_NONE) {
-		load->threads[index] = known + 1;
-		return known;
+	const struct ss_profile_thread thread = {
+		.process = process_of(load, recorded->process),
+		.tid = recorded->tid,
+		.name = ss_profile_text(profile, recorded->name),
+	};
+	if (thread.process == SS_ID_NONE || !thread.name)
+		return SS_ID_NONE;
+	if (load->series.is_snapshot) {
+		if (!find_task(profile, &thread, NULL, &number))
+			return SS_ID_NONE;
+	} else {
+		struct ss_profile_thread *slot = ss_vector_push(&profile->threads);
+		if (!slot)
+			return SS_ID_NONE;
+		*slot = thread;
 	}
-	struct ss_profile_thread *thread =
-		process == SS_ID_NONE ? NULL : ss_vector_push(&load->profile->threads);
-	if (!thread)
-		return SS_ID_NONE;
-	thread->process = process;
-	thread->tid = recorded->tid;
-	thread->name = ss_profile_text(load->profile, recorded->name);
-	if (!thread->name)
-		return SS_ID_NONE;
-	load->threads[index] = (uint32_t)load->profile->threads.count;
-	return load->threads[index] - 1;
+	load->threads[index] = number + 1;
+	return number;
 }
 
 static bool is_selected(struct load *load, const struct ss_sample *sample)
@@ -583,9 +637,9 @@ static bool add_lifetimes(struct load *load)
 		const struct ss_recorded_module *recorded =
 			ss_recording_module(load->recording, i);
 		uint32_t process = process_of(load, recorded->process);
-		if (load->series &&
-		    ss_series_has_module(load->series, i, load->frames.modules[i],
-					 recorded->module->base))
+		if (continues(load) &&
+		    ss_series_has_module(load->profile, &load->series, i,
+					 load->frames.modules[i], recorded->module->base))
 			continue;
 		struct ss_profile_lifetime *lifetime =
 			process == SS_ID_NONE ? NULL :
@@ -631,8 +685,8 @@ static bool add_waits(struct load *load)
 {
 	_cleanup_free_ bool *owns = find_owners(load->recording);
 
-	if (load->series)
-		ss_series_drop_waits(load->series);
+	if (continues(load))
+		ss_series_drop_waits(load->profile, &load->series);
 	for (size_t i = 0; owns && i < load->recording->waits.count; i++) {
 		const struct ss_recorded_wait *wait = &load->recording->waits.items[i];
 		bool owned = wait->owner != UINT32_MAX;
@@ -663,7 +717,7 @@ static void set_missed(struct load *load)
 				  (uint64_t)(load->missed + 0.5) :
 				  0;
 
-	if (load->series)
+	if (continues(load))
 		return;
 	current(load)->missed = options->from_ns || options->to_ns ? missed :
 								     load->info->missed;
@@ -708,19 +762,6 @@ static bool is_later(const struct load *load, uint32_t thread,
 
 	return !last || run->tick >= (uint64_t)last->tick + last->count;
 }
-
-/* Each is a thread of the profile, and takes memory as one. */
-enum { TASKS_MAX = 200000 };
-
-/* What tells a task from others: texts by their addresses. One that does something else in a later
-   snapshot is another one. */
-struct task_key {
-	uint64_t id;
-	uint64_t name;
-	uint64_t runtime;
-	uint64_t task;
-	uint64_t process;
-};
 
 /* "goroutine (chan receive)", "greenlet (suspended)", "task (waiting for Future)" */
 static const char *name_of_task(struct ss_profile *profile, const struct ss_task *from)
@@ -783,36 +824,6 @@ static bool is_task_selected(struct load *load, const struct ss_recorded_task *f
 	return ss_load_frames_wants(&load->frames, from->stack);
 }
 
-/* The number of the thread, which is added if it is new; SS_ID_NONE: there are too many. False without
-   memory. */
-static bool find_task(struct ss_profile *profile, const struct ss_profile_thread *thread,
-		      const char *runtime, uint32_t *ret)
-{
-	const struct task_key key = { .id = thread->id,
-				      .name = (uint64_t)(uintptr_t)thread->name,
-				      .runtime = (uint64_t)(uintptr_t)runtime,
-				      .task = (uint64_t)(uintptr_t)thread->task,
-				      .process = thread->process };
-	uint32_t id = ss_idtable_find(&profile->tasks, &key, sizeof(key));
-
-	*ret = SS_ID_NONE;
-	if (id != SS_ID_NONE) {
-		*ret = profile->task_threads.items[id];
-		return true;
-	}
-	if (profile->tasks.count >= TASKS_MAX)
-		return true;
-	uint32_t *slot = ss_vector_push(&profile->task_threads);
-	struct ss_profile_thread *added = slot ? ss_vector_push(&profile->threads) : NULL;
-	if (!added ||
-	    ss_idtable_add(&profile->tasks, &key, sizeof(key), NULL) == SS_ID_NONE)
-		return false;
-	*added = *thread;
-	profile->task_counts[thread->kind]++;
-	*ret = *slot = (uint32_t)profile->threads.count - 1;
-	return true;
-}
-
 /* A task on no thread is a thread of its own in the profile. *left counts those that are too many. */
 static bool add_task(struct load *load, const struct ss_recorded_task *from, size_t *left)
 {
@@ -866,7 +877,7 @@ static bool add_unsampled(struct load *load)
 	const struct ss_load_options *options = load->options;
 
 	if (!options->unsampled || options->states || options->selects_module ||
-	    load->series ||
+	    continues(load) ||
 	    !ss_unsampled_has(load->profile, load->number, load->first_thread))
 		return true;
 	uint32_t call = ss_load_frames_unsampled(&load->frames);
@@ -924,16 +935,13 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 		.recording = recording,
 		.info = ss_recording_info(recording),
 		.options = options,
+		.series = ss_series_find(profile, recording, options->set),
 		.frames = { .profile = profile,
 			    .recording = recording,
 			    .options = options },
 	};
 	struct ss_sample sample;
-	struct ss_series series = {};
-	if (!ss_series_find(profile, recording, options->set, &series))
-		return ss_error_no_memory();
-	if (series.profile)
-		load.series = &series;
+
 	ss_load_waits_init(&load.waits, profile, load.info->machine);
 	bool whole = load_init(&load, file) && add_lifetimes(&load);
 
@@ -946,6 +954,5 @@ struct ss_error *ss_load_recording(struct ss_profile *profile,
 	whole = (whole || load.truncated) && ss_load_waits_finish(&load.waits) &&
 		add_tasks(&load) && add_waits(&load) && add_trace(&load) &&
 		add_unsampled(&load) && add_notes(&load);
-	ss_series_deinit(&series);
 	return whole ? NULL : ss_error_no_memory();
 }

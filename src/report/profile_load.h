@@ -80,34 +80,25 @@ uint32_t ss_load_frames_call(struct ss_load_frames *frames, uint32_t stack);
  * profile: its threads are the same, and its stacks add up.
  */
 
-struct ss_series_thread {
-	pid_t tid;
-	uint32_t thread; /* in the profile */
-};
-
 struct ss_series {
-	struct ss_profile *profile; /* NULL: the recording continues none */
-	uint32_t process;	    /* in the profile */
-	SS_VECTOR(struct ss_series_thread) threads; /* ascending by tid */
-	SS_VECTOR(size_t) lifetimes;		    /* in the profile */
+	bool is_snapshot;      /* the recording is one, of one process */
+	uint32_t process;      /* in the profile; SS_ID_NONE: it continues none */
+	size_t first_lifetime; /* likewise, of its modules */
 };
 
 /* Finds the series that a recording continues: earlier snapshots of a process with the same
-   host, boot, pid, name and program, in the same of two sets. Returns false without memory. */
-bool ss_series_find(struct ss_profile *profile, const struct ss_recording *recording,
-		    unsigned set, struct ss_series *ret);
-void ss_series_deinit(struct ss_series *series);
-
-/* The thread with this id, or SS_ID_NONE. */
-uint32_t ss_series_thread(const struct ss_series *series, pid_t tid);
+   host, boot, pid, name and program, in the same of two sets. */
+struct ss_series ss_series_find(const struct ss_profile *profile,
+				const struct ss_recording *recording, unsigned set);
 
 /* Whether the module with this index in the recording was loaded at the same address
    before. */
-bool ss_series_has_module(const struct ss_series *series, size_t index, uint32_t module,
+bool ss_series_has_module(const struct ss_profile *profile,
+			  const struct ss_series *series, size_t index, uint32_t module,
 			  uint64_t base);
 
 /* Removes the waits of the process. */
-void ss_series_drop_waits(const struct ss_series *series);
+void ss_series_drop_waits(struct ss_profile *profile, const struct ss_series *series);
 
 /*
  * CPU time that no sample stands for. The clock that samples the CPUs is an interrupt,

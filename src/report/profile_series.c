@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/search.h"
 #include "stacksnap/record.h"
 
 static bool is_same(const char *a, const char *b)
@@ -49,102 +48,41 @@ static uint32_t find_process(const struct ss_profile *profile,
 	return SS_ID_NONE;
 }
 
-static int compare(const void *a, const void *b)
+struct ss_series ss_series_find(const struct ss_profile *profile,
+				const struct ss_recording *recording, unsigned set)
 {
-	const struct ss_series_thread *x = a;
-	const struct ss_series_thread *y = b;
+	struct ss_series series = { .is_snapshot = is_snapshot(recording),
+				    .process = SS_ID_NONE };
 
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
-
-static bool add_threads(struct ss_series *series)
-{
-	const struct ss_profile *profile = series->profile;
-
-	for (size_t i = 0; i < profile->threads.count; i++) {
-		const struct ss_profile_thread *thread = &profile->threads.items[i];
-		if (thread->process != series->process || !ss_profile_is_thread(thread))
-			continue;
-		struct ss_series_thread *slot = ss_vector_push(&series->threads);
-		if (!slot)
-			return false;
-		*slot = (struct ss_series_thread){ .tid = thread->tid,
-						   .thread = (uint32_t)i };
-	}
-	if (series->threads.count)
-		qsort(series->threads.items, series->threads.count,
-		      sizeof(*series->threads.items), compare);
-	return true;
-}
-
-static bool add_lifetimes(struct ss_series *series)
-{
-	const struct ss_profile *profile = series->profile;
-
-	for (size_t i = 0; i < profile->lifetimes.count; i++) {
-		if (profile->lifetimes.items[i].process != series->process)
-			continue;
-		size_t *slot = ss_vector_push(&series->lifetimes);
-		if (!slot)
-			return false;
-		*slot = i;
-	}
-	return true;
-}
-
-bool ss_series_find(struct ss_profile *profile, const struct ss_recording *recording,
-		    unsigned set, struct ss_series *ret)
-{
-	struct ss_series series = { .profile = profile };
-
-	*ret = (struct ss_series){};
-	if (!is_snapshot(recording))
-		return true;
-	series.process = find_process(profile, recording, set);
+	if (series.is_snapshot)
+		series.process = find_process(profile, recording, set);
 	if (series.process == SS_ID_NONE)
-		return true;
-	if (add_threads(&series) && add_lifetimes(&series)) {
-		*ret = series;
-		return true;
-	}
-	ss_series_deinit(&series);
-	return false;
-}
-
-void ss_series_deinit(struct ss_series *series)
-{
-	ss_vector_free(&series->threads);
-	ss_vector_free(&series->lifetimes);
-}
-
-uint32_t ss_series_thread(const struct ss_series *series, pid_t tid)
-{
-	size_t at = ss_lower_bound(series->threads.count, i,
-				   series->threads.items[i].tid < tid);
-
-	return at < series->threads.count && series->threads.items[at].tid == tid ?
-		       series->threads.items[at].thread :
-		       SS_ID_NONE;
+		return series;
+	while (series.first_lifetime < profile->lifetimes.count &&
+	       profile->lifetimes.items[series.first_lifetime].process != series.process)
+		series.first_lifetime++;
+	return series;
 }
 
 /* Modules are in the same order as before, unless some came or went. */
-bool ss_series_has_module(const struct ss_series *series, size_t index, uint32_t module,
+bool ss_series_has_module(const struct ss_profile *profile,
+			  const struct ss_series *series, size_t index, uint32_t module,
 			  uint64_t base)
 {
-	if (index >= series->lifetimes.count)
+	if (index >= profile->lifetimes.count - series->first_lifetime)
 		return false;
 	const struct ss_profile_lifetime *lifetime =
-		&series->profile->lifetimes.items[series->lifetimes.items[index]];
-	return lifetime->module == module && lifetime->base == base;
+		&profile->lifetimes.items[series->first_lifetime + index];
+	return lifetime->process == series->process && lifetime->module == module &&
+	       lifetime->base == base;
 }
 
-void ss_series_drop_waits(const struct ss_series *series)
+void ss_series_drop_waits(struct ss_profile *profile, const struct ss_series *series)
 {
-	struct ss_profile *profile = series->profile;
-
-	for (size_t i = 0; i < series->threads.count; i++) {
-		struct ss_profile_thread *thread =
-			&profile->threads.items[series->threads.items[i].thread];
+	for (size_t i = 0; i < profile->threads.count; i++) {
+		struct ss_profile_thread *thread = &profile->threads.items[i];
+		if (thread->process != series->process)
+			continue;
 		free(take_ptr(thread->wait));
 		thread->owner = 0;
 		thread->in_cycle = thread->in_wait_graph = false;

@@ -127,6 +127,10 @@ void ss_text_write_call(const char *function, bool of_library, const char *file,
 void ss_text_write_function(const struct ss_frame *frame, const char *file, uint32_t line,
 			    const struct ss_format_options *options, FILE *out);
 
+/* Writes a frame, with the end of the line. */
+void ss_text_write_frame(const struct ss_frame *frame,
+			 const struct ss_format_options *options, FILE *out);
+
 /* Writes the frames of a thread, and why they end if they are incomplete. */
 void ss_text_write_frames(const struct ss_snapshot *snapshot,
 			  const struct ss_task *thread,

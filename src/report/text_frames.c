@@ -178,10 +178,9 @@ static void write_module(const struct ss_frame *frame,
 	ss_style_write(SS_STYLE_NONE, options->color, out);
 }
 
-static void write_frame(const struct ss_frame *frame, size_t number, int width,
-			const struct ss_format_options *options, FILE *out)
+void ss_text_write_frame(const struct ss_frame *frame,
+			 const struct ss_format_options *options, FILE *out)
 {
-	(void)fprintf(out, "  #%-*zu ", width, number);
 	if (options->raw && frame->kind == SS_FRAME_NATIVE) {
 		ss_escape_write_owned(ss_label_new_raw(frame), NULL, out);
 	} else {
@@ -560,7 +559,8 @@ void ss_text_write_frames(const struct ss_snapshot *snapshot,
 		if (frame->omitted)
 			write_omitted(frame->omitted, width, options, out);
 		omitted += frame->omitted;
-		write_frame(frame, i + omitted, width, options, out);
+		(void)fprintf(out, "  #%-*zu ", width, i + omitted);
+		ss_text_write_frame(frame, options, out);
 		if (repeat.times && i + 1 == until) {
 			write_repeat(&repeat, width, options, out);
 			i += repeat.period * (repeat.times - 1);

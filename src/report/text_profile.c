@@ -532,8 +532,7 @@ static void write_profile_threads(const struct ss_profile *profile, FILE *out)
 	const size_t goroutines = profile->task_counts[SS_TASK_GOROUTINE];
 
 	(void)fputs_unlocked(
-		ss_quantity_things(profile->threads.count - profile->tasks.count,
-				   "thread")
+		ss_quantity_things(profile->threads.count - tasks - goroutines, "thread")
 			.text,
 		out);
 	if (goroutines)

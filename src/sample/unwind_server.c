@@ -187,40 +187,39 @@ static bool add_mappings(struct reader *reader, struct ss_module_impl *module,
 	return true;
 }
 
+/* A copy of bytes that the recorder has at a pointer, which follow in the request. False: no memory. */
+static bool read_bytes(struct reader *reader, const void *there, size_t size,
+		       uint8_t **ret, size_t *ret_size)
+{
+	const uint8_t *bytes = there ? ss_cursor_take(&reader->at, size) : NULL;
+
+	if (!there || size == 0)
+		return true;
+	*ret = malloc(size);
+	if (!bytes || !*ret)
+		return false;
+	memcpy(*ret, bytes, size);
+	*ret_size = size;
+	return true;
+}
+
 /* Reads the rest of a module. False: no memory. */
-static bool fill_module(struct reader *reader, const struct wire_module *wire,
+static bool fill_module(struct reader *reader, const struct ss_module_impl *from,
 			struct ss_module_impl *module)
 {
-	if (!add_mappings(reader, module, wire->mapping_count))
-		return false;
-	const uint8_t *id = ss_cursor_take(&reader->at, wire->build_id_size);
-	const uint8_t *header = ss_cursor_take(&reader->at, wire->header_size);
-	const uint8_t *bytes = ss_cursor_take(&reader->at, wire->byte_count);
-	if (wire->header_size) {
-		module->header = malloc(wire->header_size);
-		if (!header || !module->header)
-			return false;
-		memcpy(module->header, header, wire->header_size);
-		module->header_size = wire->header_size;
-	}
-	if (wire->build_id_size &&
-	    (!id || !ss_module_set_build_id(module, id, wire->build_id_size)))
-		return false;
-	if (wire->byte_count) {
-		module->bytes = malloc(wire->byte_count);
-		if (!bytes || !module->bytes)
-			return false;
-		memcpy(module->bytes, bytes, wire->byte_count);
-		module->size = wire->byte_count;
-	}
-	module->pub.size = wire->size;
-	module->device = wire->device;
-	module->inode = wire->inode;
-	module->file_inode = wire->file_inode;
-	module->modified_ns = wire->modified_ns;
-	module->copied = wire->copied;
-	module->unverified = wire->unverified;
-	return true;
+	module->pub.size = from->pub.size;
+	module->device = from->device;
+	module->inode = from->inode;
+	module->file_inode = from->file_inode;
+	module->modified_ns = from->modified_ns;
+	module->copied = from->copied;
+	module->unverified = from->unverified;
+	return add_mappings(reader, module, from->mapping_count) &&
+	       (from->build_id_size == 0 ||
+		ss_module_set_build_id(module, from->build_id, from->build_id_size)) &&
+	       read_bytes(reader, from->header, from->header_size, &module->header,
+			  &module->header_size) &&
+	       read_bytes(reader, from->bytes, from->size, &module->bytes, &module->size);
 }
 
 static bool describe(struct ss_unwind_server *server, uint32_t id,
@@ -254,6 +253,7 @@ static bool read_module(struct ss_unwind_server *server, struct reader *reader,
 {
 	struct known_module *slot = module_slot(server, id);
 	struct wire_module wire;
+	const struct ss_module *from = &wire.module.pub;
 
 	if (!slot || !read_struct(reader, &wire, sizeof(wire)))
 		return false;
@@ -261,10 +261,10 @@ static bool read_module(struct ss_unwind_server *server, struct reader *reader,
 	_cleanup_free_ char *path = bytes ? strndup((const char *)bytes, wire.path_size) :
 					    NULL;
 	_cleanup_(ss_module_cleanup) struct ss_module_impl *module =
-		path ? ss_module_new(path, wire.base, wire.base + wire.size) : NULL;
-	if (!module || !fill_module(reader, &wire, module))
+		path ? ss_module_new(path, from->base, from->base + from->size) : NULL;
+	if (!module || !fill_module(reader, &wire.module, module))
 		return false;
-	if (wire.has_file && reader->file < reader->request->file_count)
+	if (wire.module.fd >= 0 && reader->file < reader->request->file_count)
 		module->fd = reader->request->files[reader->file++];
 	ss_module_unref(slot->module);
 	*slot = (struct known_module){ .module = ss_module_ref(module),
@@ -396,25 +396,20 @@ static bool read_threads(struct ss_unwind_server *server, struct reader *reader,
 /* Reads what was gathered in one turn. */
 static bool read_turn(struct reader *reader, struct ss_gathered *turn)
 {
-	struct wire_turn wire;
+	size_t count;
 
-	if (!read_struct(reader, &wire, sizeof(wire)) ||
-	    !ss_vector_reserve(&turn->blocks, wire.block_count + 1))
+	if (!read_struct(reader, &count, sizeof(count)) ||
+	    !ss_vector_reserve(&turn->blocks, count + 1))
 		return false;
-	const uint8_t *blocks =
-		ss_cursor_take(&reader->at, wire.block_count * sizeof(struct wire_block));
-	const uint8_t *bytes = ss_cursor_take(&reader->at, wire.byte_count);
-	if (!blocks || !bytes)
+	struct ss_memory_block *blocks = turn->blocks.items;
+	if (!read_struct(reader, blocks, count * sizeof(*blocks)))
 		return false;
 	/* They stay in the request until it is answered. */
-	for (size_t i = 0; i < wire.block_count; i++) {
-		struct wire_block block;
-		memcpy(&block, blocks + i * sizeof(block), sizeof(block));
-		turn->blocks.items[turn->blocks.count++] = (struct ss_memory_block){
-			.address = block.address, .size = block.size, .bytes = bytes
-		};
-		bytes += block.size;
-	}
+	for (size_t i = 0; i < count; i++)
+		blocks[i].bytes = ss_cursor_take(&reader->at, blocks[i].size);
+	if (reader->at.failed)
+		return false;
+	turn->blocks.count = count;
 	ss_gathered_sort(turn);
 	return true;
 }

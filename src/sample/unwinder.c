@@ -176,40 +176,30 @@ static bool put_module(struct ss_unwinder *unwinder, uint32_t id)
 {
 	struct ss_buffer *out = &unwinder->request;
 	const struct ss_unwinder_module *known = &unwinder->modules.items[id];
-	const struct ss_module_impl *module = known->module;
 	struct wire_module wire;
+	struct ss_module_impl *module = &wire.module;
 
 	memset(&wire, 0, sizeof(wire)); /* no padding is left uninitialized */
-	wire.base = module->pub.base;
-	wire.size = module->pub.size;
-	wire.device = module->device;
-	wire.inode = module->inode;
-	/* After one failure its unwind information is skipped, after two its file. */
-	bool withheld = known->failures > 1;
-	wire.byte_count = module->bytes && !withheld ? module->size : 0;
+	memcpy(module, known->module, sizeof(*module));
 	wire.path_size = (uint32_t)strlen(module->pub.path);
-	wire.mapping_count = (uint32_t)module->mapping_count;
-	wire.build_id_size = (uint32_t)module->build_id_size;
-	wire.header_size = withheld ? 0 : (uint32_t)module->header_size;
-	wire.file_inode = module->file_inode;
-	wire.modified_ns = module->modified_ns;
-	wire.copied = module->copied;
-	wire.unverified = module->unverified;
-	wire.has_file = module->fd >= 0 && !withheld;
 	wire.skipped = known->failures > 0;
+	/* After one failure its unwind information is skipped, after two its file. */
+	if (known->failures > 1) {
+		module->fd = -1;
+		module->bytes = module->header = NULL;
+	}
 	put_record(unwinder, WIRE_MODULE, id);
 	ss_buffer_add(out, &wire, sizeof(wire));
 	ss_buffer_add(out, module->pub.path, wire.path_size);
 	ss_buffer_add(out, module->mappings,
 		      module->mapping_count * sizeof(*module->mappings));
-	ss_buffer_add(out, module->build_id, module->build_id_size);
-	if (wire.header_size)
-		ss_buffer_add(out, module->header, wire.header_size);
-	if (wire.byte_count)
-		ss_buffer_add(out, module->bytes, wire.byte_count);
+	if (module->header)
+		ss_buffer_add(out, module->header, module->header_size);
+	if (module->bytes)
+		ss_buffer_add(out, module->bytes, module->size);
 	uint32_t *slot = ss_vector_push(&unwinder->pending);
-	int *file = wire.has_file ? ss_vector_push(&unwinder->files) : NULL;
-	if (!slot || (wire.has_file && !file))
+	int *file = module->fd >= 0 ? ss_vector_push(&unwinder->files) : NULL;
+	if (!slot || (module->fd >= 0 && !file))
 		return false;
 	*slot = id;
 	if (file)
@@ -267,14 +257,10 @@ static bool put_space(struct ss_unwinder *unwinder, const struct ss_unwinder_spa
 static void put_turn(struct ss_buffer *out, const struct ss_gather_node *nodes,
 		     size_t count)
 {
-	struct wire_turn wire = { .block_count = count };
-
-	for (size_t i = 0; i < count; i++)
-		wire.byte_count += nodes[i].size;
-	ss_buffer_add(out, &wire, sizeof(wire));
+	ss_buffer_add(out, &count, sizeof(count));
 	for (size_t i = 0; i < count; i++) {
-		const struct wire_block block = { .address = nodes[i].address,
-						  .size = nodes[i].size };
+		const struct ss_memory_block block = { .address = nodes[i].address,
+						       .size = nodes[i].size };
 		ss_buffer_add(out, &block, sizeof(block));
 	}
 	for (size_t i = 0; i < count; i++) {

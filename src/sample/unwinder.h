@@ -31,7 +31,7 @@
  *
  * A request is a sequence of these records, each with a struct wire_record first:
  *
- *	MODULE    struct wire_module, its path, mappings, build-id, header and bytes; and
+ *	MODULE    struct wire_module, its path, mappings, header and bytes; and
  *		  a file, if it has one
  *	FORGET_MODULE
  *	SPACE     struct wire_space, ids of modules, path of the executable, areas,
@@ -39,7 +39,7 @@
  *	FORGET_SPACE
  *	UNWIND    struct wire_unwind, threads (struct ss_capture_thread), whose stacks
  *		  are in shared memory, and what was gathered with them: for each turn
- *		  struct wire_turn, its blocks (struct wire_block) and their bytes;
+ *		  the number of its blocks, these (struct ss_memory_block) and their bytes;
  *		  always the last record
  *
  * The answer is untrusted: struct ss_unwound, with what the MODULEs are, and the stacks of
@@ -60,20 +60,9 @@ struct wire_record {
 };
 
 struct wire_module {
-	uint64_t base;
-	uint64_t size;
-	uint64_t device;
-	uint64_t inode;
-	uint64_t file_inode; /* see struct ss_module_impl */
-	uint64_t modified_ns;
-	uint64_t byte_count;
+	/* As the recorder has it: its pointers tell only whether there is something, and follow */
+	struct ss_module_impl module;
 	uint32_t path_size;
-	uint32_t mapping_count;
-	uint32_t build_id_size;
-	uint32_t header_size; /* see struct ss_module_impl */
-	bool has_file;
-	bool copied;
-	bool unverified;
 	bool skipped; /* its unwind information is not read */
 };
 
@@ -91,16 +80,6 @@ struct wire_unwind {
 	uint32_t thread_count;
 	uint32_t turn_count;
 	bool runtimes; /* find the calls of runtimes */
-};
-
-struct wire_turn {
-	uint64_t block_count;
-	uint64_t byte_count; /* of all blocks */
-};
-
-struct wire_block {
-	uint64_t address;
-	uint64_t size;
 };
 
 /*

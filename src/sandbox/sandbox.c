@@ -243,17 +243,18 @@ static struct ss_error *sandbox_init(struct sandbox *sandbox,
 /* In the calling process: /proc/PID/root, as a sysroot, is closed to the child. */
 static struct ss_error *open_session(struct sandbox *sandbox)
 {
-	struct ss_session **session = &sandbox->attempt.pub.session;
+	struct ss_session *session = NULL;
 
-	ss_session_free(take_ptr(*session));
-	struct ss_error *error = ss_session_new(&sandbox->options.session, session);
-	if (error)
+	ss_session_free(take_ptr(sandbox->attempt.pub.session));
+	struct ss_error *error = ss_session_new(&sandbox->options.session, &session);
+	if (!session)
 		return error;
-	(*session)->files = sandbox->options.files;
-	(*session)->module_at = sandbox->options.keep_modules ? NULL :
-								&sandbox->page->module;
-	(*session)->skip_modules = sandbox->skips;
-	(*session)->skip_count = sandbox->skip_count;
+	session->files = sandbox->options.files;
+	session->module_at = sandbox->options.keep_modules ? NULL :
+							     &sandbox->page->module;
+	session->skip_modules = sandbox->skips;
+	session->skip_count = sandbox->skip_count;
+	sandbox->attempt.pub.session = session;
 	return NULL;
 }
 

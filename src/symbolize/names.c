@@ -266,14 +266,6 @@ static bool needs_dwarf(unsigned flags)
 /* With many addresses, the index of all symbols is found faster. */
 enum { EXPECTED_MAX = 1024 };
 
-static int compare_addresses(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a;
-	uint64_t y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Asks for the addresses that will be looked up. */
 static void read_plan(struct ss_names *names)
 {
@@ -284,7 +276,7 @@ static void read_plan(struct ss_names *names)
 	    names->plan->list(names->plan->data, names->module, &addresses) &&
 	    addresses.list.count > 0) {
 		uint64_t *items = addresses.list.items;
-		qsort(items, addresses.list.count, sizeof(*items), compare_addresses);
+		qsort(items, addresses.list.count, sizeof(*items), ss_compare_u64);
 		for (size_t i = 0; i < addresses.list.count; i++) {
 			if (i == 0 || items[i] != items[i - 1])
 				items[count++] = items[i];

@@ -50,10 +50,8 @@ struct ss_trace_recorder {
 	SS_VECTOR(uint32_t) processes; /* handles, by id in pids */
 	struct ss_idtable tids;	       /* of struct thread_key */
 	SS_VECTOR(struct traced_thread) threads;
-	struct ss_idtable module_ids; /* of const struct ss_module * */
-	SS_VECTOR(uint32_t) modules;  /* handles */
-	SS_VECTOR(uint32_t) probes;   /* numbers in the segment, by probe of the trace */
-	SS_VECTOR(uint32_t) stacks;   /* likewise, + 1, by stack of the trace - 1 */
+	SS_VECTOR(uint32_t) probes; /* numbers in the segment, by probe of the trace */
+	SS_VECTOR(uint32_t) stacks; /* likewise, + 1, by stack of the trace - 1 */
 	SS_VECTOR(struct ss_frame_record) frames; /* scratch */
 };
 
@@ -66,10 +64,8 @@ void ss_trace_recorder_free(struct ss_trace_recorder *recorder)
 		ss_vector_free(&recorder->threads.items[i].scopes);
 	ss_idtable_deinit(&recorder->pids);
 	ss_idtable_deinit(&recorder->tids);
-	ss_idtable_deinit(&recorder->module_ids);
 	ss_vector_free(&recorder->processes);
 	ss_vector_free(&recorder->threads);
-	ss_vector_free(&recorder->modules);
 	ss_vector_free(&recorder->probes);
 	ss_vector_free(&recorder->stacks);
 	ss_vector_free(&recorder->frames);
@@ -152,20 +148,13 @@ static void find_build_id(const struct ss_trace_recorder *recorder,
 static uint32_t find_module(struct ss_trace_recorder *recorder,
 			    const struct ss_module *module, uint64_t bias)
 {
-	bool added = false;
-	uint32_t id =
-		ss_idtable_add(&recorder->module_ids, &module, sizeof(module), &added);
+	const uint32_t process = find_process(recorder, recorder->target->pid);
 
-	if (id == SS_ID_NONE || !added)
-		return id == SS_ID_NONE ? id : recorder->modules.items[id];
-	uint32_t process = find_process(recorder, recorder->target->pid);
-	uint32_t *slot = ss_vector_push(&recorder->modules);
-	if (!slot || process == SS_ID_NONE)
-		return SS_ID_NONE;
 	find_build_id(recorder, module);
-	*slot = ss_writer_add_module(recorder->writer, process, module, bias,
-				     recorder->begin_ns);
-	return *slot;
+	return process == SS_ID_NONE ?
+		       SS_ID_NONE :
+		       ss_writer_find_module(recorder->writer, process, module, bias,
+					     recorder->begin_ns);
 }
 
 static uint32_t find_module_of(struct ss_trace_recorder *recorder,
@@ -182,29 +171,24 @@ static uint32_t find_module_of(struct ss_trace_recorder *recorder,
 static bool add_frames(struct ss_trace_recorder *recorder,
 		       const struct ss_trace_stack *stack)
 {
+	const uint32_t process = find_process(recorder, recorder->target->pid);
+
 	recorder->frames.count = 0;
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_trace_frame *from = &stack->frames[i];
-		uint32_t flags = (uint32_t)from->source << SS_FRAME_SOURCE_SHIFT;
+		struct ss_frame frame = stack->frames[i];
+		uint32_t module = SS_ID_NONE;
 		/* A report finds inlined calls by itself. */
-		if (from->inlined)
+		if (frame.inlined)
 			continue;
-		struct ss_frame_record *frame = ss_vector_push(&recorder->frames);
-		if (!frame)
+		if (frame.module)
+			module = find_module(recorder, frame.module,
+					     frame.pc - frame.offset);
+		struct ss_frame_record *slot = ss_vector_push(&recorder->frames);
+		if (!slot || process == SS_ID_NONE ||
+		    (frame.module && module == SS_ID_NONE))
 			return false;
-		*frame = (struct ss_frame_record){
-			.module = SS_ID_NONE,
-			.flags = flags | (from->caller ? SS_FRAME_CALL : 0) |
-				 (from->signal_frame ? SS_FRAME_SIGNAL : 0),
-			.value = from->module ? from->offset : from->pc,
-			.process = find_process(recorder, recorder->target->pid),
-		};
-		if (from->module)
-			frame->module = find_module(recorder, from->module,
-						    from->pc - from->offset);
-		if (from->module ? frame->module == SS_ID_NONE :
-				   frame->process == SS_ID_NONE)
-			return false;
+		frame.module_index = 0; /* of the one handle */
+		*slot = ss_frame_record_make(&frame, process, &module);
 	}
 	return true;
 }

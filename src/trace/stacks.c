@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "data/snapshot_fields.h"
 #include "sandbox/sandbox.h"
 #include "stacksnap/trace.h"
 
@@ -351,18 +352,26 @@ struct ss_error *ss_trace_stacks_begin(struct ss_trace_stacks *stacks,
 	return error ? error : ss_worker_start(stacks->worker);
 }
 
-static const char *read_text(struct ss_trace_stacks *stacks, struct ss_cursor *at,
-			     size_t size)
+static const char *read_text(void *data, const uint8_t *bytes, size_t size)
 {
-	const uint8_t *bytes =
-		size && size <= SS_STACK_TEXT_MAX ? ss_cursor_take(at, size) : NULL;
-	char text[SS_STACK_TEXT_MAX + 1];
+	const struct ss_trace_stacks *stacks = data;
 
-	if (!bytes)
-		return NULL;
-	memcpy(text, bytes, size);
-	text[size] = '\0';
-	return ss_intern_string(stacks->strings, text);
+	return ss_intern_bytes(stacks->strings, (const char *)bytes, size);
+}
+
+static void *allocate(void *data, size_t size, bool owned)
+{
+	(void)data;
+	(void)owned; /* there are only frames */
+	return calloc(1, size);
+}
+
+static uint64_t count_modules(void *data, unsigned table)
+{
+	const struct ss_trace_stacks *stacks = data;
+
+	(void)table; /* frames have indexes of no other */
+	return stacks->capture->modules.count;
 }
 
 /* The module stays as long as the stack. NULL: none, or no memory. */
@@ -382,58 +391,34 @@ static const struct ss_module *keep_module(struct ss_trace_stacks *stacks, int32
 	return &module->pub;
 }
 
-/* False: invalid. */
-static bool read_frame(struct ss_trace_stacks *stacks, struct ss_cursor *at,
-		       struct ss_trace_frame *ret)
-{
-	struct ss_stack_frame frame;
-	const uint8_t *bytes = ss_cursor_take(at, sizeof(frame));
-
-	if (!bytes)
-		return false;
-	memcpy(&frame, bytes, sizeof(frame));
-	*ret = (struct ss_trace_frame){
-		.pc = frame.pc,
-		.offset = frame.offset,
-		.module = keep_module(stacks, frame.module),
-		.inlined = frame.inlined,
-		.symbol = read_text(stacks, at, frame.symbol_size),
-		.line = frame.line,
-		.source = (enum ss_frame_source)frame.source,
-		.caller = frame.caller,
-		.signal_frame = frame.signal_frame,
-	};
-	ret->file = read_text(stacks, at, frame.file_size);
-	return !at->failed;
-}
-
 /* The number of the stack in an answer, or 0. */
 static uint32_t add(struct ss_trace_stacks *stacks, const uint8_t *bytes, size_t size)
 {
-	struct ss_cursor at = { .at = bytes, .end = bytes + size };
-	struct ss_stack_answer head;
+	struct ss_schema_reader reader = {
+		.cursor = { .at = bytes, .end = bytes + size },
+		.list_max = SS_STACK_FRAMES_MAX,
+		.text = read_text,
+		.allocate = allocate,
+		.limit = count_modules,
+		.data = stacks,
+	};
+	struct ss_stack read = {};
 	bool added = false;
 
-	if (size < sizeof(head))
-		return 0;
 	uint32_t id = ss_idtable_add(&stacks->ids, bytes, size, &added);
 	if (id == SS_ID_NONE || !added)
 		return id == SS_ID_NONE || id >= stacks->items.count ? 0 : id + 1;
-	memcpy(&head, ss_cursor_take(&at, sizeof(head)), sizeof(head));
-	if (head.frame_count > SS_STACK_FRAMES_MAX)
-		head.frame_count = 0;
 	struct ss_trace_stack *stack = ss_vector_push(&stacks->items);
-	struct ss_trace_frame *frames =
-		calloc(head.frame_count + (size_t)1, sizeof(*frames));
-	if (!stack || !frames) {
-		free(frames);
+	if (!stack)
 		return 0;
+	ss_schema_read(&reader, &ss_stack_schema, &read);
+	for (size_t i = 0; i < read.count; i++) {
+		read.frames[i].module = keep_module(stacks, read.frames[i].module_index);
+		read.frames[i].module_index = -1;
 	}
-	*stack =
-		(struct ss_trace_stack){ .frames = frames, .end = (enum ss_end)head.end };
-	for (size_t i = 0; i < head.frame_count && read_frame(stacks, &at, &frames[i]);
-	     i++)
-		stack->count++;
+	*stack = (struct ss_trace_stack){ .frames = read.frames,
+					  .count = read.count,
+					  .end = read.end };
 	return id + 1;
 }
 

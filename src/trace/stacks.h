@@ -27,34 +27,15 @@ struct ss_stack_question {
 	uint32_t truncated;
 };
 
-enum { SS_STACK_FRAMES_MAX = 4096, SS_STACK_TEXT_MAX = 4096, SS_STACK_WORDS_MAX = 2048 };
+enum { SS_STACK_FRAMES_MAX = 4096, SS_STACK_WORDS_MAX = 2048 };
 
 /*
  * The answer is this, word_count times uint32_t, the offset of a word of the stack that unwinding
- * has read, and then struct ss_stack_answer. complete: the frames depend on nothing else.
+ * has read, and then the fields of a struct ss_stack. complete: the frames depend on nothing else.
  */
 struct ss_stack_words {
 	uint32_t word_count;
 	uint32_t complete;
-};
-
-/* This is followed by a struct ss_stack_frame and its texts for each frame. */
-struct ss_stack_answer {
-	uint32_t frame_count;
-	uint32_t end; /* enum ss_end */
-};
-
-struct ss_stack_frame {
-	uint64_t pc;
-	uint64_t offset;
-	int32_t module; /* of the capture, or -1 */
-	uint32_t inlined;
-	uint32_t line;
-	uint32_t symbol_size; /* 0: not known */
-	uint32_t file_size;   /* likewise */
-	uint16_t source;      /* enum ss_frame_source */
-	uint8_t caller;	      /* pc is a return address */
-	uint8_t signal_frame;
 };
 
 struct ss_stack_server;

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "data/session.h"
-#include "data/snapshot.h"
+#include "data/snapshot_fields.h"
 
 struct ss_stack_server {
 	struct ss_capture *capture;
@@ -51,34 +51,6 @@ void ss_stack_server_set_capture(struct ss_stack_server *server,
 	server->capture = capture;
 }
 
-static uint32_t text_size(const char *text)
-{
-	return text ? (uint32_t)strnlen(text, SS_STACK_TEXT_MAX) : 0;
-}
-
-static void put_frame(struct ss_buffer *answer, const struct ss_frame *frame)
-{
-	const struct ss_stack_frame out = {
-		.pc = frame->pc,
-		.offset = frame->offset,
-		.module = frame->module ? frame->module_index : -1,
-		.inlined = frame->inlined,
-		.line = frame->line,
-		.symbol_size = text_size(frame->symbol),
-		.file_size = text_size(frame->file),
-		.source = (uint16_t)frame->source,
-		.caller = frame->lookup_offset !=
-			  (frame->module ? frame->offset : frame->area_offset),
-		.signal_frame = frame->signal_frame,
-	};
-
-	ss_buffer_add(answer, &out, sizeof(out));
-	if (out.symbol_size)
-		ss_buffer_add(answer, frame->symbol, out.symbol_size);
-	if (out.file_size)
-		ss_buffer_add(answer, frame->file, out.file_size);
-}
-
 /* Whether frames depend on more than the words that were read: names in a perf map may change, and
    return addresses may have been searched for. */
 static bool has_guesses(const struct ss_capture *capture,
@@ -115,16 +87,12 @@ static void put_words(struct ss_stack_server *server, const struct ss_snapshot *
 
 static void put_stack(struct ss_buffer *answer, const struct ss_snapshot *snapshot)
 {
+	const struct ss_schema_writer writer = { .out = answer,
+						 .list_max = SS_STACK_FRAMES_MAX };
 	const struct ss_task *thread = ss_snapshot_task(snapshot, SS_TASK_THREAD, 0);
-	const struct ss_stack_answer head = {
-		.frame_count = (uint32_t)SS_MIN(thread->frame_count,
-						(size_t)SS_STACK_FRAMES_MAX),
-		.end = thread->end,
-	};
 
-	ss_buffer_add(answer, &head, sizeof(head));
-	for (size_t i = 0; i < head.frame_count; i++)
-		put_frame(answer, ss_snapshot_frame(snapshot, thread, i));
+	ss_schema_write(&writer, &ss_stack_schema,
+			&snapshot->stacks.items[thread->stack_id]);
 }
 
 static bool begin(struct ss_stack_server *server)

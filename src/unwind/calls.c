@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/search.h"
 #include "unwind/unwinder.h"
 
 enum {
@@ -34,14 +35,6 @@ enum {
 	CALL = 5, /* "call rel32" */
 	JUMP_MAX = 6,
 };
-
-static int compare_addresses(const void *a, const void *b)
-{
-	const uint64_t *x = a;
-	const uint64_t *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
 
 typedef SS_VECTOR(uint64_t) addresses;
 
@@ -95,7 +88,7 @@ static void choose_starts(addresses *called)
 
 	if (called->count)
 		qsort(called->items, called->count, sizeof(*called->items),
-		      compare_addresses);
+		      ss_compare_u64);
 	for (size_t i = 0, next; i < called->count; i = next) {
 		const uint64_t start = called->items[i];
 		for (next = i + 1; next < called->count && called->items[next] == start;)

@@ -319,6 +319,7 @@ static bool add(struct goroutines *g, const char *path,
 	slot->changed = from->changed;
 	slot->run_mark = from->run_mark;
 	slot->endless = from->on_purpose ? SS_ENDLESS_NO : from->endless;
+	slot->idle = from->idle;
 	slot->runtime = path;
 	if (from->since && from->since < g->now_ns)
 		slot->waiting_ns = g->now_ns - from->since;

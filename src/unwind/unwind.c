@@ -383,16 +383,16 @@ struct ss_error *ss_capture_unwind(const struct ss_capture *capture,
 			.native = given.native,
 			.many = given.many,
 		};
-		/* This comes first: it leaves no runtimes in the snapshot. */
 		if (given.native)
-			ok = ss_saved_stacks_open_earlier(capture, snapshot, &earlier);
+			ok = ss_saved_stacks_open(capture, snapshot, true, true,
+						  &earlier);
 		if (ok)
 			runtimes = ss_runtimes_new(capture, session, snapshot,
 						   &runtime_options);
 		ok = runtimes != NULL;
 		walk.ctx.runtimes = runtimes;
 	} else if (ok && has_runtimes) {
-		ok = ss_saved_stacks_open(capture, snapshot, given.native, &saved);
+		ok = ss_saved_stacks_open(capture, snapshot, given.native, false, &saved);
 	}
 	const struct calls calls = { .runtimes = runtimes,
 				     .earlier = earlier,

@@ -1,4 +1,5 @@
 #include "unwind/walk.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -128,22 +129,6 @@ enum {
 /* Offsets of the futex in a lock: a mutex of glibc, one of musl, the two of a rwlock. */
 static const unsigned futex_offsets[] = { 0, 4, 8, 12 };
 
-static int compare_addresses(const void *a, const void *b)
-{
-	const uint64_t *x = a;
-	const uint64_t *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-	const uint32_t *x = a;
-	const uint32_t *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 static bool add_owners(struct ss_lock_references *refs, const struct ss_lock_copy *lock,
 		       const struct ss_futex *futex)
 {
@@ -192,9 +177,9 @@ bool ss_lock_references_init(struct ss_lock_references *refs,
 	if (refs->owners.count == 0 && !refs->initializing)
 		return true;
 	qsort(refs->locks.items, refs->locks.count, sizeof(*refs->locks.items),
-	      compare_addresses);
+	      ss_compare_u64);
 	qsort(refs->owners.items, refs->owners.count, sizeof(*refs->owners.items),
-	      compare_ids);
+	      ss_compare_u32);
 	return true;
 }
 
@@ -213,7 +198,7 @@ bool ss_lock_references_is_owner(const struct ss_lock_references *refs,
 		return true;
 	return refs->owners.count > 0 &&
 	       bsearch(&id, refs->owners.items, refs->owners.count, sizeof(id),
-		       compare_ids);
+		       ss_compare_u32);
 }
 
 /* Sets the current thread. */
@@ -234,7 +219,7 @@ static uint64_t find_lock(const struct ss_lock_references *refs, uint64_t addres
 		return 0;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(futex_offsets); i++) {
 		uint64_t futex = address + futex_offsets[i];
-		if (bsearch(&futex, locks, count, sizeof(futex), compare_addresses))
+		if (bsearch(&futex, locks, count, sizeof(futex), ss_compare_u64))
 			return futex;
 	}
 	return 0;

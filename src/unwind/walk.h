@@ -95,25 +95,20 @@ bool ss_goroutines_plan(struct ss_unwind_context *ctx, struct ss_gather_plan *re
 
 /*
  * The stacks of a snapshot with the functions of runtimes, and the locks and tasks of these, as
- * bytes. Of a series, one child process after another finds them, since the process must not
- * have moved on, and a last one reads what they have saved. The bytes are untrusted: every
- * index, count and length is checked. Both children are forks of the same program, so
- * structs are written as they are.
+ * bytes: see ss_capture_add_stacks(). Of a series, one child process after another finds them, since
+ * the process must not have moved on, and a last one reads what they have sent. The bytes are
+ * untrusted.
  */
 
 struct ss_saved_stacks;
 
 /* Reads what a capture has for its snapshot, to which the runtimes, their locks, tasks and
-   stacks are added. native: keep the native frames for which those of runtimes stand. *ret is
-   NULL if there is nothing, or if it is not valid: then threads are unwound. False without
-   memory. */
+   stacks are added. native: keep the native frames for which those of runtimes stand. earlier: only
+   the stacks of the previous capture of a series, of which those of threads count that have not run
+   since. *ret is NULL if there is nothing, or if it is not valid: then threads are unwound. False
+   without memory. */
 bool ss_saved_stacks_open(const struct ss_capture *capture, struct ss_snapshot *snapshot,
-			  bool native, struct ss_saved_stacks **ret);
-/* Reads those of the previous capture of a series, of which only the stacks of threads count that
-   have not run since. *ret and the result are as above. */
-bool ss_saved_stacks_open_earlier(const struct ss_capture *capture,
-				  struct ss_snapshot *snapshot,
-				  struct ss_saved_stacks **ret);
+			  bool native, bool earlier, struct ss_saved_stacks **ret);
 void ss_saved_stacks_free(struct ss_saved_stacks *saved);
 
 /* Whether there is a stack of a thread that lacks nothing. */

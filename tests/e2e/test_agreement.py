@@ -207,7 +207,7 @@ class Agreement(EndToEnd):
         screen = result.stdout.decode()
         texts = {str(thread["tid"]): thread["wait"] for thread in hang["threads"]
                  if thread["wait"]}
-        shown = re.findall(r"^ *1 +(?:deadlock|lock) +.*? (\d+) waits for (.*)$", screen, re.M)
+        shown = re.findall(r"^ *1 +(?:in a deadlock|blocked) +.*? (\d+) waits for (.*)$", screen, re.M)
         for tid, text in shown:
             if tid in texts:
                 self.assertIn(lasting(text), lasting(texts[tid]), ("top", tid, screen))

@@ -519,7 +519,7 @@ class TraceTest(EndToEnd):
     def test_summary(self):
         text = self.summary("-p", "checkpoint", lines=["many 2 100"])
         self.assertRegex(text, r"(?m)^200 hits of checkpoint \(traced\)")
-        self.assertRegex(text, r"(?m)^ +200 100 % \w+ \(traced\) at traced\.c:\d+$")
+        self.assertRegex(text, r"(?m)^ +200 100 % \w+\+0x[0-9a-f]+ at \S*traced\.c:\d+ \(traced\)$")
         self.assertNotIn(" hit checkpoint", text)
 
     def test_summary_of_scopes(self):
@@ -527,8 +527,8 @@ class TraceTest(EndToEnd):
         for function, places in (("inner", ["outer", "outer"]), ("outer", ["main"])):
             hits, part = re.search(r"(?ms)^(\d+) hits of %s \(traced\)(.*?)\n\n" % function,
                                    text).groups()
-            callers = re.findall(r"(?m)^ +(\d+) +(\d+) %  \S+ \ws  (\w+) \(traced\) at traced\.c:\d+$",
-                                 part)
+            callers = re.findall(r"(?m)^ +(\d+) +(\d+) %  \S+ \ws  (\w+)\+0x[0-9a-f]+ at "
+                                 r"\S*traced\.c:\d+ \(traced\)$", part)
             self.assertEqual([caller[2] for caller in callers], places, part)
             self.assertEqual(sum(int(caller[0]) for caller in callers), int(hits), part)
             self.assertEqual(sum(int(caller[1]) for caller in callers), 100, part)
@@ -539,7 +539,7 @@ class TraceTest(EndToEnd):
 
     def test_summary_with_stacks(self):
         text = self.summary("--stack", "-p", "inner", lines=["nest"])
-        self.assertRegex(text, r"\n +1  50 % outer \(traced\) at .*\n {22}main \(traced\) at ")
+        self.assertRegex(text, r"\n +1  50 % outer\+0x.*\n {22}main\+0x")
 
     def test_each_hit(self):
         text = self.summary("-v", "-p", "checkpoint", lines=["many 1 5"])

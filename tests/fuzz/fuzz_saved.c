@@ -14,7 +14,7 @@
 #include "data/capture.h"
 #include "data/pipeline.h"
 #include "data/session.h"
-#include "data/snapshot.h"
+#include "data/snapshot_fields.h"
 
 enum { MODULES = 2, THREADS = 3, TASKS = 3, FRAMES = 4 };
 
@@ -170,7 +170,7 @@ static uint8_t *save(size_t *ret_size)
 	bool any = false;
 
 	fill(snapshot);
-	FUZZ_REQUIRE(fd >= 0 && !ss_snapshot_save_stacks(snapshot, fd));
+	FUZZ_REQUIRE(fd >= 0 && !ss_snapshot_send(snapshot, fd));
 	FUZZ_REQUIRE(!ss_capture_add_stacks(capture, fd, &any) && any);
 	(void)close(fd);
 	uint8_t *bytes = malloc(capture->saved_size);

@@ -35,7 +35,7 @@ TEST(test_threads)
 
 	assert_ptr_equal(core->arch, &ss_arch_x86_64);
 	assert_int_equal(core->threads.count, 2);
-	const struct ss_core_thread *thread = core->threads.items;
+	const struct ss_capture_thread *thread = core->threads.items;
 	assert_int_equal(thread->tid, 7);
 	assert_int_equal(ss_regs_pc(core->arch, &thread->regs), CODE);
 	assert_int_equal(ss_regs_sp(core->arch, &thread->regs), STACK + 16);
@@ -92,7 +92,7 @@ TEST(test_aarch64)
 	uint64_t value = 0;
 
 	assert_ptr_equal(core->arch, &ss_arch_aarch64);
-	const struct ss_core_thread *thread = core->threads.items;
+	const struct ss_capture_thread *thread = core->threads.items;
 	assert_int_equal(ss_regs_pc(core->arch, &thread->regs), CODE);
 	assert_int_equal(ss_regs_sp(core->arch, &thread->regs), STACK + 16);
 	assert_true(ss_regs_get(&thread->regs, 30, &value));

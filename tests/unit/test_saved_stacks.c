@@ -15,7 +15,7 @@
 #include "data/futex.h"
 #include "data/pipeline.h"
 #include "data/session.h"
-#include "data/snapshot.h"
+#include "data/snapshot_fields.h"
 #include "unwind/walk.h"
 
 enum { TID = 7, OTHER = 9, WORDS = 8 };
@@ -117,7 +117,7 @@ static void save(const struct ss_snapshot *snapshot, struct ss_capture *capture)
 	int fd = memfd_create("saved", MFD_CLOEXEC);
 	bool any = false;
 
-	assert_null(ss_snapshot_save_stacks(snapshot, fd));
+	assert_null(ss_snapshot_send(snapshot, fd));
 	assert_null(ss_capture_add_stacks(capture, fd, &any));
 	assert_true(any);
 	(void)close(fd);
@@ -184,25 +184,6 @@ TEST(test_not_native)
 	ss_capture_free(capture);
 }
 
-/* A process without a runtime saves nothing, and is unwound. */
-TEST(test_nothing)
-{
-	struct ss_capture *capture = make_capture();
-	struct ss_snapshot *snapshot = unwind(capture, true);
-	int fd = memfd_create("saved", MFD_CLOEXEC);
-	bool any = true;
-
-	assert_null(ss_snapshot_save_stacks(snapshot, fd));
-	assert_null(ss_capture_add_stacks(capture, fd, &any));
-	assert_false(any);
-	(void)close(fd);
-	ss_snapshot_free(snapshot);
-	snapshot = unwind(capture, false);
-	assert_int_equal(snapshot->tasks[SS_TASK_THREAD].count, 2);
-	ss_snapshot_free(snapshot);
-	ss_capture_free(capture);
-}
-
 /* Saves a lock of a type, and returns the type that was read. */
 static enum ss_lock_type save_lock(enum ss_lock_type type)
 {
@@ -251,6 +232,19 @@ static bool is_read(const struct ss_capture *capture, bool native)
 	return read;
 }
 
+/* What was saved without a runtime is unwound again. */
+TEST(test_no_runtime)
+{
+	struct ss_capture *capture = make_capture();
+	struct ss_snapshot *snapshot = make_snapshot(capture);
+
+	snapshot->runtimes.count = 0;
+	save(snapshot, capture);
+	assert_false(is_read(capture, true));
+	ss_snapshot_free(snapshot);
+	ss_capture_free(capture);
+}
+
 /* A capture of a series: whether its threads, and others that it leaves out, have not run since the
    one before. */
 static struct ss_capture *make_later(bool not_run, bool others_not_run)
@@ -272,7 +266,7 @@ TEST(test_earlier)
 	struct ss_saved_stacks *saved = NULL;
 
 	ss_capture_keep_stacks(capture, previous);
-	assert_true(ss_saved_stacks_open_earlier(capture, snapshot, &saved));
+	assert_true(ss_saved_stacks_open(capture, snapshot, true, true, &saved));
 	assert_non_null(saved);
 	assert_int_equal(snapshot->runtimes.count, 0);
 	assert_int_equal(snapshot->tasks[SS_TASK_ASYNCIO].count, 0);

@@ -40,7 +40,7 @@ static struct example make(uint64_t address)
 	return example;
 }
 
-static const struct ss_trace_frame frames[] = { { .pc = 0x402000 }, { .pc = 0x401234 } };
+static const struct ss_frame frames[] = { { .pc = 0x402000 }, { .pc = 0x401234 } };
 static const struct ss_trace_stack stack = { .frames = frames,
 					     .count = SS_ARRAY_SIZE(frames) };
 /* Not words 0 and 4. */

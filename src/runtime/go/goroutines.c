@@ -412,6 +412,8 @@ static void set_reason(struct ss_go_goroutine *goroutine, const char *reason)
 	goroutine->wait_reason = reason;
 	goroutine->on_purpose = goroutine->id == MAIN_GOROUTINE || !reason ||
 				strcmp(reason, "select (no cases)") == 0;
+	goroutine->idle = reason && (strcmp(reason, "IO wait") == 0 ||
+				     strcmp(reason, "sleep") == 0);
 	if (reason && (strcmp(reason, "chan receive (nil chan)") == 0 ||
 		       strcmp(reason, "chan send (nil chan)") == 0))
 		goroutine->endless = SS_ENDLESS_NIL_CHANNEL;

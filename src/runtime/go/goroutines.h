@@ -96,6 +96,7 @@ struct ss_go_goroutine {
 	/* It may wait so on purpose, until the program is ended: the main goroutine, or one that
 	   waits for nothing. */
 	bool on_purpose;
+	bool idle; /* as in struct ss_task */
 	/* NIL_CHANNEL as its wait reason says; OBJECT: see ss_go_find_unwakeable() */
 	enum ss_endless endless;
 };

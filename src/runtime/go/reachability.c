@@ -523,14 +523,6 @@ static void read_arenas(struct reach *reach)
 	}
 }
 
-static int compare_words(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a;
-	const uint64_t y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Reads all objects that may have pointers. */
 static void read_objects(struct reach *reach)
 {
@@ -551,7 +543,7 @@ static void read_objects(struct reach *reach)
 	}
 	flush(reach, NULL);
 	if (reach->headers.count > 1)
-		qsort(reach->headers.items, reach->headers.count, WORD, compare_words);
+		qsort(reach->headers.items, reach->headers.count, WORD, ss_compare_u64);
 }
 
 /* Marking ------------------------------------------------------------------ */

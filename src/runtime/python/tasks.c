@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
 enum {
 	TASKS_MAX = 1 << 17,
@@ -797,14 +798,6 @@ static void add_set(struct reader *reader, uint64_t module, const char *name,
 		reader->ret->changed += SS_MIN(used, (uint64_t)TASKS_MAX) - count;
 }
 
-static int compare_addresses(const void *a, const void *b)
-{
-	const uint64_t x = *(const uint64_t *)a;
-	const uint64_t y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Makes elements of sets the objects that they are or refer to, each once. */
 static void find_objects(const struct reader *reader, struct ss_python_objects *objects)
 {
@@ -815,7 +808,7 @@ static void find_objects(const struct reader *reader, struct ss_python_objects *
 	for (size_t i = 0; i < count; i++)
 		items[i] = find_object(reader, items[i]);
 	if (count > 1)
-		qsort(items, count, sizeof(*items), compare_addresses);
+		qsort(items, count, sizeof(*items), ss_compare_u64);
 	for (size_t i = 0; i < count; i++) {
 		if (items[i] && (kept == 0 || items[i] != items[kept - 1]))
 			items[kept++] = items[i];

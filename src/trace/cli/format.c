@@ -45,18 +45,8 @@ static void write_begin(struct ss_trace_output *output)
 void ss_json_trace_stack(struct ss_json *json, const struct ss_trace_stack *stack)
 {
 	ss_json_open(json, "frames", '[');
-	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_trace_frame *frame = &stack->frames[i];
-		ss_json_open(json, NULL, '{');
-		ss_json_hex(json, "pc", frame->pc);
-		ss_json_text(json, "module", frame->module ? frame->module->path : NULL);
-		ss_json_hex_if(json, "offset", frame->module != NULL, frame->offset);
-		ss_json_text(json, "symbol", frame->symbol);
-		ss_json_text(json, "file", frame->file);
-		ss_json_signed_if(json, "line", frame->line > 0, frame->line);
-		ss_json_bool(json, "inlined", frame->inlined);
-		ss_json_close(json, '}');
-	}
+	for (size_t i = 0; i < stack->count; i++)
+		ss_json_frame(json, &stack->frames[i], false);
 	ss_json_close(json, ']');
 	ss_json_text(json, "end", ss_end_name(stack->end));
 }
@@ -149,20 +139,6 @@ static const struct ss_trace_format trace_json = {
  * without the scopes within them, in microseconds.
  */
 
-static struct ss_frame model_of(const struct ss_trace_frame *frame)
-{
-	return (struct ss_frame){
-		.pc = frame->pc,
-		.module = frame->module,
-		.offset = frame->offset,
-		.lookup_offset = frame->offset - frame->caller,
-		.symbol = frame->symbol,
-		.file = frame->file,
-		.line = frame->line,
-		.inlined = frame->inlined,
-	};
-}
-
 bool ss_trace_add_total(struct ss_profile *profile, const struct ss_trace_stack *stack,
 			const uint64_t values[SS_PROFILE_UNITS_MAX])
 {
@@ -170,11 +146,11 @@ bool ss_trace_add_total(struct ss_profile *profile, const struct ss_trace_stack 
 	uint32_t call = 0;
 
 	for (size_t i = stack->count; total && i-- > 0 && call != SS_ID_NONE;) {
-		const struct ss_frame frame = model_of(&stack->frames[i]);
+		const struct ss_frame *frame = &stack->frames[i];
 		const uint32_t module =
-			frame.module ? ss_profile_module(profile, frame.module, true) :
-				       SS_ID_NONE;
-		const uint32_t id = ss_profile_add_frame(profile, &frame, module, false);
+			frame->module ? ss_profile_module(profile, frame->module, true) :
+					SS_ID_NONE;
+		const uint32_t id = ss_profile_add_frame(profile, frame, module, false);
 		call = id == SS_ID_NONE ? id : ss_profile_call(profile, call, id);
 	}
 	if (!total || call == SS_ID_NONE)

@@ -14,6 +14,7 @@
 #include "report/json.h"
 #include "report/format.h"
 #include "report/profile.h"
+#include "report/text.h"
 #include "stacksnap.h"
 #include "stacksnap/trace.h"
 
@@ -121,8 +122,8 @@ extern const struct ss_trace_format ss_growth_profile;
 /* Writes the members "frames" and "end" of the stack of a hit. */
 void ss_json_trace_stack(struct ss_json *json, const struct ss_trace_stack *stack);
 
-/* "main (program) at main.c:12", with the end of the line. */
-void ss_trace_write_frame(const struct ss_trace_frame *frame, FILE *out);
+/* Plain text. */
+extern const struct ss_format_options ss_trace_plain;
 
 /* Adds a stack to a profile. False without memory. */
 bool ss_trace_add_total(struct ss_profile *profile, const struct ss_trace_stack *stack,

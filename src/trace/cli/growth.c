@@ -111,7 +111,7 @@ static bool add_identities(const struct ss_trace_stack *stack, struct ss_buffer 
 {
 	ss_buffer_truncate(key, 0);
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_trace_frame *frame = &stack->frames[i];
+		const struct ss_frame *frame = &stack->frames[i];
 		const struct identity identity = {
 			.symbol = frame->symbol,
 			.module = frame->module,
@@ -253,7 +253,7 @@ static void write_site(const struct ss_trace_output *output,
 	const struct ss_trace_stack *stack = ss_trace_stack(output->trace, site->stack);
 	for (size_t i = 0; i < stack->count && i < FRAMES_SHOWN; i++) {
 		(void)fprintf(out, "    #%-2zu ", i);
-		ss_trace_write_frame(&stack->frames[i], out);
+		ss_text_write_frame(&stack->frames[i], &ss_trace_plain, out);
 	}
 	if (stack->count > FRAMES_SHOWN)
 		(void)fprintf(out, "    and %zu more\n", stack->count - FRAMES_SHOWN);

@@ -11,6 +11,9 @@
 #include "report/print.h"
 #include "stacksnap/trace.h"
 
+/* Of frames. */
+const struct ss_format_options ss_trace_plain = { .size = sizeof(ss_trace_plain) };
+
 enum { INDENT_MAX = 40, NS_PER_US = 1000, CALLERS_SHOWN = 10, PERCENT = 100 };
 
 static void write_probe(const struct ss_trace_probe *probe, FILE *out)
@@ -55,27 +58,6 @@ static const char *word_of(enum ss_trace_kind kind)
 	}
 }
 
-void ss_trace_write_frame(const struct ss_trace_frame *frame, FILE *out)
-{
-	if (frame->symbol)
-		ss_escape_write(frame->symbol, NULL, out);
-	if (frame->symbol && frame->module)
-		(void)fputs(" (", out);
-	if (frame->module)
-		ss_escape_write(ss_path_base(frame->module->path), NULL, out);
-	if (frame->symbol && frame->module)
-		(void)fputc(')', out);
-	else if (!frame->symbol)
-		(void)fprintf(out, "+0x%" PRIx64,
-			      frame->module ? frame->offset : frame->pc);
-	if (frame->file) {
-		(void)fputs(" at ", out);
-		ss_escape_write(ss_path_base(frame->file), NULL, out);
-		(void)fprintf(out, ":%" PRIu32, frame->line);
-	}
-	(void)fputs(frame->inlined ? " [inlined]\n" : "\n", out);
-}
-
 static void write_stack(struct ss_trace_output *output, uint32_t number)
 {
 	const struct ss_trace_stack *stack = ss_trace_stack(output->trace, number);
@@ -83,7 +65,7 @@ static void write_stack(struct ss_trace_output *output, uint32_t number)
 
 	for (size_t i = 0; i < stack->count; i++) {
 		(void)fputs("        ", out);
-		ss_trace_write_frame(&stack->frames[i], out);
+		ss_text_write_frame(&stack->frames[i], &ss_trace_plain, out);
 	}
 	if (!ss_end_is_outermost(stack->end))
 		(void)fprintf(out, "        (ends early: %s)\n", ss_end_name(stack->end));
@@ -217,12 +199,12 @@ static void write_caller(struct ss_trace_output *output,
 		at++;
 	at++;
 	if (stack && at < stack->count)
-		ss_trace_write_frame(&stack->frames[at], out);
+		ss_text_write_frame(&stack->frames[at], &ss_trace_plain, out);
 	else
 		(void)fputs("(not known)\n", out);
 	for (size_t i = at + 1; stack && i < stack->count && output->whole_stacks; i++) {
 		(void)fputs("                      ", out);
-		ss_trace_write_frame(&stack->frames[i], out);
+		ss_text_write_frame(&stack->frames[i], &ss_trace_plain, out);
 	}
 }
 
