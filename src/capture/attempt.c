@@ -186,7 +186,7 @@ static struct ss_error *prepare(struct ss_attempt *a)
 static bool has_not_run(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_WORKER ||
-	       (task->phase == SS_TASK_SEEN && task->before && task->not_run);
+	       (ss_task_is_unstopped(task) && task->before && task->not_run);
 }
 
 /* Whether no thread of the process has run since the previous capture. If a thread is left out of
@@ -342,7 +342,7 @@ static bool selects_sleeping(const struct ss_gather_source *source, size_t threa
 	const struct ss_tracee *task = task_of(source, thread);
 	const bool stopped = selects_stopped(source, thread, ret_tid, ret_pointer);
 
-	return is_sleeping_class(task) || (!stopped && task->watched);
+	return is_sleeping_class(task) || (!stopped && ss_task_is_watched(task));
 }
 
 enum part { PART_RUNNING, PART_SLEEPING, PART_LATE };
@@ -385,8 +385,7 @@ static void copy_sleeping(struct ss_attempt *a)
 
 static bool is_to_be_stopped(const struct ss_tracee *task)
 {
-	return task->phase == SS_TASK_CHOSEN ||
-	       (task->phase == SS_TASK_SEEN && !task->watched);
+	return task->phase == SS_TASK_CHOSEN || task->phase == SS_TASK_SEEN;
 }
 
 static void leave_placement(const struct ss_attempt *a)
@@ -484,6 +483,13 @@ static void freeze_and_copy(struct ss_attempt *a)
 	leave_placement(a);
 }
 
+/* It has to be checked again that it has not run. */
+static void unsettle(struct ss_tracee *task)
+{
+	if (task->phase == SS_TASK_STEADY)
+		ss_task_enter(task, SS_TASK_WATCHED);
+}
+
 /* Everything will be copied again. */
 static void drop_copies(struct ss_attempt *a)
 {
@@ -492,7 +498,7 @@ static void drop_copies(struct ss_attempt *a)
 		memset(task->stacks, 0, sizeof(task->stacks));
 		task->lock = (struct ss_lock_copy){};
 		task->reason = NULL;
-		task->steady = false;
+		unsettle(task);
 		task->turn = 0;
 	}
 	a->arena.used = 0;
@@ -503,7 +509,7 @@ static bool is_any_exposed(const struct ss_attempt *a)
 {
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
 		const struct ss_tracee *task = &a->tasks.items.items[i];
-		if (task->phase == SS_TASK_SEEN && task->attached)
+		if (ss_task_is_unstopped(task) && task->attached)
 			return true;
 	}
 	return false;
@@ -527,7 +533,7 @@ static void find_active(struct ss_attempt *a, int turn)
 {
 	sleep_between_turns(a, (uint64_t)CHECK_NS << (turn - 1));
 	for (size_t i = 0; i < a->tasks.items.count; i++)
-		a->tasks.items.items[i].steady = false;
+		unsettle(&a->tasks.items.items[i]);
 	(void)ss_observe_check(a->target, &a->tasks, &a->look, NULL);
 }
 
@@ -542,7 +548,7 @@ static bool is_lively(struct ss_attempt *a)
 
 	for (size_t i = 0; i < a->tasks.items.count; i += step) {
 		struct ss_tracee *task = &a->tasks.items.items[i];
-		if (!task->watched)
+		if (!ss_task_is_watched(task))
 			continue;
 		watched++;
 		moved += ss_task_count_runs(task, a->target, &text) != task->run_count;
@@ -558,7 +564,7 @@ static bool may_freeze_again(const struct ss_attempt *a, size_t stops)
 
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
 		const struct ss_tracee *task = &a->tasks.items.items[i];
-		next += task->phase == SS_TASK_SEEN && !task->watched;
+		next += task->phase == SS_TASK_SEEN;
 	}
 	return stops + next <= SS_MAX(a->tasks.items.count, (size_t)FEW_STOPS);
 }
@@ -573,7 +579,7 @@ static size_t count_continued(const struct ss_attempt *a)
 	for (size_t i = 0; i < a->tasks.items.count && !a->tasks.dumping_core; i++) {
 		const struct ss_tracee *task = &a->tasks.items.items[i];
 		count += task->phase == SS_TASK_SEEN && task->state == 'T' &&
-			 !task->watched && (task->attached || task->stopped_ns > 0);
+			 (task->attached || task->stopped_ns > 0);
 	}
 	return count;
 }
@@ -712,7 +718,7 @@ static bool is_untouched(const struct ss_attempt *a)
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
 		const struct ss_tracee *task = &a->tasks.items.items[i];
 		if (task->phase != SS_TASK_WORKER &&
-		    (task->phase != SS_TASK_SEEN || !task->steady || task->in_call))
+		    (task->phase != SS_TASK_STEADY || task->in_call))
 			return false;
 	}
 	return a->tasks.items.count > 0 &&
@@ -815,8 +821,8 @@ static struct ss_error *observe_only(struct ss_attempt *a)
 	for (size_t i = 0; i < a->tasks.items.count; i++)
 		ss_task_read(&a->tasks.items.items[i], a->target, a->options, &text);
 	for (size_t i = 0; a->target->listing && i < a->tasks.items.count; i++)
-		if (a->tasks.items.items[i].phase == SS_TASK_SEEN)
-			a->tasks.items.items[i].phase = SS_TASK_DENIED;
+		if (ss_task_is_unstopped(&a->tasks.items.items[i]))
+			ss_task_enter(&a->tasks.items.items[i], SS_TASK_DENIED);
 	struct ss_error *error = prepare_copy(a);
 	if (error)
 		return error;
@@ -874,7 +880,8 @@ struct ss_error *ss_attempt_finish(struct ss_attempt *a, bool *again)
 {
 	for (size_t i = 0; i < a->tasks.items.count; i++) {
 		struct ss_tracee *task = &a->tasks.items.items[i];
-		if (task->phase != SS_TASK_RELEASED && !task->steady && has_roots(a))
+		if (task->phase != SS_TASK_RELEASED && task->phase != SS_TASK_STEADY &&
+		    has_roots(a))
 			task->turn = SS_TURN_OTHER;
 	}
 	bool looks = a->options->mode != SS_MODE_NO_STOP && !a->tasks.dumping_core &&

@@ -70,7 +70,7 @@ static void withdraw(struct ss_freeze *freeze)
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if (task->phase == SS_TASK_CHOSEN || task->phase == SS_TASK_SEIZED)
-			task->phase = SS_TASK_SEEN;
+			ss_task_enter(task, SS_TASK_SEEN);
 	}
 }
 
@@ -90,7 +90,7 @@ static void read_again(struct ss_freeze *freeze, struct ss_tracee *task,
 	bool fragile = task->fragile;
 
 	options.mode = SS_MODE_STOP;
-	task->phase = SS_TASK_SEEN;
+	ss_task_enter(task, SS_TASK_SEEN);
 	ss_task_read(task, freeze->target, &options, text);
 	/* Then it may be in the same call, see capture/observe.h. */
 	task->fragile |= fragile && task->runs;
@@ -102,17 +102,16 @@ void ss_freeze_choose_running(struct ss_freeze *freeze)
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_SEEN || task->watched || task->spared ||
-		    task->moves_data || freeze->tasks->dumping_core)
+		if (task->phase != SS_TASK_SEEN || task->spared || task->moves_data ||
+		    freeze->tasks->dumping_core)
 			continue;
 		/* It may have been watched until now. */
 		if (task->filter == SS_FILTER_UNKNOWN)
 			ss_task_read_filter(task, freeze->target, &text);
 		if (task->filter == SS_FILTER_PRESENT)
 			read_again(freeze, task, &text);
-		if (task->phase == SS_TASK_SEEN && !task->watched &&
-		    !ss_task_is_untouchable(task))
-			task->phase = SS_TASK_CHOSEN;
+		if (task->phase == SS_TASK_SEEN && !ss_task_is_untouchable(task))
+			ss_task_enter(task, SS_TASK_CHOSEN);
 	}
 }
 
@@ -149,12 +148,12 @@ void ss_freeze_choose(struct ss_freeze *freeze)
 		for (; done < tasks->items.count; done++) {
 			struct ss_tracee *task = &tasks->items.items[done];
 			ss_task_read(task, freeze->target, freeze->options, &text);
-			if (task->phase != SS_TASK_SEEN || task->watched || dumping)
+			if (task->phase != SS_TASK_SEEN || dumping)
 				continue;
 			/* Not known yet of a thread that woke up while it was read. */
 			ss_task_read_filter(task, freeze->target, &text);
 			if (!is_put_off(task))
-				task->phase = SS_TASK_CHOSEN;
+				ss_task_enter(task, SS_TASK_CHOSEN);
 		}
 		if (are_all(freeze))
 			return;
@@ -169,7 +168,7 @@ void ss_freeze_choose_again(struct ss_freeze *freeze, bool all)
 	for (size_t i = 0; i < freeze->tasks->items.count && !dumping; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if ((!all || task->phase != SS_TASK_RELEASED) &&
-		    (task->phase != SS_TASK_SEEN || task->watched))
+		    task->phase != SS_TASK_SEEN)
 			continue;
 		task->spared = task->put_off || task->limited;
 		/* It was read just now, or is not stopped anyway. */
@@ -181,9 +180,8 @@ void ss_freeze_choose_again(struct ss_freeze *freeze, bool all)
 		if (!task->runs || task->filter == SS_FILTER_UNKNOWN)
 			ss_task_read_filter(task, freeze->target, &text);
 		read_again(freeze, task, &text);
-		if (task->phase == SS_TASK_SEEN && !task->watched && !task->moves_data &&
-		    !is_put_off(task))
-			task->phase = SS_TASK_CHOSEN;
+		if (task->phase == SS_TASK_SEEN && !task->moves_data && !is_put_off(task))
+			ss_task_enter(task, SS_TASK_CHOSEN);
 	}
 	freeze->rounds = all ? 0 : freeze->rounds + 1;
 }
@@ -196,11 +194,10 @@ static void recheck_slow(struct ss_freeze *freeze)
 
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_CHOSEN || !task->slow ||
+		if (task->phase != SS_TASK_CHOSEN || !ss_task_is_slow(task) ||
 		    !ss_target_read_stat(freeze->target, task->tid, &text, &stat))
 			continue;
 		task->state = ss_task_state_of(task, freeze->target, &stat);
-		task->slow = stat.state == 'D';
 		task->runs = stat.state == 'R';
 	}
 }
@@ -212,8 +209,7 @@ void ss_freeze_prepare(struct ss_freeze *freeze)
 	recheck_slow(freeze);
 	for (size_t i = 0; i < freeze->tasks->items.count && !tid; i++) {
 		const struct ss_tracee *task = &freeze->tasks->items.items[i];
-		if (task->phase == SS_TASK_CHOSEN ||
-		    (task->phase == SS_TASK_SEEN && !task->watched))
+		if (task->phase == SS_TASK_CHOSEN || task->phase == SS_TASK_SEEN)
 			tid = task->tid;
 	}
 	if (tid && open_status(freeze, tid))
@@ -234,7 +230,7 @@ static size_t poll_threads(struct ss_freeze *freeze, bool all)
 		    (task->runs && !all) || !task->attached)
 			continue;
 		ss_stop_poll(freeze, task);
-		late += task->phase == SS_TASK_INTERRUPTED && !task->slow;
+		late += task->phase == SS_TASK_INTERRUPTED && !ss_task_is_slow(task);
 	}
 	return late;
 }
@@ -396,7 +392,7 @@ static void stop_new_threads(struct ss_freeze *freeze)
 			tasks->items.items[i].runs = true;
 			/* Filters are inherited; files cannot be opened now. */
 			tasks->items.items[i].filter = filter;
-			tasks->items.items[i].phase = SS_TASK_CHOSEN;
+			ss_task_enter(&tasks->items.items[i], SS_TASK_CHOSEN);
 		}
 		stop_class(freeze, true, ss_freeze_find_limit(freeze));
 		wait_threads(freeze, true);
@@ -537,11 +533,12 @@ void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data
 	}
 }
 
-/* Releases a thread of that phase if it has stopped by now. */
-static void release_if_stopped(struct ss_freeze *freeze, struct ss_tracee *task,
-			       enum ss_task_phase phase)
+/* Releases a thread if it has stopped by now. Its state stays as it was. */
+static void release_if_stopped(struct ss_freeze *freeze, struct ss_tracee *task)
 {
-	if (task->phase != phase || !task->attached)
+	const enum ss_task_phase phase = task->phase;
+
+	if (!task->attached)
 		return;
 	ss_stop_poll(freeze, task);
 	if (task->phase != SS_TASK_STOPPED)
@@ -554,13 +551,16 @@ static void release_if_stopped(struct ss_freeze *freeze, struct ss_tracee *task,
 	} else {
 		release_alone(freeze, task);
 	}
-	task->phase = phase;
+	ss_task_enter(task, phase);
 }
 
 void ss_freeze_release_continued(struct ss_freeze *freeze)
 {
-	for (size_t i = 0; i < freeze->tasks->items.count; i++)
-		release_if_stopped(freeze, &freeze->tasks->items.items[i], SS_TASK_SEEN);
+	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
+		struct ss_tracee *task = &freeze->tasks->items.items[i];
+		if (ss_task_is_unstopped(task))
+			release_if_stopped(freeze, task);
+	}
 }
 
 /* Releases what has stopped by now, also by a signal, without an interrupt. How many have not;
@@ -572,9 +572,11 @@ static size_t release_late(struct ss_freeze *freeze, bool filtered)
 	ss_freeze_release_continued(freeze);
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
-		release_if_stopped(freeze, task, SS_TASK_INTERRUPTED);
+		if (task->phase == SS_TASK_INTERRUPTED)
+			release_if_stopped(freeze, task);
 		late += task->phase == SS_TASK_INTERRUPTED && task->attached &&
-			!task->slow && (!filtered || task->filter == SS_FILTER_PRESENT);
+			!ss_task_is_slow(task) &&
+			(!filtered || task->filter == SS_FILTER_PRESENT);
 	}
 	return late;
 }

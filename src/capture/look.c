@@ -28,8 +28,8 @@ enum {
 
 static bool is_pending(const struct ss_tracee *task)
 {
-	return task->phase == SS_TASK_SEEN && task->runs && !task->watched &&
-	       !task->spared && (!task->computes || task->moves_data);
+	return task->phase == SS_TASK_SEEN && task->runs && !task->spared &&
+	       (!task->computes || task->moves_data);
 }
 
 static struct ss_tracee *find(const struct ss_task_list *tasks, pid_t tid)
@@ -76,10 +76,11 @@ static void classify(struct ss_look *look, struct ss_tracee *task,
 	bool fragile = sample->in_kernel &&
 		       ss_look_find_call(look->memory, &sample->kernel, &call) &&
 		       ss_fragile_running(look->target, task->tid, &call);
-	task->fragile = task->watched = task->in_call = fragile;
+	task->fragile = task->in_call = fragile;
 	task->left = false;
 	if (!fragile)
 		return;
+	ss_task_enter(task, SS_TASK_WATCHED);
 	task->call = call;
 	task->kernel = sample->kernel;
 }
@@ -96,7 +97,7 @@ static void take_samples(struct ss_look *look, struct ss_task_list *tasks,
 			continue;
 		if (is_pending(task)) {
 			classify(look, task, &sample);
-		} else if (task->watched && task->in_call) {
+		} else if (ss_task_is_watched(task) && task->in_call) {
 			task->sampled_ns = sample.time_ns;
 			task->left |= memcmp(&task->kernel, &sample.kernel,
 					     sizeof(task->kernel)) != 0;
@@ -374,7 +375,7 @@ void ss_look_briefly(struct ss_look *look, struct ss_task_list *tasks)
 
 static bool is_in_call(const struct ss_tracee *task)
 {
-	return task->watched && task->in_call && !task->left;
+	return ss_task_is_watched(task) && task->in_call && !task->left;
 }
 
 /* Whether it sleeps in the same call now. */

@@ -10,10 +10,8 @@ enum { TRIES = 3 };
 
 static bool is_left(const struct ss_tracee *task)
 {
-	if (task->steady)
-		return false;
-	return task->phase == SS_TASK_SEEN || task->phase == SS_TASK_INTERRUPTED ||
-	       task->phase == SS_TASK_REFUSED;
+	return task->phase == SS_TASK_SEEN || task->phase == SS_TASK_WATCHED ||
+	       task->phase == SS_TASK_INTERRUPTED || task->phase == SS_TASK_REFUSED;
 }
 
 static bool is_partial(const struct ss_tracee *task)
@@ -35,7 +33,7 @@ static void identify(const struct ss_target *target, struct ss_tracee *task,
 
 	if (task->phase == SS_TASK_RELEASED &&
 	    ss_arch_host.attach->is_worker(&task->kernel))
-		task->phase = SS_TASK_WORKER;
+		ss_task_enter(task, SS_TASK_WORKER);
 	if (task->phase == SS_TASK_RELEASED && task->state == 'R' && blocked)
 		task->state = 'S';
 	if (task->phase != SS_TASK_RELEASED || task->state != '?')
@@ -64,7 +62,7 @@ static const char *reason_of(const struct ss_task_list *tasks,
 	if (task->phase == SS_TASK_REFUSED)
 		return task->partial ? "could not be attached; read without stopping it" :
 				       "could not be attached";
-	if (task->slow)
+	if (ss_task_is_slow(task))
 		return "in uninterruptible sleep (D); read without stopping it";
 	if (task->phase == SS_TASK_INTERRUPTED)
 		return "did not stop in time; read without stopping it";
@@ -135,15 +133,16 @@ static bool find_call(struct ss_look *look, struct ss_task_list *one)
 {
 	struct ss_tracee *task = one->items.items;
 
-	if (!look || task->phase != SS_TASK_SEEN || task->limited)
+	if (!look || !ss_task_is_unstopped(task) || task->limited)
 		return false;
 	bool spared = task->spared;
 	task->runs = true;
-	task->watched = task->spared = false;
+	task->spared = false;
+	ss_task_enter(task, SS_TASK_SEEN);
 	task->sampled_ns = 0;
 	ss_look_briefly(look, one);
 	task->spared |= spared && look->cpus.refused;
-	return task->watched;
+	return ss_task_is_watched(task);
 }
 
 /* Reads one thread; retries a few times if it ran meanwhile. */
@@ -176,7 +175,8 @@ static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 			ss_look_again(look, &one);
 			task->consistent = !task->left;
 		}
-		task->watched = false;
+		if (ss_task_is_watched(task))
+			ss_task_enter(task, SS_TASK_SEEN);
 		task->run_count = after;
 		if (!task->consistent && i + 1 < TRIES)
 			arena->used = mark;
@@ -198,7 +198,7 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 			continue;
 		}
 		if (!ss_target_read_stat(target, task->tid, &text, &stat)) {
-			task->phase = SS_TASK_GONE;
+			ss_task_enter(task, SS_TASK_GONE);
 			continue;
 		}
 		/* Its state is not meaningful while a stop is pending. */
@@ -208,8 +208,8 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 		/* An exiting thread cannot be attached any more. */
 		bool ends = task->phase == SS_TASK_REFUSED && stat.exiting;
 		if (ends || stat.state == 'Z' || stat.state == 'X') {
-			task->phase = task->tid == target->pid ? SS_TASK_ZOMBIE :
-								 SS_TASK_GONE;
+			ss_task_enter(task, task->tid == target->pid ? SS_TASK_ZOMBIE :
+								       SS_TASK_GONE);
 			continue;
 		}
 		if (task->phase == SS_TASK_REFUSED)
@@ -220,13 +220,13 @@ void ss_observe_tasks(struct ss_arena *arena, const struct ss_capture *capture,
 				&text);
 		task->reason = reason_of(tasks, task);
 		if (task->phase == SS_TASK_REFUSED && !task->partial && !tasks->traced[0])
-			task->phase = SS_TASK_DENIED;
+			ss_task_enter(task, SS_TASK_DENIED);
 	}
 }
 
 static bool is_new_watched(const struct ss_tracee *task)
 {
-	return task->watched && task->stacks[0].bytes == NULL;
+	return ss_task_is_watched(task) && task->stacks[0].bytes == NULL;
 }
 
 void ss_observe_copy(struct ss_arena *arena, const struct ss_capture *capture,
@@ -250,7 +250,8 @@ static void stop_watching(const struct ss_target *target, struct ss_tracee *task
 {
 	struct ss_stat stat;
 
-	task->watched = task->steady = task->partial = task->consistent = false;
+	ss_task_enter(task, SS_TASK_SEEN);
+	task->partial = task->consistent = false;
 	task->moved = true;
 	task->before = NULL;
 	task->in_call = false;
@@ -260,15 +261,14 @@ static void stop_watching(const struct ss_target *target, struct ss_tracee *task
 	task->reason = NULL;
 	if (!ss_task_read_stat(task, target, text, &stat) || stat.state == 'X' ||
 	    (stat.state == 'Z' && task->tid != target->pid)) {
-		task->phase = SS_TASK_GONE;
+		ss_task_enter(task, SS_TASK_GONE);
 		return;
 	}
 	task->state = ss_task_state_of(task, target, &stat);
 	task->processor = stat.processor;
 	task->runs = stat.state == 'R';
-	task->slow = stat.state == 'D';
 	if (stat.state == 'Z')
-		task->phase = SS_TASK_ZOMBIE;
+		ss_task_enter(task, SS_TASK_ZOMBIE);
 }
 
 /* A thread that was stopped for the previous capture has run since. Without a copy it is not
@@ -291,15 +291,17 @@ size_t ss_observe_check(const struct ss_target *target, struct ss_task_list *tas
 		*fragile = 0;
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_tracee *task = &tasks->items.items[i];
-		if (!task->watched || task->steady || (task->in_call && !look))
+		if (task->phase != SS_TASK_WATCHED || (task->in_call && !look))
 			continue;
-		task->steady = task->consistent =
+		task->consistent =
 			task->in_call ? !task->left :
 					has_same_stack(task) &&
 						ss_task_count_runs(task, target, &text) ==
 							task->run_count;
-		if (task->steady)
+		if (task->consistent) {
+			ss_task_enter(task, SS_TASK_STEADY);
 			continue;
+		}
 		stop_watching(target, task, &text);
 		moved += task->phase == SS_TASK_SEEN;
 		if (fragile)

@@ -9,7 +9,7 @@ enum { RUNNING_MAX = 64 };
 static bool will_stop(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_CHOSEN ||
-	       (task->phase == SS_TASK_SEEN && task->runs && !task->watched);
+	       (task->phase == SS_TASK_SEEN && task->runs);
 }
 
 static bool is_sleeper(const struct ss_tracee *task)

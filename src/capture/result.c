@@ -10,9 +10,9 @@ static enum ss_end end_of(const struct ss_tracee *task)
 {
 	bool copied = task->stacks[0].size > 0;
 
-	if (task->slept)
-		return SS_END_NOT_STOPPED;
 	switch (task->phase) {
+	case SS_TASK_SLEPT:
+		return SS_END_NOT_STOPPED;
 	case SS_TASK_ZOMBIE:
 	case SS_TASK_WORKER:
 		return SS_END_ROOT; /* complete: it has no stack */
@@ -29,6 +29,8 @@ static enum ss_end end_of(const struct ss_tracee *task)
 			return SS_END_ROOT;
 		return task->state == 'R' ? SS_END_RUNNABLE : SS_END_NOT_STOPPED;
 	case SS_TASK_SEEN:
+	case SS_TASK_WATCHED:
+	case SS_TASK_STEADY:
 		if (task->partial && !copied)
 			return SS_END_UNREADABLE;
 		if (copied)
@@ -42,7 +44,7 @@ static enum ss_end end_of(const struct ss_tracee *task)
 
 static const char *reason_of(const struct ss_tracee *task)
 {
-	if (task->slept)
+	if (task->phase == SS_TASK_SLEPT)
 		return "it went to sleep before it stopped";
 	if (task->reason)
 		return task->reason;
@@ -118,11 +120,12 @@ static void fill_thread(struct ss_capture_thread *thread, struct ss_tracee *task
 		.reason = reason,
 		.wchan = task->wchan,
 		.kernel_stack = task->kernel_stack,
-		.consistent = task->phase == SS_TASK_RELEASED || task->consistent ||
+		.consistent = task->phase == SS_TASK_RELEASED ||
+			      task->phase == SS_TASK_SLEPT || task->consistent ||
 			      has_no_stack(task),
 		.fragile = task->fragile && task->partial,
 		.run_count = task->partial && !task->in_call ? task->run_count : 0,
-		.not_run = task->steady && task->before && task->not_run,
+		.not_run = task->phase == SS_TASK_STEADY && task->before && task->not_run,
 		.worker = task->phase == SS_TASK_WORKER,
 		.turn = task->turn,
 		.live = take_ptr(task->live),
@@ -222,7 +225,8 @@ static void read_inner_ids(struct ss_capture *capture, const struct ss_target *t
 /* Stopped with the others, or did not run during their stop. */
 static bool is_atomic(const struct ss_tracee *task)
 {
-	return task->phase == SS_TASK_RELEASED || has_no_stack(task) || task->steady;
+	return task->phase == SS_TASK_RELEASED || has_no_stack(task) ||
+	       task->phase == SS_TASK_STEADY;
 }
 
 static void sum_up(struct ss_capture *capture, const struct ss_task_list *tasks,

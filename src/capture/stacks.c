@@ -642,7 +642,7 @@ bool ss_task_find_base(const struct ss_tracee *task, const struct ss_gather_step
 
 	if (task->phase == SS_TASK_STOPPED)
 		ss_arch_host.attach->regs(&task->kernel, &regs);
-	else if (task->watched)
+	else if (ss_task_is_watched(task))
 		ss_arch_regs_blocked(&ss_arch_host, task->call.pc, task->call.sp, NULL,
 				     &regs);
 	if (step->base == SS_GATHER_REGISTER)

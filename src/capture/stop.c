@@ -21,18 +21,19 @@ void ss_stop_seize(const struct ss_freeze *freeze, struct ss_tracee *task)
 {
 	/* Its id may belong to a thread of another process by now. */
 	if (tgkill(freeze->target->pid, task->tid, 0) != 0 && errno == ESRCH) {
-		task->phase = SS_TASK_GONE;
+		ss_task_enter(task, SS_TASK_GONE);
 		return;
 	}
-	task->running_ns = ss_now_ns();
+	/* One that is attached may have been stopped by a signal since it was last seen to run. */
+	if (!task->attached)
+		task->running_ns = ss_now_ns();
 	if (freeze->target->held || task->attached ||
 	    ptrace(PTRACE_SEIZE, task->tid, 0, 0) == 0) {
-		task->phase = SS_TASK_SEIZED;
+		ss_task_enter(task, SS_TASK_SEIZED);
 		task->attached = true;
 		return;
 	}
-	task->seize_errno = errno;
-	task->phase = task->seize_errno == ESRCH ? SS_TASK_GONE : SS_TASK_REFUSED;
+	ss_task_enter(task, errno == ESRCH ? SS_TASK_GONE : SS_TASK_REFUSED);
 }
 
 /* False: it has not stopped. */
@@ -43,7 +44,7 @@ static bool read_registers(struct ss_freeze *freeze, struct ss_tracee *task,
 	if (ptrace(PTRACE_GETREGSET, task->tid, NT_PRSTATUS, iov) != 0)
 		return false;
 	freeze->is_32bit |= iov->iov_len != sizeof(task->kernel);
-	task->phase = SS_TASK_STOPPED;
+	ss_task_enter(task, SS_TASK_STOPPED);
 	freeze->stopped += task->stopped_ns == 0;
 	return true;
 }
@@ -153,9 +154,9 @@ void ss_stop_interrupt(struct ss_freeze *freeze, struct ss_tracee *task)
 	struct iovec iov;
 
 	if (task->state != 'T') {
-		task->phase = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0 ?
-				      SS_TASK_INTERRUPTED :
-				      SS_TASK_GONE;
+		ss_task_enter(task, ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0 ?
+					    SS_TASK_INTERRUPTED :
+					    SS_TASK_GONE);
 		return;
 	}
 	if (!read_registers(freeze, task, &iov))
@@ -175,7 +176,7 @@ void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 
 	if (!read_registers(freeze, task, &iov)) {
 		if (has_ended(freeze, task))
-			task->phase = SS_TASK_GONE;
+			ss_task_enter(task, SS_TASK_GONE);
 		/* One that slept waits for a CPU, as after any other wake-up. */
 		task->running_ns = now;
 		return;
@@ -189,14 +190,13 @@ void ss_stop_check_late(struct ss_freeze *freeze)
 {
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
-		if (task->phase != SS_TASK_INTERRUPTED || task->slow)
+		if (task->phase != SS_TASK_INTERRUPTED || ss_task_is_slow(task))
 			continue;
 		char state = ss_target_peek_state(freeze->target, task->tid);
 		if (state == '\0')
 			continue;
 		/* Any other state is that of a thread about to stop. */
-		task->slow = state == 'D' || state == 'Z' || state == 'X';
-		if (task->slow)
+		if (state == 'D' || state == 'Z' || state == 'X')
 			task->state = state;
 		/* A thread that calls execve() takes over the id of the leader, which
 		   may have been interrupted in its place. A second interrupt is
@@ -231,7 +231,7 @@ void ss_stop_release(const struct ss_freeze *freeze, struct ss_tracee *task)
 			 ptrace(PTRACE_DETACH, task->tid, 0, task->signal) != 0;
 	if (task->attached)
 		(void)has_ended(freeze, task);
-	task->phase = SS_TASK_RELEASED;
+	ss_task_enter(task, SS_TASK_RELEASED);
 	task->stopped_ns = SS_MAX(task->stopped_ns, ss_now_ns() - task->running_ns);
 }
 

@@ -28,6 +28,36 @@ struct dirent64_kernel {
 	char name[];
 };
 
+#define TO(phase) (1U << SS_TASK_##phase)
+
+/* The end of a thread, or of its capture. */
+#define ENDS (TO(GONE) | TO(ZOMBIE) | TO(SLEPT))
+
+static const unsigned next_phases[] = {
+	/* A thread that is attached may be stopped by any signal. */
+	[SS_TASK_SEEN] = TO(WATCHED) | TO(CHOSEN) | TO(STOPPED) | TO(WORKER) |
+			 TO(DENIED) | TO(EXCLUDED) | ENDS,
+	[SS_TASK_WATCHED] = TO(SEEN) | TO(STEADY) | TO(STOPPED) | TO(DENIED) | ENDS,
+	[SS_TASK_STEADY] = TO(SEEN) | TO(WATCHED) | TO(STOPPED) | TO(GONE) | TO(SLEPT),
+	[SS_TASK_CHOSEN] = TO(SEEN) | TO(SEIZED) | TO(REFUSED) | TO(GONE),
+	[SS_TASK_SEIZED] = TO(SEEN) | TO(INTERRUPTED) | TO(STOPPED) | TO(GONE),
+	[SS_TASK_INTERRUPTED] = TO(STOPPED) | ENDS,
+	[SS_TASK_STOPPED] = TO(RELEASED),
+	/* Again; or what it was before a stop that came too late. */
+	[SS_TASK_RELEASED] = TO(SEEN) | TO(WATCHED) | TO(STEADY) | TO(INTERRUPTED) |
+			     TO(WORKER) | TO(SLEPT),
+	[SS_TASK_REFUSED] = TO(DENIED) | ENDS,
+	[SS_TASK_EXCLUDED] = TO(SLEPT),
+};
+
+bool ss_task_may_enter(enum ss_task_phase from, enum ss_task_phase to)
+{
+	const unsigned next =
+		(size_t)from < SS_ARRAY_SIZE(next_phases) ? next_phases[from] : 0;
+
+	return from == to || next & 1U << to;
+}
+
 bool ss_tasks_reserve(struct ss_task_list *list, size_t count)
 {
 	if (!ss_vector_reserve(&list->items, count))
@@ -364,7 +394,7 @@ static bool take_over(struct ss_tracee *task, const struct ss_target *target,
 	task->run_count = count;
 	task->before = before;
 	task->fragile = before->fragile || is_fragile(task, target, false);
-	task->watched = true;
+	ss_task_enter(task, SS_TASK_WATCHED);
 	task->runs = false;
 	return true;
 }
@@ -413,8 +443,9 @@ static void read_blocked(struct ss_tracee *task, const struct ss_target *target,
 	/* A thread in a system call has a program counter. */
 	if (task->call.kind == SS_SYSCALL_BLOCKED && task->call.sp == 0 &&
 	    task->call.pc == 0)
-		task->phase = SS_TASK_WORKER;
-	task->watched = watch && task->run_count != 0 && task->call.sp != 0;
+		ss_task_enter(task, SS_TASK_WORKER);
+	if (watch && task->run_count != 0 && task->call.sp != 0)
+		ss_task_enter(task, SS_TASK_WATCHED);
 	/* It woke up meanwhile. */
 	task->runs = task->call.kind == SS_SYSCALL_RUNNING;
 }
@@ -429,14 +460,14 @@ static void read_state_again(struct ss_tracee *task, const struct ss_target *tar
 	    task->call.number == before)
 		return;
 	if (!ss_task_read_stat(task, target, text, &stat)) {
-		task->phase = SS_TASK_GONE;
+		ss_task_enter(task, SS_TASK_GONE);
 		return;
 	}
 	task->state = ss_task_state_of(task, target, &stat);
 	task->processor = stat.processor;
-	task->slow = stat.state == 'D';
 	if (stat.state == 'Z' || stat.state == 'X')
-		task->phase = task->tid == target->pid ? SS_TASK_ZOMBIE : SS_TASK_GONE;
+		ss_task_enter(task,
+			      task->tid == target->pid ? SS_TASK_ZOMBIE : SS_TASK_GONE);
 }
 
 void ss_task_read_again(struct ss_tracee *task, const struct ss_target *target,
@@ -446,20 +477,20 @@ void ss_task_read_again(struct ss_tracee *task, const struct ss_target *target,
 	const long before = task->call.kind == SS_SYSCALL_BLOCKED ? task->call.number :
 								    -1;
 
-	task->watched = task->steady = task->in_call = task->fragile = false;
+	if (ss_task_is_watched(task))
+		ss_task_enter(task, SS_TASK_SEEN);
+	task->in_call = task->fragile = false;
 	task->before = NULL;
 	task->call.kind = SS_SYSCALL_RUNNING;
 	read_blocked(task, target, options, text);
 	read_state_again(task, target, before, text);
-	if (task->phase != SS_TASK_SEEN) {
-		task->watched = false;
+	if (!ss_task_is_unstopped(task))
 		return;
-	}
 	/* Then it may be in the same call, see capture/observe.h. */
 	task->fragile |= fragile && task->runs;
-	if (task->runs && !task->slow)
+	if (task->runs && !ss_task_is_slow(task))
 		task->state = 'R';
-	else if (task->watched && task->state == 'R')
+	else if (ss_task_is_watched(task) && task->state == 'R')
 		task->state = 'S';
 }
 
@@ -477,17 +508,19 @@ void ss_task_read(struct ss_tracee *task, const struct ss_target *target,
 {
 	struct ss_stat stat;
 
-	task->watched = task->steady = task->in_call = task->fragile = false;
+	if (ss_task_is_watched(task))
+		ss_task_enter(task, SS_TASK_SEEN);
+	task->in_call = task->fragile = false;
 	task->before = NULL;
 	task->call.kind = SS_SYSCALL_RUNNING;
 	/* To complete a capture, most threads need not be read at all. */
 	if (options->filter == ss_complete_accepts &&
 	    !ss_complete_accepts(options->filter_data, task->tid, "", '?')) {
-		task->phase = SS_TASK_EXCLUDED;
+		ss_task_enter(task, SS_TASK_EXCLUDED);
 		return;
 	}
 	if (!ss_task_read_stat(task, target, text, &stat)) {
-		task->phase = SS_TASK_GONE;
+		ss_task_enter(task, SS_TASK_GONE);
 		return;
 	}
 	task->state = ss_task_state_of(task, target, &stat);
@@ -496,14 +529,14 @@ void ss_task_read(struct ss_tracee *task, const struct ss_target *target,
 	task->system_ticks = stat.system_ticks;
 	memcpy(task->comm, stat.comm, sizeof(task->comm));
 	task->runs = stat.state == 'R';
-	task->slow = stat.state == 'D';
 	if (stat.state == 'Z' || stat.state == 'X')
-		task->phase = task->tid == target->pid ? SS_TASK_ZOMBIE : SS_TASK_GONE;
+		ss_task_enter(task,
+			      task->tid == target->pid ? SS_TASK_ZOMBIE : SS_TASK_GONE);
 	else if (options->filter && !options->filter(options->filter_data, task->tid,
 						     task->comm, task->state))
-		task->phase = SS_TASK_EXCLUDED;
+		ss_task_enter(task, SS_TASK_EXCLUDED);
 	else if (stat.worker)
-		task->phase = SS_TASK_WORKER;
+		ss_task_enter(task, SS_TASK_WORKER);
 	else if (target->held)
 		read_held(task);
 	else if (task->runs && options->mode != SS_MODE_NO_STOP &&

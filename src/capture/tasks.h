@@ -5,6 +5,8 @@
 #ifndef SS_CAPTURE_TASKS_H
 #define SS_CAPTURE_TASKS_H
 
+#include <assert.h>
+
 #include "arch/arch.h"
 #include "base/buffer.h"
 #include "base/vector.h"
@@ -12,13 +14,17 @@
 #include "process/target.h"
 #include "process/process_memory.h"
 
+/* Only ss_task_enter() changes it. What may follow is in ss_task_may_enter(). */
 enum ss_task_phase {
 	SS_TASK_SEEN,	     /* listed; not attached, or not stopped since */
+	SS_TASK_WATCHED,     /* read without stopping it: blocked, or in such a call */
+	SS_TASK_STEADY,	     /* watched, and the same from before to after the freeze */
 	SS_TASK_CHOSEN,	     /* to be stopped, not attached yet */
 	SS_TASK_SEIZED,	     /* attached; it stands still from its next signal on */
 	SS_TASK_INTERRUPTED, /* asked to stop, not stopped yet */
 	SS_TASK_STOPPED,
 	SS_TASK_RELEASED,
+	SS_TASK_SLEPT,	  /* it ran, and went to sleep before its stack was copied */
 	SS_TASK_GONE,	  /* ended, or its process executed another program */
 	SS_TASK_ZOMBIE,	  /* the leader has ended, other threads are alive */
 	SS_TASK_WORKER,	  /* a kernel worker (io_uring, vhost): it has no user stack */
@@ -38,20 +44,39 @@ enum ss_task_filter {
 struct ss_tracee {
 	pid_t tid;
 	enum ss_task_phase phase;
-	bool runs; /* running or runnable, if known */
-	bool slow; /* in uninterruptible sleep (D): do not wait for it */
+	/* What is known of it: one word. */
+	bool runs : 1; /* running or runnable, if known */
 	/* attached to the capture thread; if it ended meanwhile, its parent cannot reap
 	   it before the capture thread ends */
-	bool attached;
-	bool disturbs;	       /* it would wake up on the CPU of a running thread */
+	bool attached : 1;
+	bool disturbs : 1; /* it would wake up on the CPU of a running thread */
+	bool computes : 1; /* hardly ever in the kernel: it is stopped without a look */
+	bool borrowed : 1; /* files belong to someone else */
+	/* Its files are those of the previous capture, so it is the same thread. */
+	bool known : 1;
+	/* before: it has not run since. Otherwise the copies of its stack have to be equal. */
+	bool not_run : 1;
+	bool fragile : 1; /* in a system call that a stop would end early; see ss_fragile_blocked() */
+	bool moved : 1; /* it was watched, and has run meanwhile */
+	/* It runs in that call, see capture/observe.h: kernel has its registers. */
+	bool in_call : 1;
+	bool left : 1;	 /* in_call: it has been seen elsewhere since */
+	bool spared : 1; /* perhaps in that call: not stopped */
+	bool put_off : 1; /* likewise, while it waits for a CPU in a call: it most likely sleeps soon */
+	bool woken : 1; /* put_off, also while it is on a CPU: it slept until just now */
+	bool limited : 1; /* not stopped: that would be for too long, see sample/sampler.h */
+	/* Not stopped: it was lately in a call that moves data, and most likely makes the next one.
+	   See sample/sampler.h. */
+	bool moves_data : 1;
+	bool ran : 1;	  /* it was in state R when it was read first */
+	bool partial : 1; /* never stopped: registers are known only from call */
+	bool consistent : 1;
+	char state;
+	char comm[SS_COMM_MAX];
 	int signal;	       /* intercepted by its stop; delivered at the release */
-	int seize_errno;       /* why SEIZE was refused */
 	int processor;	       /* CPU it last ran on */
 	uint64_t user_ticks;   /* clock ticks in user space */
 	uint64_t system_ticks; /* and in the kernel */
-	bool computes; /* hardly ever in the kernel: it is stopped without a look */
-	char state;
-	char comm[SS_COMM_MAX];
 	struct ss_syscall_text call; /* before the freeze */
 	/* number of times it was scheduled, read just before call; 0: unknown */
 	uint64_t run_count;
@@ -59,40 +84,17 @@ struct ss_tracee {
 	   take it. 0: they read it. */
 	uint64_t counted;
 	struct ss_kept_thread files;
-	bool borrowed; /* files belong to someone else */
-	/* Its files are those of the previous capture, so it is the same thread. */
-	bool known;
 	/* In the previous capture of a series it was in the same call: it has the same
 	   registers. NULL: not known. */
 	const struct ss_capture_thread *before;
-	/* before: it has not run since. Otherwise the copies of its stack have to be equal. */
-	bool not_run;
 	enum ss_task_filter filter;
-	bool fragile; /* in a system call that a stop would end early; see ss_fragile_blocked() */
-	bool watched; /* read without stopping it: blocked, or in such a call */
-	bool steady;  /* watched, and the same from before to after the freeze */
-	bool moved;   /* it was watched, and has run meanwhile */
-	/* It runs in that call, see capture/observe.h: kernel has its registers. */
-	bool in_call;
-	bool left;   /* in_call: it has been seen elsewhere since */
-	bool spared; /* perhaps in that call: not stopped */
-	bool put_off; /* likewise, while it waits for a CPU in a call: it most likely sleeps soon */
-	bool limited; /* not stopped: that would be for too long, see sample/sampler.h */
-	/* Not stopped: it was lately in a call that moves data, and most likely makes the next one.
-	   See sample/sampler.h. */
-	bool moves_data;
-	bool woken; /* put_off, also while it is on a CPU: it slept until just now */
-	bool ran;   /* it was in state R when it was read first */
-	bool slept; /* ran, and went to sleep before its stack was copied */
 	uint64_t sampled_ns; /* when it was last seen on a CPU; CLOCK_MONOTONIC */
 	/* CLOCK_MONOTONIC; when it was attached or last seen not to have stopped yet */
 	uint64_t running_ns;
 	uint64_t stopped_ns;   /* upper bound of the time it was stopped */
 	ss_kernel_regs kernel; /* at the stop */
-	bool partial;	       /* never stopped: registers are known only from call */
-	bool consistent;
-	const char *reason; /* why the stack is incomplete, or NULL */
-	const char *wchan;  /* in the capture's strings, or NULL; likewise */
+	const char *reason;    /* why the stack is incomplete, or NULL */
+	const char *wchan;     /* in the capture's strings, or NULL; likewise */
 	const char *kernel_stack;
 	struct ss_stack_copy stacks[SS_STACK_COPIES];
 	struct ss_lock_copy lock;   /* freeze_round is set before the copy */
@@ -101,6 +103,33 @@ struct ss_tracee {
 	size_t live_count;
 	enum ss_end live_end;
 };
+
+/* Whether a state may follow another one, or itself. */
+bool ss_task_may_enter(enum ss_task_phase from, enum ss_task_phase to);
+
+static inline void ss_task_enter(struct ss_tracee *task, enum ss_task_phase phase)
+{
+	assert(ss_task_may_enter(task->phase, phase));
+	task->phase = phase;
+}
+
+/* Read without stopping it. */
+static inline bool ss_task_is_watched(const struct ss_tracee *task)
+{
+	return task->phase == SS_TASK_WATCHED || task->phase == SS_TASK_STEADY;
+}
+
+/* Alive, and neither stopped nor about to be. */
+static inline bool ss_task_is_unstopped(const struct ss_tracee *task)
+{
+	return task->phase == SS_TASK_SEEN || ss_task_is_watched(task);
+}
+
+/* In uninterruptible sleep, or ended: it is not waited for. */
+static inline bool ss_task_is_slow(const struct ss_tracee *task)
+{
+	return task->state == 'D' || task->state == 'Z' || task->state == 'X';
+}
 
 struct ss_task_list {
 	SS_VECTOR(struct ss_tracee) items;

@@ -348,7 +348,7 @@ static bool take_slept(struct ss_sampler *sampler, struct ss_sampled_thread *thr
 {
 	if (!sampler->threads.sampled || sampler->by_kernel == SS_SAMPLES_OF_STACKS ||
 	    sampler->on_cpu || !tells_by_sample(sampler, thread) ||
-	    task->phase != SS_TASK_SEEN || task->runs || !take_clocked(sampler, thread))
+	    !ss_task_is_unstopped(task) || task->runs || !take_clocked(sampler, thread))
 		return false;
 	thread->origin = SS_THREAD_SLEPT;
 	return true;
@@ -430,8 +430,7 @@ static bool read_sleeping(struct ss_sampler *sampler, struct ss_sampled_thread *
 	task->counted = 0;
 	thread->reads++;
 	put_off(sampler, thread, task);
-	return task->put_off ||
-	       (task->phase == SS_TASK_SEEN && task->watched && task->state == 'S');
+	return task->put_off || (ss_task_is_watched(task) && task->state == 'S');
 }
 
 /*
@@ -455,7 +454,7 @@ static void read_task(struct ss_sampler *sampler, struct ss_sampled_thread *thre
 				      &sampler->text);
 		task->counted = 0;
 		put_off(sampler, thread, task);
-		if (task->phase != SS_TASK_SEEN || task->state != 'R' ||
+		if (!ss_task_is_unstopped(task) || task->state != 'R' ||
 		    sampler->by_kernel != SS_SAMPLES_OF_STACKS || thread->deep > 0 ||
 		    thread->switches <= (uint64_t)SWITCHES_MAX || *pauses == 0)
 			return;
@@ -490,14 +489,14 @@ static bool list_due(struct ss_sampler *sampler, bool again)
 		read_task(sampler, thread, task, again, &pauses);
 		/* Not if its ticks were not read: it may make calls by now. */
 		task->computes = thread->reads == 0 && computes(thread, task);
-		task->ran = task->phase == SS_TASK_SEEN && task->state == 'R';
+		task->ran = ss_task_is_unstopped(task) && task->state == 'R';
 		if (task->ran ? take_runnable(sampler, thread) :
 				take_slept(sampler, thread, task)) {
 			close_files(task);
 			tasks->items.count--;
 			continue;
 		}
-		bool blocked = task->phase == SS_TASK_SEEN && task->watched;
+		bool blocked = ss_task_is_watched(task);
 		if (blocked && thread->state == SS_THREAD_STOP_NEXT)
 			sampler->access->check_fragile(task, sampler->target,
 						       &sampler->text);
@@ -508,7 +507,8 @@ static bool list_due(struct ss_sampler *sampler, bool again)
 			tasks->items.count--;
 			break;
 		case SS_THREAD_STOP:
-			task->watched = false;
+			if (blocked)
+				ss_task_enter(task, SS_TASK_SEEN);
 			break;
 		case SS_THREAD_CAPTURE:
 			break;
@@ -577,15 +577,21 @@ static void copy_stopped(void *data)
 	}
 }
 
+/* Not one that runs in a call. */
+static bool is_steady(const struct ss_tracee *task)
+{
+	return task->phase == SS_TASK_STEADY && !task->in_call;
+}
+
 static bool is_observed(const struct ss_tracee *task)
 {
-	return !task->watched && task->partial && task->consistent;
+	return !ss_task_is_watched(task) && task->partial && task->consistent;
 }
 
 /* Whether a thread was copied without a stop, and has not run until its stack was there. */
 static bool stood_still(const struct ss_tracee *task)
 {
-	return is_observed(task) || (task->watched && task->steady && !task->in_call);
+	return is_observed(task) || is_steady(task);
 }
 
 static bool has_no_turn(const struct ss_tracee *task)
@@ -675,8 +681,7 @@ static void limit_stops(struct ss_sampler *sampler)
 	for (size_t i = 0; i < count; i++) {
 		const size_t at = (first + i) % count;
 		struct ss_tracee *task = &sampler->tasks.items.items[at];
-		if (task->phase != SS_TASK_SEEN || task->watched || task->limited ||
-		    task->moves_data)
+		if (task->phase != SS_TASK_SEEN || task->limited || task->moves_data)
 			continue;
 		struct ss_sampled_thread *thread = find(sampler, task);
 		task->limited = limit->left == 0 || (thread && !may_stop(thread, now_ns));
@@ -691,7 +696,7 @@ static void count_stop(struct ss_sampler *sampler, const struct ss_tracee *task,
 		       struct ss_sampled_thread *thread)
 {
 	sampler->limit.not_stopped += (task->limited || task->moves_data) &&
-				      task->phase == SS_TASK_SEEN &&
+				      ss_task_is_unstopped(task) &&
 				      task->stacks[0].size == 0;
 	if (task->stopped_ns == 0)
 		return;
@@ -775,7 +780,7 @@ static void stop(struct ss_sampler *sampler, struct ss_tick *tick)
 /* Watched, and not copied yet. */
 static bool is_uncopied(const struct ss_tracee *task)
 {
-	return task->watched && !task->steady;
+	return task->phase == SS_TASK_WATCHED;
 }
 
 /* Reads a thread again that has run since it was read. A filter may depend on its state. */
@@ -792,7 +797,7 @@ static void read_again(struct ss_sampler *sampler, struct ss_tracee *task)
 		/* Then it may be in the same call, see capture/observe.h. */
 		task->fragile |= fragile && task->runs;
 	}
-	task->moved = task->phase == SS_TASK_SEEN && !task->watched;
+	task->moved = task->phase == SS_TASK_SEEN;
 }
 
 /* Whether it has run since it was read. */
@@ -900,7 +905,7 @@ static void freeze_until_steady(struct ss_sampler *sampler, struct ss_tick *tick
 /* Whether the stack of a thread cannot change until it runs. */
 static bool is_still_task(const struct ss_tracee *task)
 {
-	return (task->steady && !task->in_call) || task->phase == SS_TASK_ZOMBIE ||
+	return is_steady(task) || task->phase == SS_TASK_ZOMBIE ||
 	       ((task->phase == SS_TASK_WORKER || task->phase == SS_TASK_EXCLUDED) &&
 		task->state != 'R');
 }
@@ -955,13 +960,10 @@ static void update_threads(struct ss_sampler *sampler)
 		if (task->phase != SS_TASK_GONE)
 			memcpy(thread->name, task->comm, sizeof(thread->name));
 		update_filter(thread, task->filter);
-		thread->sleeping_call = task->steady && !task->in_call &&
-							task->state == 'S' ?
-						task->call.number :
-						-1;
+		thread->sleeping_call =
+			is_steady(task) && task->state == 'S' ? task->call.number : -1;
 		ss_thread_end_capture(thread, stopped, is_still_task(task),
-				      task->steady && !task->in_call ? task->run_count :
-								       0);
+				      is_steady(task) ? task->run_count : 0);
 	}
 	sampler->late |= late;
 	adapt_limit(&sampler->limit, longest_ns, late);
@@ -981,9 +983,8 @@ static void drop_sleepers(struct ss_sampler *sampler)
 			    (task->partial && !task->in_call);
 		if (!task->ran || !thread || (!left && !slept_at_stop(task)))
 			continue;
-		task->slept = true;
 		task->state = thread->kernel_state = 'R';
-		task->phase = SS_TASK_RELEASED;
+		ss_task_enter(task, SS_TASK_SLEPT);
 		task->partial = true;
 		task->call = (struct ss_syscall_text){ .number = -1 };
 		memset(task->stacks, 0, sizeof(task->stacks));

@@ -199,8 +199,7 @@ static void read_now(struct ss_tracee *task, const struct ss_target *target,
 		task->phase = SS_TASK_GONE;
 		return;
 	}
-	task->slow = thread->sleeps_deeply;
-	task->state = thread->runs_now ? 'R' : task->slow ? 'D' : 'S';
+	task->state = thread->runs_now ? 'R' : thread->sleeps_deeply ? 'D' : 'S';
 	task->runs = thread->runs_now;
 	task->system_ticks = thread->system_ticks;
 	(void)strcpy(task->comm, "made-up");
@@ -212,7 +211,7 @@ static void read_now(struct ss_tracee *task, const struct ss_target *target,
 						       .pc = CODE,
 						       .sp = 1 };
 		task->fragile = thread->fragile;
-		task->watched = true;
+		ss_task_enter(task, SS_TASK_WATCHED);
 	}
 }
 
@@ -275,7 +274,7 @@ static bool stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		struct thread *thread = find(process, task->tid);
-		if (task->phase != SS_TASK_SEEN || task->watched || task->limited)
+		if (task->phase != SS_TASK_SEEN || task->limited)
 			continue;
 		task->put_off &= !thread || !thread->on_cpu || task->woken;
 		if (task->put_off)
@@ -283,10 +282,12 @@ static bool stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copie
 		if (thread) {
 			thread->computes = task->computes;
 			thread->spared = task->fragile;
-			thread->slow = task->slow;
+			thread->slow = ss_task_is_slow(task);
 		}
-		task->watched = task->in_call = thread && thread->in_call;
+		task->in_call = thread && thread->in_call;
 		task->fragile |= task->in_call;
+		if (task->in_call)
+			ss_task_enter(task, SS_TASK_WATCHED);
 		if (task->in_call)
 			task->call.number = thread->moves ? MOVING_CALL : -1;
 		if (task->in_call || task->moves_data)
@@ -392,7 +393,7 @@ static void copy(struct ss_arena *arena, const struct ss_capture *capture,
 
 static bool is_watched(const struct ss_tracee *task)
 {
-	return task->watched;
+	return ss_task_is_watched(task);
 }
 
 static void copy_watched(struct ss_arena *arena, const struct ss_capture *capture,
@@ -407,7 +408,8 @@ static void copy_watched(struct ss_arena *arena, const struct ss_capture *captur
 	(void)freeze_round;
 	copy_wanted(tasks, is_watched);
 	for (size_t i = 0; i < tasks->items.count; i++)
-		tasks->items.items[i].partial |= tasks->items.items[i].watched;
+		tasks->items.items[i].partial |=
+			ss_task_is_watched(&tasks->items.items[i]);
 }
 
 static size_t check_watched(const struct ss_target *target, struct ss_task_list *tasks,
@@ -422,14 +424,14 @@ static size_t check_watched(const struct ss_target *target, struct ss_task_list 
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_tracee *task = &tasks->items.items[i];
 		const struct thread *thread = find(process, task->tid);
-		if (!task->watched || task->steady || (task->in_call && !look))
+		if (task->phase != SS_TASK_WATCHED || (task->in_call && !look))
 			continue;
-		task->steady = task->consistent =
+		task->partial = task->consistent =
 			thread && (task->in_call || thread->runs == task->run_count);
-		task->watched = task->partial = task->steady;
-		if (!thread)
-			task->phase = SS_TASK_GONE;
-		if (thread && !task->steady) {
+		ss_task_enter(task, task->consistent ? SS_TASK_STEADY :
+				    thread	     ? SS_TASK_SEEN :
+						       SS_TASK_GONE);
+		if (task->phase == SS_TASK_SEEN) {
 			task->state = thread->runs_now ? 'R' : 'S';
 			task->moved = true;
 			task->turn = SS_TURN_OTHER;
@@ -453,8 +455,8 @@ static void observe(struct ss_arena *arena, const struct ss_capture *capture,
 	for (size_t i = 0; i < tasks->items.count; i++) {
 		struct ss_tracee *task = &tasks->items.items[i];
 		const struct thread *thread = find(of(target), task->tid);
-		if (task->steady ||
-		    (task->phase != SS_TASK_SEEN && task->phase != SS_TASK_INTERRUPTED))
+		if (task->phase != SS_TASK_SEEN && task->phase != SS_TASK_WATCHED &&
+		    task->phase != SS_TASK_INTERRUPTED)
 			continue;
 		if (!thread) {
 			task->phase = SS_TASK_GONE;

@@ -138,7 +138,7 @@ static struct ss_tracee read_again(const struct ss_target *target, pid_t tid)
 {
 	const struct ss_capture_options options = { .mode = SS_MODE_AUTO };
 	_cleanup_buffer_ struct ss_buffer text = {};
-	struct ss_tracee task = { .tid = tid, .state = 'D', .slow = true };
+	struct ss_tracee task = { .tid = tid, .state = 'D' };
 
 	ss_task_read_again(&task, target, &options, &text);
 	ss_kept_thread_close(&task.files);
@@ -156,16 +156,15 @@ TEST(test_read_again)
 		read_file(child, "syscall", text, sizeof(text));
 	} while (strncmp(text, "running", 7) == 0);
 	struct ss_tracee task = read_again(target, child);
-	assert_int_equal(task.phase, SS_TASK_SEEN);
+	assert_int_equal(task.phase, SS_TASK_WATCHED);
 	assert_int_equal(task.state, 'S');
-	assert_true(task.watched && !task.slow && !task.runs);
+	assert_false(task.runs);
 	/* Its leader stays until it is waited for, and has an entry; another thread has none. */
 	assert_int_equal(read_again(target, 1 << 29).phase, SS_TASK_GONE);
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitid(P_PID, (id_t)child, NULL, WEXITED | WNOWAIT), 0);
 	task = read_again(target, child);
 	assert_int_equal(task.phase, SS_TASK_ZOMBIE);
-	assert_false(task.watched);
 	ss_target_close(target);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }

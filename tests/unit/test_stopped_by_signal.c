@@ -75,10 +75,9 @@ TEST(test_chosen)
 
 	begin(&stopped);
 	stopped.task.phase = SS_TASK_CHOSEN;
-	stopped.task.slow = true;
+	stopped.task.state = 'D';
 	ss_freeze_prepare(&stopped.freeze);
 	assert_int_equal(stopped.task.state, 'T');
-	assert_false(stopped.task.slow);
 	end(&stopped);
 }
 
@@ -88,7 +87,7 @@ TEST(test_watched)
 	struct stopped stopped;
 
 	begin(&stopped);
-	stopped.task.watched = true;
+	stopped.task.phase = SS_TASK_WATCHED;
 	stopped.task.run_count = UINT64_MAX;
 	assert_int_equal(ss_observe_check(stopped.target, &stopped.list, NULL, NULL), 1);
 	assert_int_equal(stopped.task.state, 'T');
@@ -286,7 +285,6 @@ static uint64_t pause_between_turns(struct ss_target *target,
 	/* As at the end of the first turn: it was read in state T, and went on. */
 	task->phase = SS_TASK_SEEN;
 	task->state = 'T';
-	task->watched = task->steady = false;
 	task->attached = true;
 	task->running_ns = ss_now_ns();
 	attempt.copied = true;
