@@ -113,6 +113,14 @@ static struct ss_error *creation_error(int errnum, const char *path)
 	return ss_error_new_errno(errnum, "cannot create '%s'", path);
 }
 
+/* The part after the last slash: empty if the path ends with one. */
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 static int open_parent(struct ss_output *output)
 {
 	const char *slash = strrchr(output->path, '/');
@@ -151,7 +159,7 @@ static struct ss_error *open_stream(struct ss_output *output, int stream)
 /* Reports an existing file before the work begins. 0, or an errno. */
 static int check_absent(const struct ss_output *output)
 {
-	const char *name = ss_path_base(output->path);
+	const char *name = file_name(output->path);
 	struct stat st;
 
 	if (*name == '\0')
@@ -164,7 +172,7 @@ static int check_absent(const struct ss_output *output)
 /* Opens a device such as /dev/null, which only root can make. False: it is none. */
 static bool open_device(struct ss_output *output)
 {
-	const char *name = ss_path_base(output->path);
+	const char *name = file_name(output->path);
 	struct stat st;
 
 	if (fstatat(output->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -184,7 +192,7 @@ static struct ss_error *create_file(struct ss_output *output)
 		return open_stream(output, output->new_file.fd);
 	int errnum = output->dirfd < 0 ? errno : check_absent(output);
 	if (!errnum)
-		errnum = -ss_new_file_create(output->dirfd, ss_path_base(output->path),
+		errnum = -ss_new_file_create(output->dirfd, file_name(output->path),
 					     &output->new_file);
 	return errnum ? creation_error(errnum, output->path) :
 			open_stream(output, output->new_file.fd);
@@ -269,7 +277,7 @@ const char *ss_output_directory(const struct ss_output *output)
 
 const char *ss_output_name(const struct ss_output *output)
 {
-	return output->path ? ss_path_base(output->path) : NULL;
+	return output->path ? file_name(output->path) : NULL;
 }
 
 const char *ss_output_path(const struct ss_output *output)

@@ -192,6 +192,11 @@ class WhatWasMeant(Target):
         result = snap("record", "-d", "100ms", "-o", "/dev/null", self.pid)
         self.assertLess(result.returncode, NOTHING, result.stderr)
         self.assertNotIn("remove it", self.bad(NOTHING, "-o", "/tmp", self.pid))
+        with tempfile.TemporaryDirectory() as directory:
+            os.mkdir(directory + "/out")
+            for name in ["out/", "new/", directory + "/out/"]:
+                self.bad(NOTHING, "record", "-o", name, "--", "touch", "started", cwd=directory, says="cannot create")
+            self.assertEqual(os.listdir(directory), ["out"])
 
     def test_variable_that_is_not_set(self):
         result = snap("-f", "rows", "--env=NOPE", self.pid)
