@@ -118,7 +118,7 @@ typedef void ss_opener_work(const struct ss_opener *opener, size_t item,
    less than the child, and by the child if that takes long. -1: the child has to. */
 typedef int ss_opener_find(const struct ss_opener *opener, size_t item);
 /* Runs in the caller, with the descriptors, which it may take. NULL: the child blocks on
-   this item, and was abandoned. It may clear wanted for other items. */
+   this item, and was abandoned; or see child_only. It may clear wanted for other items. */
 typedef void ss_opener_take(const struct ss_opener *opener, size_t item,
 			    struct ss_opened *opened);
 
@@ -129,13 +129,15 @@ struct ss_opener {
 	void *data;
 	bool *wanted; /* by item; all are false afterwards */
 	size_t count;
+	bool child_only; /* work never runs in the caller: take gets NULL instead */
 	int keep[SS_OPENER_KEEP_MAX]; /* descriptors that work uses; or -1 */
 	/* Set by ss_opener_run(): */
 	int socket;	   /* in the child; -1: there is no child */
 	size_t files_left; /* that the caller can hold, apart from a reserve */
 };
 
-/* Runs work for each wanted item; in the caller if no child can be created, or it dies. */
+/* Runs work for each wanted item; if no child can be created, or it dies, in the caller, unless
+   child_only. */
 void ss_opener_run(struct ss_opener *opener);
 
 /*

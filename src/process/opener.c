@@ -486,8 +486,9 @@ static void run_here(struct ss_opener *opener)
 		if (!opener->wanted[i])
 			continue;
 		clear(&opened, i);
-		opener->work(opener, i, &opened);
-		take(opener, i, &opened);
+		if (!opener->child_only)
+			opener->work(opener, i, &opened);
+		take(opener, i, opener->child_only ? NULL : &opened);
 	}
 }
 

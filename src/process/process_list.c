@@ -171,6 +171,7 @@ static void run(struct ss_opener *opener)
 {
 	for (size_t i = 0; i < SS_OPENER_KEEP_MAX; i++)
 		opener->keep[i] = -1;
+	opener->child_only = true;
 	ss_opener_run(opener);
 }
 

@@ -100,3 +100,47 @@ TEST(test_files_on_disk_are_opened_here)
 	assert_int_equal(log.pids[0], getpid());
 	assert_int_equal(log.pids[2], getpid());
 }
+
+static void die_in_a_child(const struct ss_opener *opener, size_t item,
+			   struct ss_opened *ret)
+{
+	(void)item;
+	if (opener->socket >= 0)
+		_exit(1);
+	note(ret);
+}
+
+static void take_without_answer(const struct ss_opener *opener, size_t item,
+				struct ss_opened *opened)
+{
+	struct log *log = opener->data;
+
+	(void)item;
+	assert_null(opened);
+	log->taken++;
+}
+
+TEST(test_the_child_dies)
+{
+	struct log log = {};
+	bool wanted[ITEMS] = { true, false, true };
+	struct ss_opener opener = { .work = die_in_a_child,
+				    .take = take,
+				    .data = &log,
+				    .wanted = wanted,
+				    .count = ITEMS,
+				    .keep = { -1, -1, -1, -1, -1, -1, -1, -1 } };
+
+	ss_opener_run(&opener);
+	assert_int_equal(log.taken, 2);
+	assert_int_equal(log.pids[0], getpid());
+	assert_int_equal(log.pids[2], getpid());
+	log = (struct log){};
+	wanted[0] = wanted[2] = true;
+	opener.child_only = true;
+	opener.take = take_without_answer;
+	ss_opener_run(&opener);
+	assert_int_equal(log.taken, 2);
+	for (size_t i = 0; i < ITEMS; i++)
+		assert_false(wanted[i]);
+}
