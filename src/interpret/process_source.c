@@ -349,7 +349,8 @@ static struct ss_error *list_threads(struct ss_process_source *source, pid_t pid
 	source->last.complete = NULL;
 	source->refusal = strdup(ss_error_message(owned));
 	report(&source->live, owned);
-	return source->refusal ? keep(source, capture) : ss_error_no_memory();
+	error = keep(source, capture);
+	return source->refusal || error ? take_ptr(error) : ss_error_no_memory();
 }
 
 /* Owners ---------------------------------------------------------------------- */
