@@ -51,6 +51,14 @@ static bool is_of_javascript(const char *file)
 	return !file || begins_with_any(file, starts, SS_ARRAY_SIZE(starts));
 }
 
+bool ss_frame_is_valid(const struct ss_frame *frame)
+{
+	if (frame->line == UINT32_MAX)
+		return false;
+	return frame->kind == SS_FRAME_NATIVE ? frame->source != SS_FROM_RUNTIME :
+						frame->symbol && frame->module_index < 0;
+}
+
 bool ss_frame_is_of_library(const struct ss_frame *frame)
 {
 	switch (frame->kind) {

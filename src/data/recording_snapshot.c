@@ -107,7 +107,7 @@ static bool add_stack(struct series *series, const struct ss_stack *stack,
 	series->frames.count = 0;
 	for (size_t f = 0; slot && f < stack->count; f++) {
 		struct ss_frame_record *frame;
-		if (stack->frames[f].inlined)
+		if (stack->frames[f].inlined || !ss_frame_is_valid(&stack->frames[f]))
 			continue;
 		frame = ss_vector_push(&series->frames);
 		if (!frame)

@@ -26,6 +26,9 @@ static inline bool ss_end_is_outermost(enum ss_end end)
    False for native frames. */
 bool ss_frame_is_of_library(const struct ss_frame *frame);
 
+/* What the fields of a frame do not say, and recordings rely on. For frames of a confined child. */
+bool ss_frame_is_valid(const struct ss_frame *frame);
+
 /* The part of a path of Python from the directory on that it imports from, with all packages; NULL: it
    is no such path. */
 const char *ss_path_import(const char *path);

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "data/recording_format.h"
 #include "data/snapshot_fields.h"
 #include "sandbox/sandbox.h"
 #include "stacksnap/trace.h"
@@ -356,7 +357,9 @@ static const char *read_text(void *data, const uint8_t *bytes, size_t size)
 {
 	const struct ss_trace_stacks *stacks = data;
 
-	return ss_intern_bytes(stacks->strings, (const char *)bytes, size);
+	return size <= SS_FORMAT_TEXT_MAX ?
+		       ss_intern_bytes(stacks->strings, (const char *)bytes, size) :
+		       NULL;
 }
 
 static void *allocate(void *data, size_t size, bool owned)
@@ -391,8 +394,8 @@ static const struct ss_module *keep_module(struct ss_trace_stacks *stacks, int32
 	return &module->pub;
 }
 
-/* The number of the stack in an answer, or 0. */
-static uint32_t add(struct ss_trace_stacks *stacks, const uint8_t *bytes, size_t size)
+uint32_t ss_trace_stacks_add(struct ss_trace_stacks *stacks, const uint8_t *bytes,
+			     size_t size)
 {
 	struct ss_schema_reader reader = {
 		.cursor = { .at = bytes, .end = bytes + size },
@@ -412,12 +415,18 @@ static uint32_t add(struct ss_trace_stacks *stacks, const uint8_t *bytes, size_t
 	if (!stack)
 		return 0;
 	ss_schema_read(&reader, &ss_stack_schema, &read);
+	size_t count = 0;
 	for (size_t i = 0; i < read.count; i++) {
-		read.frames[i].module = keep_module(stacks, read.frames[i].module_index);
-		read.frames[i].module_index = -1;
+		struct ss_frame *frame = &read.frames[count];
+		if (!ss_frame_is_valid(&read.frames[i]))
+			continue;
+		*frame = read.frames[i];
+		frame->module = keep_module(stacks, frame->module_index);
+		frame->module_index = -1;
+		count++;
 	}
 	*stack = (struct ss_trace_stack){ .frames = read.frames,
-					  .count = read.count,
+					  .count = count,
 					  .end = read.end };
 	return id + 1;
 }
@@ -446,7 +455,7 @@ static uint32_t read_answer(struct ss_trace_stacks *stacks,
 		if ((uint64_t)offsets[i] + sizeof(uint64_t) > question->size)
 			return 0;
 	}
-	uint32_t number = add(stacks, at.at, (size_t)(at.end - at.at));
+	uint32_t number = ss_trace_stacks_add(stacks, at.at, (size_t)(at.end - at.at));
 	if (number && words.complete)
 		ss_stack_cache_add(&stacks->cache, &stacks->items.items[number - 1],
 				   question, bytes, offsets, count, number);

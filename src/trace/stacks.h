@@ -154,6 +154,11 @@ struct ss_error *ss_trace_stacks_begin(struct ss_trace_stacks *stacks,
 uint32_t ss_trace_stacks_find(struct ss_trace_stacks *stacks, const struct ss_regs *regs,
 			      const void *bytes, size_t size, bool truncated);
 
+/* The number of the stack with these fields, which the child has sent; 0: no memory. Invalid frames
+   are left out, and so is what follows bytes that are invalid. */
+uint32_t ss_trace_stacks_add(struct ss_trace_stacks *stacks, const uint8_t *bytes,
+			     size_t size);
+
 /*
  * The traced threads: their names, and the scopes that they are in.
  */

@@ -26,9 +26,7 @@ void ss_saved_stacks_free(struct ss_saved_stacks *saved)
 static bool are_frames(const struct ss_stack *stack)
 {
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct ss_frame *frame = &stack->frames[i];
-		if (frame->kind != SS_FRAME_NATIVE &&
-		    (!frame->symbol || frame->module_index >= 0))
+		if (!ss_frame_is_valid(&stack->frames[i]))
 			return false;
 	}
 	return true;
