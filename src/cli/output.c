@@ -162,9 +162,7 @@ static int check_absent(const struct ss_output *output)
 	const char *name = file_name(output->path);
 	struct stat st;
 
-	if (*name == '\0')
-		return EISDIR;
-	if (fstatat(output->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (*name == '\0' || fstatat(output->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return EEXIST;
 	return errno == ENOENT ? 0 : errno;
 }

@@ -194,8 +194,9 @@ class WhatWasMeant(Target):
         self.assertNotIn("remove it", self.bad(NOTHING, "-o", "/tmp", self.pid))
         with tempfile.TemporaryDirectory() as directory:
             os.mkdir(directory + "/out")
-            for name in ["out/", "new/", directory + "/out/"]:
-                self.bad(NOTHING, "record", "-o", name, "--", "touch", "started", cwd=directory, says="cannot create")
+            for name in ["out/", directory + "/out/"]:
+                self.bad(NOTHING, "record", "-o", name, "--", "touch", "started", cwd=directory, says="name a file in it")
+            self.bad(NOTHING, "record", "-o", "new/", "--", "touch", "started", cwd=directory, says="cannot create")
             self.assertEqual(os.listdir(directory), ["out"])
 
     def test_variable_that_is_not_set(self):
