@@ -14,7 +14,7 @@
  * if it was sampled: one that sleeps by now has native frames if the copies are not enough, and one
  * that has woken up since gets a moment to sleep again.
  *
- * A thread that was in a call that moves data, which a stop would end early, is not stopped for some
+ * A thread that was in a call that moves data, which a stop would end early, is not stopped for ten
  * seconds: when it is seen in user space, it may soon make the next one.
  *
  * A thread is stopped for at most 1 % of its time, and, as far as that can be foreseen, not for longer

@@ -26,10 +26,10 @@
    are read for that. */
 enum { WAIT_FRAMES = 8, NAMED_MAX = 32 << 20 };
 
-/* Names of threads are read when there is a new thread, but not more often than this, and again
-   after a while: a program may rename its threads. */
-#define NAMES_NEW_NS (SS_NS_PER_SECOND / 4)
+/* Names of threads are read when there is a new thread, but not more often than that in a second,
+   and again after a while: a program may rename its threads. */
 #define NAMES_AGAIN_NS (5 * SS_NS_PER_SECOND)
+enum { NAMES_IN_A_SECOND = 10, THREADS_MAX = 65536 };
 
 /* Proofs that change so often are read one by one. */
 enum { PROOFS_MAX = 4 };
@@ -47,6 +47,8 @@ struct known_space {
 	struct ss_gather_plan *plan; /* as it was sent, or NULL */
 	struct ss_idtable named;     /* pid_t: threads whose names were read */
 	uint64_t named_ns;	     /* CLOCK_MONOTONIC, when they were; 0: never */
+	uint64_t second_ns;	     /* the start of the second in which they were read */
+	unsigned named_count;	     /* so many times */
 };
 
 /* Pages that are read all at once when the first of them is needed, which saves a message for
@@ -761,25 +763,43 @@ static void end_supply(struct page_supply *supply)
 	supply->proved = 0;
 }
 
+static bool has_new_thread(const struct known_space *space)
+{
+	const struct ss_capture *capture = space->capture;
+
+	for (size_t i = 0; i < capture->threads.count; i++) {
+		const pid_t tid = capture->threads.items[i].tid;
+		if (ss_idtable_find(&space->named, &tid, sizeof(tid)) == SS_ID_NONE)
+			return true;
+	}
+	return false;
+}
+
 /* Whether names of threads are read with this capture. */
 static bool wants_names(struct known_space *space)
 {
 	const struct ss_capture *capture = space->capture;
 	const uint64_t now_ns = ss_now_ns();
-	bool wanted = now_ns - space->named_ns >= NAMES_AGAIN_NS;
 
-	if (now_ns - space->named_ns < NAMES_NEW_NS)
+	if (now_ns - space->second_ns >= SS_NS_PER_SECOND) {
+		space->second_ns = now_ns;
+		space->named_count = 0;
+	}
+	if (now_ns - space->named_ns < NAMES_AGAIN_NS &&
+	    (space->named_count >= NAMES_IN_A_SECOND || !has_new_thread(space)))
 		return false;
+	space->named_ns = now_ns;
+	space->named_count++;
+	if (space->named.count >= THREADS_MAX) {
+		ss_idtable_deinit(&space->named);
+		space->named = (struct ss_idtable){};
+	}
 	for (size_t i = 0; i < capture->threads.count; i++) {
 		const pid_t tid = capture->threads.items[i].tid;
-		bool is_new = false;
 		/* Without memory they are read again. */
-		(void)ss_idtable_add(&space->named, &tid, sizeof(tid), &is_new);
-		wanted |= is_new;
+		(void)ss_idtable_add(&space->named, &tid, sizeof(tid), NULL);
 	}
-	if (wanted)
-		space->named_ns = now_ns;
-	return wanted;
+	return true;
 }
 
 static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint32_t id,

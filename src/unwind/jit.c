@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -332,8 +333,8 @@ static bool add_image(struct ss_registered *registered, const struct ss_memory *
 	return true;
 }
 
-static bool add_images(struct ss_registered *registered, const struct ss_memory *memory,
-		       uint64_t descriptor)
+bool ss_registered_add_images(struct ss_registered *registered,
+			      const struct ss_memory *memory, uint64_t descriptor)
 {
 	size_t left = BYTES_MAX;
 	uint64_t entry;
@@ -372,7 +373,8 @@ bool ss_registered_open(struct ss_registered *registered,
 	find_descriptors(capture, session, &descriptors);
 	bool ok = add_lists(registered, capture, &memory.memory);
 	for (size_t i = 0; ok && i < descriptors.count; i++)
-		ok = add_images(registered, &memory.memory, descriptors.addresses[i]);
+		ok = ss_registered_add_images(registered, &memory.memory,
+					      descriptors.addresses[i]);
 	return ok;
 }
 
@@ -394,7 +396,8 @@ static void write_symbols(const struct ss_elf *elf, const Elf64_Shdr *table,
 	_cleanup_free_ Elf64_Sym *symbols = ss_elf_copy_section(elf, table);
 	_cleanup_free_ char *names = strings ? ss_elf_copy_section(elf, strings) : NULL;
 
-	for (size_t i = 0; symbols && names && i < table->sh_size / sizeof(*symbols);
+	for (size_t i = 0; symbols && names && out->size < NAMES_SIZE_MAX &&
+			   i < table->sh_size / sizeof(*symbols);
 	     i++) {
 		const Elf64_Sym *symbol = &symbols[i];
 		const Elf64_Shdr *section = ss_elf_section(elf, symbol->st_shndx);
@@ -402,8 +405,10 @@ static void write_symbols(const struct ss_elf *elf, const Elf64_Shdr *table,
 			symbol->st_name < strings->sh_size ? names + symbol->st_name : "";
 		const uint64_t base =
 			section && elf->header.e_type == ET_REL ? section->sh_addr : 0;
-		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !section || !*name ||
-		    strpbrk(name, "\r\n") || out->size > NAMES_SIZE_MAX)
+		const size_t size = strnlen(name, NAME_MAX);
+		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !section || size == 0 ||
+		    size == NAME_MAX || memchr(name, '\n', size) ||
+		    memchr(name, '\r', size))
 			continue;
 		ss_buffer_printf(out, "%" PRIx64 " %" PRIx64 " %s\n",
 				 base + symbol->st_value, symbol->st_size, name);
@@ -419,10 +424,12 @@ bool ss_registered_add_names(const struct ss_registered *registered,
 	for (size_t i = 0; i < registered->images.count; i++) {
 		_cleanup_(ss_elf_cleanup) struct ss_elf *elf =
 			ss_elf_from_module(registered->images.items[i].module);
-		for (size_t k = 0; elf && k < elf->section_count; k++) {
-			if (elf->sections[k].sh_type == SHT_SYMTAB)
-				write_symbols(elf, &elf->sections[k], &text);
-		}
+		size_t k = 0;
+		while (elf && k < elf->section_count &&
+		       elf->sections[k].sh_type != SHT_SYMTAB)
+			k++;
+		if (elf && k < elf->section_count)
+			write_symbols(elf, &elf->sections[k], &text);
 	}
 	if (text.size == 0 && !text.failed)
 		return true;

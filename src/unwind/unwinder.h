@@ -67,6 +67,9 @@ struct ss_registered {
 bool ss_registered_open(struct ss_registered *registered,
 			const struct ss_capture *capture,
 			const struct ss_session *session);
+/* Adds the images of a list: descriptor is the address of the struct jit_descriptor. */
+bool ss_registered_add_images(struct ss_registered *registered,
+			      const struct ss_memory *memory, uint64_t descriptor);
 void ss_registered_deinit(struct ss_registered *registered);
 
 /* Adds the names that images have, as a perf map. False without memory. */
