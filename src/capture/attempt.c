@@ -507,11 +507,9 @@ static void drop_copies(struct ss_attempt *a)
 /* A thread that is attached and was not stopped: any signal would stop it until it is released. */
 static bool is_any_exposed(const struct ss_attempt *a)
 {
-	for (size_t i = 0; i < a->tasks.items.count; i++) {
-		const struct ss_tracee *task = &a->tasks.items.items[i];
-		if (ss_task_is_unstopped(task) && task->attached)
+	for (size_t i = 0; i < a->tasks.items.count; i++)
+		if (a->tasks.items.items[i].attached)
 			return true;
-	}
 	return false;
 }
 

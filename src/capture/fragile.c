@@ -157,7 +157,7 @@ static uint64_t size_of(enum ss_syscall_id id, const struct ss_syscall_text *tex
 }
 
 bool ss_fragile_running(const struct ss_target *target, pid_t tid,
-			const struct ss_syscall_text *text)
+			const struct ss_syscall_text *text, bool look)
 {
 	/* PIPE_BUF, and a page: so many are moved at once, before the kernel looks for
 	   signals. */
@@ -189,7 +189,7 @@ bool ss_fragile_running(const struct ss_target *target, pid_t tid,
 		return true;
 	case SS_WAIT_RECEIVE:
 		return gathers_all(id, text) ||
-		       is_fragile_read(target, tid, file_of(call, text));
+		       (look && is_fragile_read(target, tid, file_of(call, text)));
 	case SS_WAIT_READ:
 		/* Reads of files do not wait while they run. */
 		return find_file_kind(target, tid, file_of(call, text)) == FILE_DEVICE;

@@ -554,11 +554,28 @@ static void release_if_stopped(struct ss_freeze *freeze, struct ss_tracee *task)
 	ss_task_enter(task, phase);
 }
 
+/* Whether nobody waits for its stop, which may still come if it is attached, whatever else is known
+   of it. */
+static bool is_left_alone(const struct ss_tracee *task)
+{
+	switch (task->phase) {
+	case SS_TASK_CHOSEN:
+	case SS_TASK_SEIZED:
+	case SS_TASK_INTERRUPTED:
+	case SS_TASK_STOPPED:
+	case SS_TASK_RELEASED:
+	case SS_TASK_ZOMBIE:
+		return false;
+	default:
+		return true;
+	}
+}
+
 void ss_freeze_release_continued(struct ss_freeze *freeze)
 {
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
-		if (ss_task_is_unstopped(task))
+		if (is_left_alone(task))
 			release_if_stopped(freeze, task);
 	}
 }

@@ -77,7 +77,8 @@ void ss_freeze_release(struct ss_freeze *freeze, bool runs);
    stopped. */
 void ss_freeze_finish(struct ss_freeze *freeze);
 
-/* Releases threads that were attached in state T and went on, if a signal has stopped them since. */
+/* Releases threads that are attached and for which no stop waits, if they have stopped since: those
+   that were attached in state T and went on, or that turned out to be others than those to be stopped. */
 void ss_freeze_release_continued(struct ss_freeze *freeze);
 
 /* Releases the threads of an earlier freeze that have stopped by now. Whether any is still

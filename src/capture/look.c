@@ -26,10 +26,18 @@ enum {
 	TRIES = 4,
 };
 
+/* It is to be stopped, and not known yet where it is. */
 static bool is_pending(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_SEEN && task->runs && !task->spared &&
-	       (!task->computes || task->moves_data);
+	       !task->computes && !task->moves_data;
+}
+
+/* Also one that is not to be stopped, which is not waited for. */
+static bool is_sampled(const struct ss_tracee *task)
+{
+	return is_pending(task) ||
+	       (task->phase == SS_TASK_SEEN && task->runs && task->moves_data);
 }
 
 static struct ss_tracee *find(const struct ss_task_list *tasks, pid_t tid)
@@ -75,7 +83,7 @@ static void classify(struct ss_look *look, struct ss_tracee *task,
 	task->sampled_ns = sample->time_ns;
 	bool fragile = sample->in_kernel &&
 		       ss_look_find_call(look->memory, &sample->kernel, &call) &&
-		       ss_fragile_running(look->target, task->tid, &call);
+		       ss_fragile_running(look->target, task->tid, &call, true);
 	task->fragile = task->in_call = fragile;
 	task->left = false;
 	if (!fragile)
@@ -95,7 +103,7 @@ static void take_samples(struct ss_look *look, struct ss_task_list *tasks,
 		struct ss_tracee *task = find(tasks, sample.tid);
 		if (!task || sample.time_ns < SS_MAX(from_ns, task->sampled_ns))
 			continue;
-		if (is_pending(task)) {
+		if (is_sampled(task)) {
 			classify(look, task, &sample);
 		} else if (ss_task_is_watched(task) && task->in_call) {
 			task->sampled_ns = sample.time_ns;
@@ -285,7 +293,7 @@ static bool see_all(struct ss_look *look, struct ss_task_list *tasks, size_t lef
 	uint64_t step_ns = STEP_NS;
 
 	while (left > 0 && ss_now_ns() < until_ns) {
-		(void)start_cpus(look, tasks, is_pending, since_ns);
+		(void)start_cpus(look, tasks, is_sampled, since_ns);
 		wait_for_samples(look, step_ns);
 		step_ns = SS_MIN(2 * step_ns, (uint64_t)STEP_MAX_NS);
 		take_samples(look, tasks, since_ns);
@@ -341,7 +349,7 @@ static void look_at_running(struct ss_look *look, struct ss_task_list *tasks, bo
 	if (!any_task(tasks, is_pending))
 		return;
 	size_t left = read_kernel_stacks(look, tasks, since_ns);
-	bool samples = left == 0 || start_cpus(look, tasks, is_pending, since_ns);
+	bool samples = left == 0 || start_cpus(look, tasks, is_sampled, since_ns);
 	if (left > 0 && look->cpus.refused && users)
 		samples = start_users(look, tasks);
 	uint64_t limit_ns = samples ? look->limit_ns : SLEEP_NS;

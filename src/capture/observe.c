@@ -136,12 +136,15 @@ static bool find_call(struct ss_look *look, struct ss_task_list *one)
 	if (!look || !ss_task_is_unstopped(task) || task->limited)
 		return false;
 	bool spared = task->spared;
+	bool moves_data = task->moves_data;
 	task->runs = true;
-	task->spared = false;
+	task->spared = task->moves_data = false;
+	task->computes &= !moves_data;
 	ss_task_enter(task, SS_TASK_SEEN);
 	task->sampled_ns = 0;
 	ss_look_briefly(look, one);
 	task->spared |= spared && look->cpus.refused;
+	task->moves_data = moves_data;
 	return ss_task_is_watched(task);
 }
 

@@ -170,7 +170,9 @@ void ss_stop_interrupt(struct ss_freeze *freeze, struct ss_tracee *task)
 
 void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 {
-	const bool interrupted = task->phase == SS_TASK_INTERRUPTED;
+	/* One that slept before it stopped was. */
+	const bool interrupted = task->phase == SS_TASK_INTERRUPTED ||
+				 task->phase == SS_TASK_SLEPT;
 	uint64_t now = ss_now_ns();
 	struct iovec iov;
 

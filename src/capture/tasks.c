@@ -45,9 +45,15 @@ static const unsigned next_phases[] = {
 	[SS_TASK_STOPPED] = TO(RELEASED),
 	/* Again; or what it was before a stop that came too late. */
 	[SS_TASK_RELEASED] = TO(SEEN) | TO(WATCHED) | TO(STEADY) | TO(INTERRUPTED) |
-			     TO(WORKER) | TO(SLEPT),
+			     TO(WORKER) | TO(DENIED) | TO(EXCLUDED) | TO(SLEPT) |
+			     TO(GONE),
 	[SS_TASK_REFUSED] = TO(DENIED) | ENDS,
-	[SS_TASK_EXCLUDED] = TO(SLEPT),
+	/* What is known of a thread does not keep one that is attached from stopping. */
+	[SS_TASK_SLEPT] = TO(STOPPED) | TO(GONE),
+	[SS_TASK_GONE] = TO(STOPPED),
+	[SS_TASK_WORKER] = TO(STOPPED) | TO(GONE) | TO(ZOMBIE),
+	[SS_TASK_DENIED] = TO(STOPPED) | TO(GONE),
+	[SS_TASK_EXCLUDED] = TO(STOPPED) | TO(GONE) | TO(SLEPT),
 };
 
 bool ss_task_may_enter(enum ss_task_phase from, enum ss_task_phase to)

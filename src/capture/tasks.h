@@ -251,8 +251,9 @@ bool ss_fragile_blocked(const struct ss_target *target, pid_t tid,
 			const struct ss_syscall_text *call, bool look);
 
 /* The same of a call in which a thread runs. Calls that move no data are not fragile. A
-   call whose number is not known (negative) is. */
+   call whose number is not known (negative) is. look: at a socket, too, whose descriptor is duplicated
+   for that: until it is closed again, the target cannot free its port. */
 bool ss_fragile_running(const struct ss_target *target, pid_t tid,
-			const struct ss_syscall_text *call);
+			const struct ss_syscall_text *call, bool look);
 
 #endif

@@ -121,7 +121,7 @@ static bool set_scheduler(int policy, int priority)
 static bool is_to_be_stopped(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_CHOSEN ||
-	       (task->phase == SS_TASK_SEEN && !task->limited);
+	       (task->phase == SS_TASK_SEEN && !task->limited && !task->moves_data);
 }
 
 static bool stop(struct ss_freeze *freeze, struct ss_look *look, ss_freeze_copier *copy,

@@ -126,10 +126,10 @@ static bool moves_data(const struct ss_sampled_thread *thread, uint64_t now_ns)
 
 /* Calls whose number is not known do not count. */
 static bool is_moving(const struct ss_sampler *sampler, pid_t tid,
-		      const struct ss_syscall_text *call)
+		      const struct ss_syscall_text *call, bool look)
 {
 	return call->number >= 0 &&
-	       sampler->access->moves_data(sampler->target, tid, call);
+	       sampler->access->moves_data(sampler->target, tid, call, look);
 }
 
 /* The call of a sample; notes whether it moves data. */
@@ -143,7 +143,8 @@ static void fill_call(const struct ss_sampler *sampler,
 	if (!sample->in_kernel ||
 	    !sampler->access->find_call(&sampler->space.memory, &sample->kernel, &call))
 		return;
-	if (is_moving(sampler, thread->tid, &call))
+	/* Samples are many: nothing of the process is touched for each. */
+	if (is_moving(sampler, thread->tid, &call, false))
 		thread->moved_data_ns = sample->time_ns;
 	ret->number = call.number;
 	ret->id = ss_arch_syscall_id(&ss_arch_host, call.number);
@@ -742,7 +743,7 @@ static void note_calls(struct ss_sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->tasks.items.count; i++) {
 		struct ss_tracee *task = &sampler->tasks.items.items[i];
-		if (!task->fragile || !is_moving(sampler, task->tid, &task->call))
+		if (!task->fragile || !is_moving(sampler, task->tid, &task->call, true))
 			continue;
 		struct ss_sampled_thread *thread = find(sampler, task);
 		task->moves_data = true;
@@ -1061,6 +1062,7 @@ static struct ss_error *capture_tasks(struct ss_sampler *sampler, struct ss_tick
 	sampler->access->observe(sampler->arena, capture, sampler->target, tasks,
 				 &sampler->space.memory, &sampler->options,
 				 &sampler->look);
+	note_calls(sampler);
 	prove_observed(sampler);
 	gather_unstopped(sampler);
 	update_threads(sampler);

@@ -101,7 +101,7 @@ struct ss_process_access {
 			  const ss_kernel_regs *kernel, struct ss_syscall_text *ret);
 	/* ss_fragile_running() */
 	bool (*moves_data)(const struct ss_target *target, pid_t tid,
-			   const struct ss_syscall_text *call);
+			   const struct ss_syscall_text *call, bool look);
 	/* Reads the name of a thread. False: it has ended. */
 	bool (*read_name)(const struct ss_target *target, pid_t tid,
 			  struct ss_buffer *text, char *ret, size_t size);

@@ -62,7 +62,7 @@ class RealTraces(EndToEnd):
             libc = next(line.split()[-1] for line in maps if "/libc.so.6" in line)
         bpftrace = self.observe("bpftrace", [
             "bpftrace", "-p", str(server.pid), "-e",
-            'uprobe:%s:accept4 { printf("%%llu\\n", nsecs); } ' % libc +
+            'uprobe:%s:accept4 { printf("%%llu pid %%d tid %%d cpu %%d\\n", nsecs, pid, tid, cpu); } ' % libc +
             'BEGIN { printf("begun\\n"); }'], "begun")
         if bpftrace[0].poll() is not None:
             self.skipTest(read_text(bpftrace[1]))
@@ -73,7 +73,7 @@ class RealTraces(EndToEnd):
                            **QUIET)
 
         def times():
-            return [int(line) for line in read_text(bpftrace[1]).splitlines() if line.isdigit()]
+            return [int(line.split()[0]) for line in read_text(bpftrace[1]).splitlines() if line[:1].isdigit()]
 
         # It says that it has begun before it places its probe.
         wait_until(lambda: ping() or times(), "a hit that bpftrace sees")
@@ -90,7 +90,7 @@ class RealTraces(EndToEnd):
         # Both see a hit before the next one.
         for mine, other in (found, expected), (expected, found):
             self.assertTrue(all(time < later for time, later in zip(mine, other[1:])),
-                            (found, expected))
+                            (found, expected, read_text(bpftrace[1]), events[-1]))
         # Stripped, but unwound to the beginning.
         stacks = [event for event in events if event["event"] == "stack"]
         self.assertEqual({stack["frames"][0]["symbol"] for stack in stacks}, {"accept4"})

@@ -95,9 +95,9 @@ TEST(test_running)
 	};
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(calls); i++)
-		assert_true(ss_fragile_running(NULL, 0, &calls[i]));
+		assert_true(ss_fragile_running(NULL, 0, &calls[i], false));
 	for (size_t i = 0; i < SS_ARRAY_SIZE(others); i++)
-		assert_false(ss_fragile_running(NULL, 0, &others[i]));
+		assert_false(ss_fragile_running(NULL, 0, &others[i], true));
 }
 
 static bool read_of(const struct ss_target *target, int fd)
@@ -131,6 +131,11 @@ TEST(test_files)
 	assert_int_equal(
 		setsockopt(pair[0], SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least)), 0);
 	assert_true(read_of(&target, pair[0]));
+	/* While it runs, only a look at the socket tells. */
+	struct ss_syscall_text receive =
+		make(SYS_recvfrom, (uint64_t)pair[0], 0, 8192, 0, 0);
+	assert_true(ss_fragile_running(&target, getpid(), &receive, true));
+	assert_false(ss_fragile_running(&target, getpid(), &receive, false));
 	close(pair[0]);
 	close(pair[1]);
 }

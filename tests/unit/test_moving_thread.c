@@ -97,6 +97,15 @@ TEST(test_stop_between_calls)
 		ss_thread_list_find(&sampler.threads, child)->stopped_ns = 0;
 		assert_int_equal(tick(&sampler)->end, SS_END_RUNNABLE);
 	}
+	/* As long as it is seen in such calls, that stays so, although no stop is prepared. */
+	const uint64_t moved_ns = thread->moved_data_ns -= SS_NS_PER_SECOND;
+	atomic_store(&shared->moves, true);
+	await_call();
+	while (thread->moved_data_ns == moved_ns)
+		(void)tick(&sampler);
+	atomic_store(&shared->moves, false);
+	while (!atomic_load(&shared->spins))
+		;
 	assert_int_equal(sampler.thread_stops, stops);
 	assert_int_equal(atomic_load(&shared->cuts), 0);
 	/* After a while it is as any other. */

@@ -336,9 +336,13 @@ static bool find_call(const struct ss_process_memory *memory,
 	return true;
 }
 
+/* Whether a socket was looked at. */
+static bool looked;
+
 static bool moves_data(const struct ss_target *target, pid_t tid,
-		       const struct ss_syscall_text *call)
+		       const struct ss_syscall_text *call, bool look)
 {
+	looked |= look;
 	(void)target;
 	(void)tid;
 	return call->number == MOVING_CALL;
@@ -934,8 +938,10 @@ TEST(test_moves_data)
 		sample.clock.time_ns = ss_now_ns();
 		process.sampler.clocked = &sample;
 		process.sampler.clocked_count = by_kernel;
+		looked = false;
 		assert_int_equal(captured(&process), 0x3);
 		assert_int_equal(process.stops, 0);
+		assert_int_equal(looked, !by_kernel);
 		process.threads[0].in_call = false;
 		process.sampler.clocked_count = 0;
 		for (uint64_t i = 1; i < 4; i++) {

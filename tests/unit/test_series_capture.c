@@ -133,16 +133,22 @@ TEST(test_selection)
 	stop(child);
 }
 
-/* What is known of a thread that was in uninterruptible sleep before. */
-static struct ss_tracee read_again(const struct ss_target *target, pid_t tid)
+static struct ss_tracee read_again_in(const struct ss_target *target, pid_t tid,
+				      enum ss_task_phase phase)
 {
 	const struct ss_capture_options options = { .mode = SS_MODE_AUTO };
 	_cleanup_buffer_ struct ss_buffer text = {};
-	struct ss_tracee task = { .tid = tid, .state = 'D' };
+	struct ss_tracee task = { .tid = tid, .state = 'D', .phase = phase };
 
 	ss_task_read_again(&task, target, &options, &text);
 	ss_kept_thread_close(&task.files);
 	return task;
+}
+
+/* What is known of a thread that was in uninterruptible sleep before. */
+static struct ss_tracee read_again(const struct ss_target *target, pid_t tid)
+{
+	return read_again_in(target, tid, SS_TASK_SEEN);
 }
 
 TEST(test_read_again)
@@ -165,6 +171,11 @@ TEST(test_read_again)
 	assert_int_equal(waitid(P_PID, (id_t)child, NULL, WEXITED | WNOWAIT), 0);
 	task = read_again(target, child);
 	assert_int_equal(task.phase, SS_TASK_ZOMBIE);
+	/* Kernel workers end, too. */
+	assert_int_equal(read_again_in(target, child, SS_TASK_WORKER).phase,
+			 SS_TASK_ZOMBIE);
+	assert_int_equal(read_again_in(target, 1 << 29, SS_TASK_WORKER).phase,
+			 SS_TASK_GONE);
 	ss_target_close(target);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }

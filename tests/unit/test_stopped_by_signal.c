@@ -252,6 +252,47 @@ TEST(test_stopped_between_turns)
 	(void)finish_call(&stopped, 'T');
 }
 
+/* The same of threads of which something else was found meanwhile, until the capture thread ends. */
+TEST(test_stopped_whatever_is_known)
+{
+	const enum ss_task_phase phases[] = { SS_TASK_EXCLUDED, SS_TASK_SLEPT,
+					      SS_TASK_WORKER, SS_TASK_DENIED,
+					      SS_TASK_GONE };
+
+	for (size_t i = 0; i < SS_ARRAY_SIZE(phases); i++) {
+		struct stopped stopped;
+		begin_call(&stopped, false);
+		attach(&stopped);
+		stopped.task.phase = phases[i];
+		assert_true(ss_freeze_release_late(&stopped.freeze));
+		assert_int_equal(stopped.freeze.late, 0);
+		assert_int_equal(kill(stopped.child, SIGSTOP), 0);
+		while (ss_target_peek_state(stopped.target, stopped.child) != 't')
+			;
+		assert_false(ss_freeze_release_late(&stopped.freeze));
+		assert_int_equal(stopped.task.phase, phases[i]);
+		assert_int_equal(stopped.freeze.late, 1);
+		(void)finish_call(&stopped, 'T');
+	}
+}
+
+/* One that was interrupted and slept counts as asleep: its call goes on when it has stopped. */
+TEST(test_slept_before_it_stopped)
+{
+	struct stopped stopped;
+
+	begin_call(&stopped, false);
+	stopped.task.state = 'S';
+	attach(&stopped);
+	assert_int_equal(stopped.task.phase, SS_TASK_INTERRUPTED);
+	ss_task_enter(&stopped.task, SS_TASK_SLEPT);
+	while (ss_target_peek_state(stopped.target, stopped.child) != 't')
+		;
+	assert_false(ss_freeze_release_late(&stopped.freeze));
+	assert_int_equal(stopped.task.phase, SS_TASK_SLEPT);
+	assert_int_equal(finish_call(&stopped, 'S'), 0);
+}
+
 /* Each of these stops it if it is attached, see above. */
 static void continue_itself(int ready)
 {
