@@ -101,8 +101,12 @@ static bool has_ended(const struct ss_freeze *freeze, struct ss_tracee *task)
 	enum { LOOK = WEXITED | WNOHANG | __WALL };
 	siginfo_t info = {};
 
-	if (waitid(P_PID, (id_t)task->tid, &info, LOOK | WNOWAIT) != 0)
-		return errno == ECHILD || is_dead(freeze, task);
+	if (waitid(P_PID, (id_t)task->tid, &info, LOOK | WNOWAIT) != 0) {
+		if (errno != ECHILD)
+			return is_dead(freeze, task);
+		task->attached = false; /* it is no tracee any more */
+		return true;
+	}
 	if (info.si_pid == 0 || info.si_code == CLD_TRAPPED)
 		return false;
 	if (may_reap(freeze, task)) /* it has ended */

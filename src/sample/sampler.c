@@ -982,7 +982,8 @@ static void drop_sleepers(struct ss_sampler *sampler)
 		struct ss_sampled_thread *thread = find(sampler, task);
 		bool left = task->phase == SS_TASK_EXCLUDED ||
 			    (task->partial && !task->in_call);
-		if (!task->ran || !thread || (!left && !slept_at_stop(task)))
+		if (!task->ran || !thread || task->phase == SS_TASK_GONE ||
+		    (!left && !slept_at_stop(task)))
 			continue;
 		task->state = thread->kernel_state = 'R';
 		ss_task_enter(task, SS_TASK_SLEPT);
