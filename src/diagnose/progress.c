@@ -208,6 +208,8 @@ enum {
 	LONG_LIMIT = 10, /* times of the observation */
 	SLACK = 8,	 /* switches for other reasons, at most */
 	CHAIN_MAX = 64,	 /* limit of waits in a chain */
+	/* What is left of a wait, added to the time of its sample, differs by less in two samples. */
+	LIMITS_APART_NS = 25 * 1000 * 1000,
 	/* Who is woken more often than that gets the lock at times; SQLite looks every 100 ms. */
 	POLL_NS = 50 * 1000 * 1000,
 };
@@ -418,6 +420,8 @@ static bool retries(const struct ss_progress *progress, const struct ss_task *th
 		&progress->threads[index_of(progress, thread)];
 	const struct ss_wait *wait = thread->wait;
 	unsigned samples = 0;
+	unsigned limits = 0; /* different moments at which they end */
+	uint64_t last = 0;
 	uint64_t limit = 0;
 
 	if (own->movement != SS_MOVEMENT_WOKEN || !wait || !wait->timed ||
@@ -432,9 +436,15 @@ static bool retries(const struct ss_progress *progress, const struct ss_task *th
 			return false;
 		limit = SS_MAX(limit, limit_of(then->wait));
 		samples++;
+		const uint64_t end =
+			ss_snapshot_process(progress->snapshots[i])->time_ns +
+			limit_of(then->wait);
+		limits += end > last + LIMITS_APART_NS;
+		last = SS_MAX(last, end);
 	}
 	const uint64_t passes = limit ? progress->elapsed_ns / limit : 0;
 	return samples >= WAITS_MIN && limit && passes >= passes_min &&
+	       limits >= passes_min &&
 	       own->voluntary <= passes + SS_MIN(1 + passes / 4, (uint64_t)SLACK) +
 					 (uint64_t)own->stops * STOP_RUNS;
 }
