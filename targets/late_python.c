@@ -1,8 +1,8 @@
 /*
  * A program that loads CPython only when it is told to, as one with a plugin does.
  *
- * argv[1] is the library. The main thread reads from standard input; after a line it loads the
- * library, and then it is in
+ * argv[1] is the library. The main thread reads from standard input. After a line it loads the
+ * library, and reads again; after another line it is in
  *     read_line -> (PyRun_SimpleString) -> waits_in_python -> <module>
  */
 #include <dlfcn.h>
@@ -30,6 +30,10 @@ int main(int argc, char **argv)
 	void *library = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
 	if (!library)
 		target_die(dlerror());
+	printf("loaded\n");
+	fflush(stdout);
+	if (read(STDIN_FILENO, &byte, 1) != 1)
+		return 0;
 	((void (*)(void))dlsym(library, "Py_Initialize"))();
 	return ((int (*)(const char *))dlsym(library, "PyRun_SimpleString"))(program);
 }

@@ -391,6 +391,15 @@ static bool find_perf_map(struct ss_capture *capture, const struct ss_attempt *a
 	return capture->perf_map != NULL;
 }
 
+static size_t count_files(const struct ss_capture *capture)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < capture->modules.count; i++)
+		count += capture->modules.items[i]->fd >= 0;
+	return count;
+}
+
 /* Returns the result, and opens the modules that it refers to. */
 static struct ss_capture *settle(struct ss_attempt *a)
 {
@@ -401,8 +410,10 @@ static struct ss_capture *settle(struct ss_attempt *a)
 				   a->counters);
 	/* The files of modules need descriptors. */
 	ss_kept_files_free(take_ptr(a->counters));
+	const size_t files = count_files(capture);
 	(void)ss_files_open(capture, a->options->previous, a->target, &a->memory,
 			    a->maps_fd);
+	capture->has_opened_files = count_files(capture) > files;
 	(void)find_perf_map(capture, a);
 	if (a->options->previous)
 		ss_capture_keep_stacks(capture, a->options->previous);

@@ -188,9 +188,9 @@ bool ss_capture_has_stacks(const struct ss_capture *capture)
 	return capture->saved_size > 0;
 }
 
-bool ss_capture_has_other_modules(const struct ss_capture *capture)
+bool ss_capture_has_new_files(const struct ss_capture *capture)
 {
-	return capture->has_other_modules;
+	return capture->has_other_modules || capture->has_opened_files;
 }
 
 /* Frames refer to modules by their index. */

@@ -200,6 +200,7 @@ struct ss_capture {
 	size_t saved_size;
 	bool saved_shared;
 	bool has_other_modules; /* than the previous capture of a series */
+	bool has_opened_files;	/* of modules, some of which it may share with that one */
 	/* Those of the previous capture of a series, for threads that have not run since; one
 	   reference, or NULL. As untrusted. */
 	struct ss_stack_block *earlier;

@@ -327,9 +327,9 @@ struct ss_error *ss_capture_add_stacks(struct ss_capture *capture, int fd, bool 
    (previous of struct ss_capture_options), has those of that one. */
 bool ss_capture_has_stacks(const struct ss_capture *capture);
 
-/* Whether a capture of a series has other modules than the one before: there may be a runtime that
-   was not there. */
-bool ss_capture_has_other_modules(const struct ss_capture *capture);
+/* Whether a capture of a series has other modules than the one before, or files that no stack led to
+   before: there may be a runtime that was not known. */
+bool ss_capture_has_new_files(const struct ss_capture *capture);
 
 /*
  * Unwinds and symbolizes the other processes that ss_capture_add_related() has read, so that

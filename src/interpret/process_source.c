@@ -615,7 +615,7 @@ static bool must_save(const struct ss_process_source *source)
 		source->captures.items[source->captures.count - 1];
 
 	if (!source->saved)
-		return ss_capture_has_other_modules(capture);
+		return ss_capture_has_new_files(capture);
 	return !source->whole || !ss_capture_has_stacks(capture);
 }
 

@@ -562,12 +562,17 @@ class Series(EndToEnd):
         self.assertIn("_PyEval_EvalFrameDefault", native)
 
     def test_late_python(self):
-        """The first snapshot is taken before the interpreter is loaded."""
+        """The first snapshot is taken before the interpreter is loaded, others before it is used: no stack
+        leads to its file."""
         libraries = glob.glob("/usr/lib/*/libpython3.*.so.1.0")
         if not libraries:
             self.skipTest("there is no shared library of Python")
         target = self.start("late_python", libraries[0])
         tool = self.begin(target.pid, "-i", "10ms", "-f", "json")
+        target.process.stdin.write(b"\n")
+        target.process.stdin.flush()
+        target._read_until(b"loaded\n")
+        self.wait_for_snapshots(tool)
         target.process.stdin.write(b"\n")
         target.process.stdin.flush()
         wait_until(lambda: "libpython" in read_text(f"/proc/{target.pid}/maps") and

@@ -419,14 +419,14 @@ TEST(test_kept)
 	capture->threads.items[capture->threads.count - 1].tid++;
 	ss_capture_keep_stacks(capture, previous);
 	assert_false(ss_capture_has_stacks(capture));
-	assert_false(ss_capture_has_other_modules(capture));
+	assert_false(ss_capture_has_new_files(capture));
 	ss_capture_free(capture);
 	/* Another module */
 	capture = make_later(true, true);
 	*ss_vector_push(&capture->modules) = ss_module_new("plugin.so", 0x1000, 0x2000);
 	ss_capture_keep_stacks(capture, previous);
 	assert_false(ss_capture_has_stacks(capture));
-	assert_true(ss_capture_has_other_modules(capture));
+	assert_true(ss_capture_has_new_files(capture));
 	ss_capture_free(previous);
 	ss_capture_free(capture);
 }
