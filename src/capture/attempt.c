@@ -451,8 +451,8 @@ static void copy_each(struct ss_attempt *a)
 
 static void freeze_and_copy(struct ss_attempt *a)
 {
-	ss_freeze_release_continued(&a->freeze); /* of the turn before */
-	if (!choose_rest(a)) {			 /* all threads are watched */
+	ss_freeze_release_between(&a->freeze);
+	if (!choose_rest(a)) { /* all threads are watched */
 		(void)ss_freeze_release_late(&a->freeze);
 		copy_sleeping(a);
 		gather(a, PART_RUNNING);
@@ -504,7 +504,7 @@ static void drop_copies(struct ss_attempt *a)
 	a->arena.used = 0;
 }
 
-/* A thread that is attached and was not stopped: any signal would stop it until it is released. */
+/* A thread that is attached and has not stopped: a signal or the interrupt may stop it. */
 static bool is_any_exposed(const struct ss_attempt *a)
 {
 	for (size_t i = 0; i < a->tasks.items.count; i++)
@@ -521,7 +521,7 @@ static void sleep_between_turns(struct ss_attempt *a, uint64_t duration_ns)
 
 	do {
 		ss_sleep_ns(step_ns);
-		ss_freeze_release_continued(&a->freeze);
+		ss_freeze_release_between(&a->freeze);
 	} while (ss_now_ns() < end_ns);
 }
 

@@ -533,11 +533,10 @@ void ss_freeze_each(struct ss_freeze *freeze, ss_freeze_copier *copy, void *data
 	}
 }
 
-/* Releases a thread if it has stopped by now. Its state stays as it was. */
-static void release_if_stopped(struct ss_freeze *freeze, struct ss_tracee *task)
+/* Releases a thread if it has stopped by now; phase: what it is then. */
+static void release_if_stopped(struct ss_freeze *freeze, struct ss_tracee *task,
+			       enum ss_task_phase phase)
 {
-	const enum ss_task_phase phase = task->phase;
-
 	if (!task->attached)
 		return;
 	ss_stop_poll(freeze, task);
@@ -571,12 +570,14 @@ static bool is_left_alone(const struct ss_tracee *task)
 	}
 }
 
-void ss_freeze_release_continued(struct ss_freeze *freeze)
+void ss_freeze_release_between(struct ss_freeze *freeze)
 {
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
 		if (is_left_alone(task))
-			release_if_stopped(freeze, task);
+			release_if_stopped(freeze, task, task->phase);
+		else if (task->phase == SS_TASK_INTERRUPTED)
+			release_if_stopped(freeze, task, SS_TASK_SEEN);
 	}
 }
 
@@ -586,11 +587,10 @@ static size_t release_late(struct ss_freeze *freeze, bool filtered)
 {
 	size_t late = 0;
 
-	ss_freeze_release_continued(freeze);
 	for (size_t i = 0; i < freeze->tasks->items.count; i++) {
 		struct ss_tracee *task = &freeze->tasks->items.items[i];
-		if (task->phase == SS_TASK_INTERRUPTED)
-			release_if_stopped(freeze, task);
+		if (is_left_alone(task) || task->phase == SS_TASK_INTERRUPTED)
+			release_if_stopped(freeze, task, task->phase);
 		late += task->phase == SS_TASK_INTERRUPTED && task->attached &&
 			!ss_task_is_slow(task) &&
 			(!filtered || task->filter == SS_FILTER_PRESENT);

@@ -77,9 +77,12 @@ void ss_freeze_release(struct ss_freeze *freeze, bool runs);
    stopped. */
 void ss_freeze_finish(struct ss_freeze *freeze);
 
-/* Releases threads that are attached and for which no stop waits, if they have stopped since: those
-   that were attached in state T and went on, or that turned out to be others than those to be stopped. */
-void ss_freeze_release_continued(struct ss_freeze *freeze);
+/*
+ * Between two turns: releases threads that are attached, if they have stopped since: those that were
+ * attached in state T and went on, or that turned out to be others than those to be stopped; and those
+ * that were interrupted, which the next turn may stop again.
+ */
+void ss_freeze_release_between(struct ss_freeze *freeze);
 
 /* Releases the threads of an earlier freeze that have stopped by now. Whether any is still
    attached. Only target, options and tasks of the freeze need to be set. */

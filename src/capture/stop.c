@@ -158,25 +158,23 @@ void ss_stop_interrupt(struct ss_freeze *freeze, struct ss_tracee *task)
 	struct iovec iov;
 
 	if (task->state != 'T') {
-		ss_task_enter(task, ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0 ?
-					    SS_TASK_INTERRUPTED :
-					    SS_TASK_GONE);
+		task->interrupted = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0;
+		ss_task_enter(task,
+			      task->interrupted ? SS_TASK_INTERRUPTED : SS_TASK_GONE);
 		return;
 	}
 	if (!read_registers(freeze, task, &iov))
 		return;
-	if (is_group_stop(task))
+	const bool group_stop = is_group_stop(task);
+	if (group_stop && !task->interrupted)
 		return;
-	/* Another stop. Its registers tell what it does. */
-	task->state = '?';
+	if (!group_stop) /* Its registers tell what it does. */
+		task->state = '?';
 	stay_in_call(task, &iov);
 }
 
 void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 {
-	/* One that slept before it stopped was. */
-	const bool interrupted = task->phase == SS_TASK_INTERRUPTED ||
-				 task->phase == SS_TASK_SLEPT;
 	uint64_t now = ss_now_ns();
 	struct iovec iov;
 
@@ -188,7 +186,7 @@ void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 		return;
 	}
 	/* Not for a group-stop alone, see ss_stop_interrupt(). */
-	if (!is_group_stop(task) || interrupted)
+	if (!is_group_stop(task) || task->interrupted)
 		stay_in_call(task, &iov);
 }
 
@@ -237,6 +235,7 @@ void ss_stop_release(const struct ss_freeze *freeze, struct ss_tracee *task)
 			 ptrace(PTRACE_DETACH, task->tid, 0, task->signal) != 0;
 	if (task->attached)
 		(void)has_ended(freeze, task);
+	task->interrupted = false;
 	ss_task_enter(task, SS_TASK_RELEASED);
 	task->stopped_ns = SS_MAX(task->stopped_ns, ss_now_ns() - task->running_ns);
 }

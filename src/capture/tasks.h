@@ -49,7 +49,8 @@ struct ss_tracee {
 	/* attached to the capture thread; if it ended meanwhile, its parent cannot reap
 	   it before the capture thread ends */
 	bool attached : 1;
-	bool disturbs : 1; /* it would wake up on the CPU of a running thread */
+	bool interrupted : 1; /* and it was asked to stop: its stop may have ended a call */
+	bool disturbs : 1;    /* it would wake up on the CPU of a running thread */
 	bool computes : 1; /* hardly ever in the kernel: it is stopped without a look */
 	bool borrowed : 1; /* files belong to someone else */
 	/* Its files are those of the previous capture, so it is the same thread. */

@@ -581,7 +581,8 @@ static bool is_stuck(const struct ss_progress *progress, const struct ss_task *t
 }
 
 /* Whether a thread made no progress, waiting for a lock of the application. One that is woken again
-   and again probably gets it each time, as for a row that all transactions change. */
+   and again probably gets it each time, as for a row that all transactions change. A wait without a
+   time limit ends when somebody gives the lock up; or once, as PostgreSQL looks for deadlocks. */
 static bool is_blocked(const struct ss_progress *progress, const struct ss_task *thread)
 {
 	const struct ss_thread_progress *own =
@@ -589,9 +590,11 @@ static bool is_blocked(const struct ss_progress *progress, const struct ss_task 
 
 	if (!thread->wait || thread->wait->purpose != SS_PURPOSE_LOCK)
 		return false;
+	const uint64_t polls = thread->wait->timed ? progress->elapsed_ns / POLL_NS :
+						     (uint64_t)own->stops * STOP_RUNS;
 	return own->movement == SS_MOVEMENT_NONE || only_polls(progress, thread, own) ||
 	       (own->movement == SS_MOVEMENT_WOKEN && progress->at_rest &&
-		own->runs <= 1 + progress->elapsed_ns / POLL_NS);
+		own->runs <= 1 + polls);
 }
 
 /* Whether it is a thread that each program of its language has. Those of Go run its goroutines. */

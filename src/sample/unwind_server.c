@@ -26,8 +26,10 @@
    are read for that. */
 enum { WAIT_FRAMES = 8, NAMED_MAX = 32 << 20 };
 
-/* Names of threads are read when there is a new thread, but not more often than that in a second,
-   and again after a while: a program may rename its threads. */
+/* Names of threads are read when there is a new thread, but not more often than that in a second, and
+   again after a while, which gets longer each time: a new thread may have no name yet, or its runtime
+   changes what is read, and a program may rename its threads. */
+#define NAMES_SOON_NS (100 * SS_NS_PER_MS)
 #define NAMES_AGAIN_NS (5 * SS_NS_PER_SECOND)
 enum { NAMES_IN_A_SECOND = 10, THREADS_MAX = 65536 };
 
@@ -47,6 +49,7 @@ struct known_space {
 	struct ss_gather_plan *plan; /* as it was sent, or NULL */
 	struct ss_idtable named;     /* pid_t: threads whose names were read */
 	uint64_t named_ns;	     /* CLOCK_MONOTONIC, when they were; 0: never */
+	uint64_t again_ns;	     /* after that, again */
 	uint64_t second_ns;	     /* the start of the second in which they were read */
 	unsigned named_count;	     /* so many times */
 };
@@ -785,9 +788,12 @@ static bool wants_names(struct known_space *space)
 		space->second_ns = now_ns;
 		space->named_count = 0;
 	}
-	if (now_ns - space->named_ns < NAMES_AGAIN_NS &&
-	    (space->named_count >= NAMES_IN_A_SECOND || !has_new_thread(space)))
+	const bool again = now_ns - space->named_ns >= space->again_ns;
+	if (space->named_count >= NAMES_IN_A_SECOND || (!again && !has_new_thread(space)))
 		return false;
+	space->again_ns = again && space->again_ns ?
+				  SS_MIN(2 * space->again_ns, NAMES_AGAIN_NS) :
+				  NAMES_SOON_NS;
 	space->named_ns = now_ns;
 	space->named_count++;
 	if (space->named.count >= THREADS_MAX) {

@@ -430,6 +430,23 @@ class Top(EndToEnd):
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("target_wait (busy)", done.stdout)
 
+    def test_names_of_the_runtime(self):
+        """Threads have the names that threading.Thread was given, in both tables."""
+        program = ("import threading, time\n"
+                   "def crunch():\n    while True: sum(range(1000))\n"
+                   "for i in range(2):\n"
+                   "    threading.Thread(target=crunch, name='cruncher %d' % i, daemon=True).start()\n"
+                   "print(flush=True)\ntime.sleep(1000)\n")
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE,
+                              text=True) as process:
+            self.addCleanup(process.kill)
+            process.stdout.readline()
+            done = self.text("top", "--once", "--idle", process.pid)
+            process.kill()
+        for name in ("cruncher 0", "cruncher 1"):
+            self.assertRegex(done.stdout, r"(?m)^ +[0-9.]+  . +[0-9]+  %s +crunch$" % name)
+        self.assertNotRegex(done.stdout, r"(?m)^ +[0-9.]+  . +[0-9]+  python3 +crunch")
+
     def test_once_until_the_end_of_the_process(self):
         target = self.start("busy", "1")
         process = subprocess.Popen([STACKSNAP, "top", "--once", str(target.pid)],

@@ -127,14 +127,13 @@ static struct ss_activity *make_activity(uint64_t time_ns, uint64_t runs, uint64
 	return activity;
 }
 
-/* The verdict if only the last thread ran, this often and this long. */
-static enum ss_verdict judge(const int *owners, uint64_t runs, uint64_t run_ns)
+/* The verdict if only the last thread ran, this often and this long. Takes the snapshot over. */
+static enum ss_verdict judge_snapshot(struct ss_snapshot *snapshot, uint64_t elapsed_ns,
+				      uint64_t runs, uint64_t run_ns)
 {
-	const unsigned rounds[] = { 2, 2, 2, 2, 2 };
-	struct ss_snapshot *snapshot = make(owners, rounds);
 	const struct ss_snapshot *snapshots[] = { snapshot };
 	struct ss_activity *before = make_activity(1000, 0, 0);
-	struct ss_activity *after = make_activity(2001000, runs, run_ns);
+	struct ss_activity *after = make_activity(1000 + elapsed_ns, runs, run_ns);
 	struct ss_progress *progress = NULL;
 
 	for (size_t i = 0; i < THREADS; i++) {
@@ -151,6 +150,13 @@ static enum ss_verdict judge(const int *owners, uint64_t runs, uint64_t run_ns)
 	ss_activity_free(after);
 	ss_snapshot_free(snapshot);
 	return verdict;
+}
+
+static enum ss_verdict judge(const int *owners, uint64_t runs, uint64_t run_ns)
+{
+	const unsigned rounds[] = { 2, 2, 2, 2, 2 };
+
+	return judge_snapshot(make(owners, rounds), 2000 * 1000, runs, run_ns);
 }
 
 TEST(test_verdicts)
@@ -170,6 +176,32 @@ TEST(test_verdicts)
 	/* It was on a CPU all the time, and was scheduled once. */
 	assert_int_equal(judge(nobody, 0, 1900000), SS_VERDICT_BUSY);
 	assert_int_equal(judge(behind, 0, 1900000), SS_VERDICT_BUSY);
+}
+
+/* The last thread waits for a lock of the application, whose holder is not known, for two seconds. */
+static enum ss_verdict judge_application_lock(bool timed, uint64_t runs)
+{
+	const int owners[] = { -1, -1, -1, -1, -1 };
+	const unsigned rounds[] = { 2, 2, 2, 2, 2 };
+	struct ss_snapshot *snapshot = make(owners, rounds);
+	struct ss_wait *wait = &snapshot->waits[4];
+
+	*wait = (struct ss_wait){ .kind = SS_WAIT_CONDVAR,
+				  .purpose = SS_PURPOSE_LOCK,
+				  .timed = timed };
+	snapshot->tasks[SS_TASK_THREAD].items[4].wait = wait;
+	return judge_snapshot(snapshot, UINT64_C(2000) * 1000 * 1000, runs, 1000);
+}
+
+TEST(test_application_locks)
+{
+	assert_int_equal(judge_application_lock(false, 0), SS_VERDICT_BLOCKED);
+	assert_int_equal(judge_application_lock(false, 1), SS_VERDICT_BLOCKED);
+	/* Who waits without a limit, and was woken twice, had the lock in between. */
+	assert_int_equal(judge_application_lock(false, 2), SS_VERDICT_IDLE);
+	/* It looks again and again. */
+	assert_int_equal(judge_application_lock(true, 20), SS_VERDICT_BLOCKED);
+	assert_int_equal(judge_application_lock(true, 200), SS_VERDICT_IDLE);
 }
 
 TEST(test_names)

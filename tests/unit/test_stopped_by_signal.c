@@ -232,11 +232,11 @@ TEST(test_stopped_between_turns)
 	begin_call(&stopped, false);
 	attach(&stopped);
 	stopped.task.phase = SS_TASK_SEEN; /* as at the end of a turn */
-	ss_freeze_release_continued(&stopped.freeze);
+	ss_freeze_release_between(&stopped.freeze);
 	assert_true(stopped.task.attached);
 	assert_int_equal(kill(stopped.child, SIGSTOP), 0);
 	while (stopped.task.attached)
-		ss_freeze_release_continued(&stopped.freeze);
+		ss_freeze_release_between(&stopped.freeze);
 	assert_int_equal(stopped.task.phase, SS_TASK_SEEN);
 	assert_true(stopped.task.stopped_ns > 0);
 	assert_int_equal(stopped.freeze.late, 1);
@@ -305,10 +305,11 @@ static void continue_itself(int ready)
 	}
 }
 
-/* For how long the thread stood still in the pause between two turns, and how long both took. */
+/* For how long the thread stood still in the pause between two turns, and how long both took. phase: as
+   at the end of the first turn. SEEN: it was read in state T, and went on. */
 static uint64_t pause_between_turns(struct ss_target *target,
 				    const struct ss_capture_options *options,
-				    uint64_t *ret_elapsed_ns)
+				    enum ss_task_phase phase, uint64_t *ret_elapsed_ns)
 {
 	__attribute__((cleanup(ss_attempt_deinit))) struct ss_attempt attempt = {
 		.target = target,
@@ -323,11 +324,13 @@ static uint64_t pause_between_turns(struct ss_target *target,
 	assert_int_equal(attempt.tasks.items.count, 1);
 	struct ss_tracee *task = &attempt.tasks.items.items[0];
 	assert_int_equal(ptrace(PTRACE_SEIZE, task->tid, 0, 0), 0);
-	/* As at the end of the first turn: it was read in state T, and went on. */
-	task->phase = SS_TASK_SEEN;
-	task->state = 'T';
+	task->phase = phase;
+	task->interrupted = phase == SS_TASK_INTERRUPTED;
+	task->state = task->interrupted ? 'S' : 'T';
 	task->attached = true;
 	task->running_ns = ss_now_ns();
+	if (task->interrupted)
+		assert_int_equal(ptrace(PTRACE_INTERRUPT, task->tid, 0, 0), 0);
 	attempt.copied = true;
 	attempt.moved = 1;
 	attempt.fragile = 0;
@@ -340,8 +343,8 @@ static uint64_t pause_between_turns(struct ss_target *target,
 	return attempt.tasks.items.items[0].stopped_ns;
 }
 
-/* Before all threads are stopped again, those are found that run every few milliseconds. What a signal
-   stops in that time is soon released, unless this program gets no CPU. */
+/* Before all threads are stopped again, those are found that run every few milliseconds. What a signal or
+   a late interrupt stops in that time is soon released, unless this program gets no CPU. */
 TEST(test_pause_between_turns)
 {
 	enum { PAUSE_MS = 5, SOON_MS = 4, TRIES = 100 };
@@ -350,20 +353,24 @@ TEST(test_pause_between_turns)
 						    .timeout_ms = 1000,
 						    .max_stack = 4096,
 						    .max_total = 1 << 20 };
-	uint64_t stopped_ns = UINT64_MAX;
+	const enum ss_task_phase phases[] = { SS_TASK_SEEN, SS_TASK_INTERRUPTED };
 
-	for (int i = 0; i < TRIES && stopped_ns >= SOON_MS * SS_NS_PER_MS; i++) {
-		struct ss_target *target = NULL;
-		pid_t child = start(continue_itself);
-		uint64_t elapsed_ns;
-		assert_null(ss_target_open(child, &target));
-		stopped_ns = pause_between_turns(target, &options, &elapsed_ns);
-		assert_true(elapsed_ns >= PAUSE_MS * SS_NS_PER_MS);
-		assert_true(stopped_ns > 0);
-		ss_target_close(target);
-		stop(child);
+	for (size_t p = 0; p < SS_ARRAY_SIZE(phases); p++) {
+		uint64_t stopped_ns = UINT64_MAX;
+		for (int i = 0; i < TRIES && stopped_ns >= SOON_MS * SS_NS_PER_MS; i++) {
+			struct ss_target *target = NULL;
+			pid_t child = start(continue_itself);
+			uint64_t elapsed_ns;
+			assert_null(ss_target_open(child, &target));
+			stopped_ns = pause_between_turns(target, &options, phases[p],
+							 &elapsed_ns);
+			assert_true(elapsed_ns >= PAUSE_MS * SS_NS_PER_MS);
+			assert_true(stopped_ns > 0);
+			ss_target_close(target);
+			stop(child);
+		}
+		assert_true(stopped_ns < SOON_MS * SS_NS_PER_MS);
 	}
-	assert_true(stopped_ns < SOON_MS * SS_NS_PER_MS);
 }
 
 /* Of a thread that another program traces, or that its tracer holds. */
