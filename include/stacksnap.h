@@ -728,7 +728,7 @@ struct ss_task {
 	const char *wait_reason;
 	enum ss_task_status status;
 	bool blocked; /* GOROUTINE: it made no progress between two snapshots, waiting for a lock */
-	bool idle;    /* GOROUTINE: it waits for the network or a timer */
+	bool idle; /* GOROUTINE: it waits for the network or a timer */
 
 	/* ASYNCIO */
 	bool awaits_all; /* it continues after all of awaited, and has no time limit */

@@ -21,10 +21,10 @@ static inline uint64_t ss_load_u64(const void *bytes, size_t at)
 	return value;
 }
 
-/* The last component of a path; the whole path if that is empty. NULL for NULL. */
+/* The last component of a path; the whole path if that is empty. */
 static inline const char *ss_path_base(const char *path)
 {
-	const char *slash = path ? strrchr(path, '/') : NULL;
+	const char *slash = strrchr(path, '/');
 
 	return slash && slash[1] ? slash + 1 : path;
 }

@@ -347,8 +347,8 @@ static struct ss_error *list_threads(struct ss_process_source *source, pid_t pid
 	if (error)
 		return take_ptr(owned);
 	source->last.complete = NULL;
-	source->refusal = strdup(ss_error_message(owned));
-	report(&source->live, owned);
+	source->refusal = strdup(ss_error_message(refusal));
+	report(&source->live, refusal);
 	error = keep(source, capture);
 	return source->refusal || error ? take_ptr(error) : ss_error_no_memory();
 }

@@ -45,7 +45,7 @@ static void write_counts(const struct counts *counts, FILE *out)
 		(void)fprintf(out, "%s%s %s", any ? ", " : "",
 			      any ? ss_quantity_count(counts->of[i]).text :
 				    ss_quantity_things(counts->of[i], "thread").text,
-			      ss_group_class_words(i));
+			      ss_group_class_words((enum ss_group_class)i));
 		any = true;
 	}
 	if (!any)

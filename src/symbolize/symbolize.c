@@ -373,12 +373,13 @@ static const char *keep_text(struct work *work, const char *text)
 static char *demangle(struct work *work, struct ss_names *names, const char *name)
 {
 	char *result = ss_name_demangle(name, &work->demangle_budget);
-	const enum ss_name_compiler compiler =
-		result || !names ? SS_COMPILER_OTHER : ss_name_find_compiler(name);
 
-	if (compiler != SS_COMPILER_OTHER && ss_names_is_of(names, compiler))
-		result = ss_name_demangle_of(compiler, name, &work->demangle_budget);
-	return result;
+	if (result || !names)
+		return result;
+	const enum ss_name_compiler compiler = ss_name_find_compiler(name);
+	if (compiler == SS_COMPILER_OTHER || !ss_names_is_of(names, compiler))
+		return NULL;
+	return ss_name_demangle_of(compiler, name, &work->demangle_budget);
 }
 
 /* Demangles a name unless flags forbid it. False without memory. */

@@ -178,8 +178,9 @@ bool ss_lock_references_init(struct ss_lock_references *refs,
 		return true;
 	qsort(refs->locks.items, refs->locks.count, sizeof(*refs->locks.items),
 	      ss_compare_u64);
-	qsort(refs->owners.items, refs->owners.count, sizeof(*refs->owners.items),
-	      ss_compare_u32);
+	if (refs->owners.count)
+		qsort(refs->owners.items, refs->owners.count, sizeof(*refs->owners.items),
+		      ss_compare_u32);
 	return true;
 }
 

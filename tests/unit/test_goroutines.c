@@ -187,12 +187,9 @@ TEST(test_reasons)
 		uint8_t reason;
 		const char *words;
 	} cases[] = {
-		{ 19, 18, "semacquire" },
-		{ 21, 21, "sync.Mutex.Lock" },
-		{ 24, 23, "sync.RWMutex.Lock" },
-		{ 26, 22, "sync.Mutex.Lock" },
-		{ 25, 22, "sync.Mutex.Lock" },
-		{ 20, 21, NULL },
+		{ 19, 18, "semacquire" },	 { 21, 21, "sync.Mutex.Lock" },
+		{ 24, 23, "sync.RWMutex.Lock" }, { 26, 22, "sync.Mutex.Lock" },
+		{ 25, 22, "sync.Mutex.Lock" },	 { 20, 21, NULL },
 	};
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {

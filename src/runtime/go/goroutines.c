@@ -239,9 +239,9 @@ static size_t find_operands(struct ss_image *image, const char *function, uint64
 static uint64_t find_list(struct ss_image *image)
 {
 	uint64_t operands[OPERANDS_MAX];
+	const size_t count = find_operands(image, list_user, operands, OPERANDS_MAX);
 
-	return find_slice(operands,
-			  find_operands(image, list_user, operands, OPERANDS_MAX));
+	return find_slice(operands, count);
 }
 
 /* Everything --------------------------------------------------------------- */

@@ -1074,7 +1074,6 @@ static bool set_owner(struct reader *reader, const struct ss_python_waiter *wait
 static void find_owners(struct reader *reader, struct candidates *candidates,
 			size_t first)
 {
-	struct ss_runtime_task *task = reader->ret->items.items + first;
 	_cleanup_free_ struct ss_python_waiter *waiters =
 		calloc(candidates->list.count + 1, sizeof(*waiters));
 	size_t count = 0;
@@ -1105,7 +1104,9 @@ static void find_owners(struct reader *reader, struct candidates *candidates,
 			continue;
 		candidate->endless = waiters[i].endless;
 		if (waiters[i].object)
-			reader->no_memory |= !set_owner(reader, &waiters[i], &task[i]);
+			reader->no_memory |=
+				!set_owner(reader, &waiters[i],
+					   &reader->ret->items.items[first + i]);
 		i++;
 	}
 }
