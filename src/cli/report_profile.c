@@ -56,6 +56,7 @@ struct report {
 	uint64_t samples;		/* in all of them */
 	/* Why recordings without samples have none; owned texts of the first ones */
 	SS_VECTOR(char *) empty;
+	size_t idle; /* recordings without samples because nothing was on a CPU */
 	struct ss_wait_table *waits;
 	struct ss_idtable wait_functions; /* texts that are in the table */
 	struct ss_profile *profile;
@@ -179,6 +180,13 @@ static bool selects_module(void *data, const char *path)
 	return false;
 }
 
+/* Whether only what was on a CPU was recorded, and nothing was at any tick: that is an answer. */
+static bool is_idle(const struct ss_recording_info *info)
+{
+	return !info->samples && info->ticks &&
+	       (info->scope == SS_SCOPE_CPUS || info->scope == SS_SCOPE_RUNNING);
+}
+
 /* Why a recording has no samples, according to its summary. */
 static const char *why_empty(const struct ss_recording_info *info)
 {
@@ -263,7 +271,9 @@ static struct ss_error *load_part(struct report *report, const struct part *part
 
 	report->recordings++;
 	report->samples += info->samples;
-	if (!info->samples && report->empty.count < EMPTY_MAX &&
+	const bool idle = is_idle(info);
+	report->idle += idle;
+	if (!info->samples && !idle && report->empty.count < EMPTY_MAX &&
 	    !add_empty(report, part->name, why_empty(info)))
 		return ss_error_no_memory();
 	ss_sandbox_enter(report->attempt, SS_SANDBOX_SYMBOLIZE);
@@ -462,6 +472,10 @@ static struct ss_error *check_selection(const struct report *report)
 			"record them with stacksnap trace --scope -o FILE");
 	if (report->profile->samples)
 		return report->arguments->diff ? check_sets(report) : NULL;
+	if (!report->samples && report->idle && report->empty.count == 0) {
+		ss_failure_warn("no thread was on a CPU at any tick");
+		return report->arguments->diff ? check_sets(report) : NULL;
+	}
 	for (size_t i = 0; i < report->profile->notes.count; i++)
 		ss_failure_warn("%s", report->profile->notes.items[i]);
 	return report->samples || report->empty.count == 0 ?
