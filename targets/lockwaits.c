@@ -28,6 +28,8 @@
  *	writes-stream			putc			the stream of locks-stream
  *	locks-stream			poll			in flockfile's critical section
  *
+ * With a second argument, the recursion of the stream's lock is counted from 0.
+ *
  * The caller of the libc's function is wait_NAME (such as wait_mutex) or target_block.
  * Stacks end as in every target.
  */
@@ -61,6 +63,7 @@ pthread_once_t once = PTHREAD_ONCE_INIT;
 sem_t empty_sem;
 
 static FILE *stream;
+static bool count_from_zero;
 static int ends[2];
 static pthread_t reader;
 static pthread_t joiners[2];
@@ -251,6 +254,10 @@ TARGET_FRAME static void hold_stream(void *arg)
 {
 	(void)arg;
 	flockfile(stream);
+#ifdef __GLIBC__
+	if (count_from_zero) /* as glibc 2.41 does: the second word of _IO_lock_t */
+		((int *)stream->_lock)[1] = 0;
+#endif
 	target_block();
 	TARGET_KEEP();
 }
@@ -269,6 +276,7 @@ int main(int argc, char **argv)
 	struct target_thread *joining[2];
 
 	target_init();
+	count_from_zero = argc > 2;
 	stream = tmpfile();
 	if (!stream || pipe(ends) < 0)
 		target_die("tmpfile, pipe");

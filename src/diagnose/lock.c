@@ -165,8 +165,9 @@ static void read_barrier(struct reader *r, struct ss_lock_state *lock)
 	lock->needed = count;
 }
 
-/* _IO_lock_t: the lock, the recursion count, the thread pointer of the owner. Other
-   locks of the C library, such as that of malloc, are a single word. */
+/* _IO_lock_t: the lock, the recursion count (from 1, since glibc 2.41 from 0), the thread
+   pointer of the owner. Other locks of the C library, such as that of malloc, are a
+   single word: what follows it is the thread pointer of no thread. */
 static void read_libc(struct reader *r, struct ss_lock_state *lock)
 {
 	uint32_t count = word(r, lock->address + 4);
@@ -174,7 +175,7 @@ static void read_libc(struct reader *r, struct ss_lock_state *lock)
 	uint64_t high = word(r, lock->address + 12);
 
 	lock->unknown = SS_OWNER_NOT_RECORDED;
-	if (!r->missing && lock->value && count && count < 1000)
+	if (!r->missing && lock->value && count < 1000)
 		lock->owner_pointer = high << 32 | low;
 }
 

@@ -169,7 +169,7 @@ static void find_stream_owner(struct arguments *a, struct ss_thread_facts *threa
 		return;
 	memcpy(&count, lock->bytes + at + COUNT, sizeof(count));
 	memcpy(&address, lock->bytes + at + OWNER, sizeof(address));
-	if (count == 0 || count > COUNT_MAX || address == 0 || address % sizeof(address))
+	if (count > COUNT_MAX || address == 0 || address % sizeof(address))
 		return;
 	if (address != a->stream_thread) {
 		a->stream_thread = address;

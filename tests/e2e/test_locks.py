@@ -99,6 +99,14 @@ class Locks(LockCase):
         check("ended-pi", lock="pi-mutex", owner_unknown="refused", address=None)
         self.assertIn("mutex_lock", snapshot.thread("wants-mutex")["wait"]["function"])
 
+    def test_stream_of_new_glibc(self):
+        """Since glibc 2.41, who holds the lock of a stream once has a recursion count of 0."""
+        target = self.start("lockwaits", "reads-pipe", "from-zero")
+        for mode in EVERY_MODE:
+            snapshot = self.snap(target.pid, mode=mode, **MODE_OPTIONS.get(mode, {}))
+            with self.subTest(mode=mode):
+                self.check_waits(snapshot, {"writes-stream": WAITS["writes-stream"]})
+
     def test_pi_mutex_whose_owner_has_ended(self):
         """The kernel refuses it, and the C library waits forever."""
         snapshot = self.snap(self.start("lockwaits").pid, mode="stop")

@@ -599,6 +599,26 @@ def check_mentions(root):
 WORDS_MAX = 15000  # of the documents besides README.md and the manual pages
 
 
+# The first CMake that knows what a line asks for.
+CMAKE_NEEDS = (
+    ("CMakeLists.txt", r"C_STANDARD (?:17|23)\b", (3, 21)),
+    ("CMakePresets.json", r'^\s*"version": 3,', (3, 21)),
+)
+
+
+def check_cmake(root):
+    """The oldest CMake that is accepted knows what is used."""
+    texts = {}
+    for name in ("CMakeLists.txt", "CMakePresets.json"):
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            texts[name] = file.read()
+    least = re.search(r"^cmake_minimum_required\(VERSION (\d+)\.(\d+)", texts["CMakeLists.txt"])
+    least = tuple(map(int, least.groups()))
+    return ["CMakeLists.txt: %s of %s needs CMake %d.%d" % (pattern, name, *needs)
+            for name, pattern, needs in CMAKE_NEEDS
+            if least < needs and re.search(pattern, texts[name], re.M)]
+
+
 def check_length(root):
     """Documents stay short."""
     words = 0

@@ -38,6 +38,7 @@ class ThisTree(unittest.TestCase):
         self.assertEqual(rules.check_document(SOURCE), [])
         self.assertEqual(rules.check_mentions(SOURCE), [])
         self.assertEqual(rules.check_length(SOURCE), [])
+        self.assertEqual(rules.check_cmake(SOURCE), [])
 
     def test_last_ones(self):
         """The changes that ARCHITECTURE.md shows as examples exist."""
@@ -103,6 +104,16 @@ class BadTrees(unittest.TestCase):
                 with open(os.path.join(top, "ARCHITECTURE.md"), "w", encoding="utf-8") as file:
                     file.write(text.replace(*change, 1))
                 self.assertNotEqual(rules.check_document(top), [])
+
+    def test_cmake(self):
+        lines = "cmake_minimum_required(VERSION 3.%d)\nset(CMAKE_C_STANDARD 17)\n"
+        for minor, preset, complaints in ((18, '{ "version": 3, }', 1), (21, "{\n  \"version\": 3,\n}", 0),
+                                          (20, "{\n  \"version\": 3,\n}", 2)):
+            with tempfile.TemporaryDirectory() as top:
+                for name, text in (("CMakeLists.txt", lines % minor), ("CMakePresets.json", preset)):
+                    with open(os.path.join(top, name), "w", encoding="utf-8") as file:
+                        file.write(text)
+                self.assertEqual(len(rules.check_cmake(top)), complaints)
 
     def mention(self, text):
         files = {"README.md": text, "docs/more.md": "# The sandbox: more\n",

@@ -183,6 +183,11 @@ TEST(test_others)
 			      (struct ss_wait_function){ .lock_class = SS_CLASS_LIBC },
 			      FUTEX_WAIT, &lock));
 	assert_true(lock.owner_pointer == 0x7f0000001000);
+	stream[1] = 0; /* glibc 2.41 counts from 0 */
+	assert_true(read_lock(stream, 0,
+			      (struct ss_wait_function){ .lock_class = SS_CLASS_LIBC },
+			      FUTEX_WAIT, &lock));
+	assert_true(lock.owner_pointer == 0x7f0000001000);
 }
 
 /* The copied memory may end anywhere. */
