@@ -31,6 +31,38 @@ enum { RAW_ADDRESS = 8, RAW_FIELDS = 16 };
 
 /* tracefs ----------------------------------------------------------------- */
 
+/* Refuses tracefs to everybody (LOCKDOWN_TRACEFS in include/linux/security.h). */
+static bool is_locked_down(void)
+{
+	_cleanup_buffer_ struct ss_buffer text = {};
+
+	return ss_io_read_path(AT_FDCWD, "/sys/kernel/security/lockdown", TEXT_MAX,
+			       &text) >= 0 &&
+	       strstr(text.bytes, "[confidentiality]");
+}
+
+/* Why a user may not set uprobes. */
+static struct ss_error *denied(int errnum)
+{
+	const bool root = geteuid() == 0;
+
+	if (is_locked_down())
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_DENIED,
+				     "the kernel is locked down (confidentiality): "
+				     "nobody may set uprobes"),
+			"see lockdown= in kernel_lockdown(7)");
+	return ss_error_with_remedy(
+		ss_error_new(SS_ERROR_DENIED,
+			     root ? "root may not set uprobes here: "
+				    "/sys/kernel/tracing/uprobe_events: %s" :
+				    "this user may not set uprobes: "
+				    "/sys/kernel/tracing/uprobe_events: %s",
+			     strerror(errnum)),
+		root ? "run it on the host, or in a privileged container" :
+		       "run it as root: sudo stacksnap trace ...");
+}
+
 static struct ss_error *open_tracefs(struct ss_uprobes *uprobes)
 {
 	static const char *const paths[] = { "/sys/kernel/tracing",
@@ -50,16 +82,18 @@ static struct ss_error *open_tracefs(struct ss_uprobes *uprobes)
 		errnum = errno == ENOENT ? errnum : errno;
 	}
 	if (errnum == EACCES || errnum == EPERM)
-		return ss_error_with_remedy(
-			ss_error_new(SS_ERROR_DENIED,
-				     "this user may not set uprobes: "
-				     "/sys/kernel/tracing/uprobe_events is not writable"),
-			"run it as root: sudo stacksnap trace ...");
+		return denied(errnum);
 	if (errnum == EROFS)
 		return ss_error_with_remedy(
 			ss_error_new(SS_ERROR_DENIED,
 				     "/sys/kernel/tracing is mounted read-only"),
 			"run it on the host, or in a privileged container");
+	if (access("/sys/kernel", F_OK) != 0)
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_UNSUPPORTED,
+				     "/sys is not mounted: tracefs is below it"),
+			"mount -t sysfs nodev /sys && mount -t tracefs nodev "
+			"/sys/kernel/tracing");
 	if (access("/sys/bus/event_source/devices/uprobe", F_OK) != 0)
 		return ss_error_new(SS_ERROR_UNSUPPORTED,
 				    "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)");
@@ -175,6 +209,8 @@ struct ss_error *ss_uprobes_add(struct ss_uprobes *uprobes, int fd, uint64_t off
 	if (text.failed)
 		return ss_error_no_memory();
 	int errnum = command(uprobes, text.bytes);
+	if (errnum == EACCES || errnum == EPERM)
+		return denied(errnum);
 	if (errnum)
 		return ss_error_new_errno(errnum, "the kernel refuses a uprobe");
 	uprobes->places++;
@@ -217,10 +253,10 @@ static struct ss_error *refused(int errnum)
 			ss_error_new(SS_ERROR_DENIED,
 				     "perf_event_open() is not permitted: it needs "
 				     "CAP_PERFMON or CAP_SYS_ADMIN"),
-			"run it as root: sudo stacksnap trace ...; in a container add "
-			"the "
-			"capability and allow the call (--security-opt "
-			"seccomp=unconfined)");
+			geteuid() == 0 ?
+				"in a container add the capability and allow the call "
+				"(--security-opt seccomp=unconfined)" :
+				"run it as root: sudo stacksnap trace ...");
 	if (errnum == EMFILE)
 		return ss_error_with_remedy(
 			ss_error_new(

@@ -594,7 +594,8 @@ class TraceTest(EndToEnd):
         target = self.traced()
         hide = "mount -t tmpfs none /sys/kernel/tracing && mount -t tmpfs none /sys/kernel/debug"
         devices = " && mount -t tmpfs none /sys/bus/event_source/devices"
-        for command, expected in ((hide, "tracefs is not mounted.*mount -t tracefs"),
+        for command, expected in (("mount -t tmpfs none /sys", "/sys is not mounted.*mount -t sysfs"),
+                                  (hide, "tracefs is not mounted.*mount -t tracefs"),
                                   (hide + devices, "this kernel has no uprobes")):
             done = subprocess.run(
                 ["unshare", "--mount", "sh", "-c", command + ' && exec "$@"', "sh", STACKSNAP,
@@ -605,6 +606,29 @@ class TraceTest(EndToEnd):
                 self.skipTest("cannot mount: " + text)
             self.assertEqual(done.returncode, 2, text)
             self.assertRegex(text.replace("\n", " "), expected)
+
+    def test_refused_to_root(self):
+        """What a locked kernel says, and a container without rights: the advice is not to be root."""
+        target = self.traced()
+        events = "/sys/kernel/tracing/uprobe_events"
+        lockdown = ("mount -t tmpfs none /sys/kernel/security && "
+                    "echo none integrity [confidentiality] > /sys/kernel/security/lockdown && ")
+        for command, expected in (("", "root may not set uprobes here.*privileged container"),
+                                  (lockdown, "locked down .confidentiality.")):
+            done = subprocess.run(
+                ["unshare", "--mount", "sh", "-c",
+                 command + "mount -t tmpfs none /sys/kernel/tracing && mount -t tmpfs none "
+                 "/sys/kernel/debug && : > %s && chmod 0 %s && exec "
+                 'setpriv --bounding-set=-dac_override --inh-caps=-all "$@"' % (events, events),
+                 "sh", STACKSNAP, "trace", str(target.pid), "-p", "checkpoint"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                timeout=LIMIT_S)
+            text = done.stdout.decode()
+            if "mount: " in text or "unshare: " in text or "setpriv: " in text:
+                self.skipTest("cannot mount: " + text)
+            self.assertEqual(done.returncode, 2, text)
+            self.assertRegex(text.replace("\n", " "), expected)
+            self.assertNotIn("as root", text)
 
     def test_without_rights(self):
         nobody = pwd.getpwnam("nobody")
