@@ -203,11 +203,11 @@ enum {
 	STOP_RUNS = 2,	   /* maximum that one of our stops adds to the run count, without
 			      preemption */
 	STACKS_MAX = 256,  /* for which a leader is searched */
-	WAITS_MIN =
-		4, /* samples that tell how long the limit is; and, in a cycle, waits that it ended */
-	LONG_LIMIT = 10, /* times of the observation */
-	SLACK = 8,	 /* switches for other reasons, at most */
-	CHAIN_MAX = 64,	 /* limit of waits in a chain */
+	WAITS_MIN = 4,	   /* samples that tell how long the limit is */
+	CYCLE_WAITS = 6,   /* and, in a cycle, different waits that it ended */
+	LONG_LIMIT = 10,   /* times of the observation */
+	SLACK = 2,	   /* switches for other reasons, at most */
+	CHAIN_MAX = 64,	   /* limit of waits in a chain */
 	/* What is left of a wait, added to the time of its sample, differs by less in two samples. */
 	LIMITS_APART_NS = 25 * 1000 * 1000,
 	/* Who is woken more often than that gets the lock at times; SQLite looks every 100 ms. */
@@ -445,8 +445,7 @@ static bool retries(const struct ss_progress *progress, const struct ss_task *th
 	const uint64_t passes = limit ? progress->elapsed_ns / limit : 0;
 	return samples >= WAITS_MIN && limit && passes >= passes_min &&
 	       limits >= passes_min &&
-	       own->voluntary <= passes + SS_MIN(1 + passes / 4, (uint64_t)SLACK) +
-					 (uint64_t)own->stops * STOP_RUNS;
+	       own->voluntary <= passes + SLACK + (uint64_t)own->stops * STOP_RUNS;
 }
 
 /* Whether a thread and all that it waits for do so: they are in a cycle. */
@@ -454,7 +453,7 @@ static bool retries_for_ever(const struct ss_progress *progress,
 			     const struct ss_task *thread)
 {
 	for (int i = 0; i < CHAIN_MAX && thread; i++) {
-		if (!retries(progress, thread, WAITS_MIN))
+		if (!retries(progress, thread, CYCLE_WAITS))
 			return false;
 		thread = find_next(progress, thread);
 	}
@@ -719,7 +718,7 @@ static bool mark_deadlocks(struct ss_progress *progress)
 				  !may_give_up(progress, thread)) ||
 				 (own->movement == SS_MOVEMENT_UNKNOWN &&
 				  !deadlock->timed) ||
-				 retries(progress, thread, WAITS_MIN);
+				 retries(progress, thread, CYCLE_WAITS);
 		}
 		for (size_t j = 0; still && j < deadlock->count; j++)
 			progress->threads[deadlock->threads[j]].stuck = true;

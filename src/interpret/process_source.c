@@ -686,7 +686,7 @@ void ss_process_source_end_series(struct ss_process_source *source)
 
 enum {
 	STEPS = 6,
-	CAPTURES = 2 + 2 * STEPS,
+	CAPTURES = 3 + 3 * STEPS,
 	LIMITED_MAX = 32,
 	/* Between captures that are taken once more: a few time slices of the scheduler, and
 	   of Python's lock */
@@ -801,6 +801,25 @@ static struct ss_error *observe(struct ss_observation *observation,
 	return error;
 }
 
+/*
+ * Pauses between captures are not equal: a program that does the same again and again would otherwise be found
+ * in the same places if one of its rounds, or some, take as long as a pause. index: of STEPS + 1.
+ */
+static void pause_before(struct ss_observation *observation, int index, uint64_t pause_ns,
+			 const struct ss_gather_plan *plan)
+{
+	static const unsigned char percent[STEPS + 1] = {
+		100, 62, 138, 81, 119, 73, 127
+	};
+	const uint64_t duration_ns = pause_ns * percent[index] / 100;
+	const uint64_t first_ns = duration_ns * 38 / 100;
+
+	ss_sleep_ns(first_ns);
+	if (observation->limited_count)
+		ss_error_free(observe(observation, is_limited, plan));
+	ss_sleep_ns(duration_ns - first_ns);
+}
+
 /* The captures, and the counters at the end. Of those between, errors are ignored: perhaps no
    thread runs. */
 static struct ss_error *capture_all(struct ss_observation *observation, uint64_t pause_ns,
@@ -818,12 +837,12 @@ static struct ss_error *capture_all(struct ss_observation *observation, uint64_t
 		ss_capture_take_counts(observation->captures[0], &observation->counts);
 	}
 	for (int i = 0; i < STEPS; i++) {
-		ss_sleep_ns(pause_ns);
+		pause_before(observation, i, pause_ns, plan);
 		ss_error_free(observe(observation, is_running, plan));
 		if (observation->limited_count)
 			ss_error_free(observe(observation, is_limited, plan));
 	}
-	ss_sleep_ns(pause_ns);
+	pause_before(observation, STEPS, pause_ns, plan);
 	error = observe(observation, NULL, plan);
 	if (!error)
 		error = ss_activity_take(observation->live.target, &observation->after);
