@@ -391,12 +391,14 @@ static bool find_perf_map(struct ss_capture *capture, const struct ss_attempt *a
 	return capture->perf_map != NULL;
 }
 
+/* Of how many modules there is a file, or its image in memory. */
 static size_t count_files(const struct ss_capture *capture)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < capture->modules.count; i++)
-		count += capture->modules.items[i]->fd >= 0;
+		count += capture->modules.items[i]->fd >= 0 ||
+			 capture->modules.items[i]->bytes;
 	return count;
 }
 

@@ -201,11 +201,14 @@ static int status_of_command(struct record *record, bool ended)
 	return WEXITSTATUS(status);
 }
 
-/* How much of the recording there is. A process that was on no CPU is recorded, too. */
-static int status_of_recording(const struct ss_recorder_summary *summary, bool on_cpu,
-			       bool failed)
+/* How much of the recording there is. That a process was on no CPU is recorded, too; that selected threads
+   were not may be a mistake in their names. */
+static int status_of_recording(const struct record *record,
+			       const struct ss_recorder_summary *summary, bool failed)
 {
-	const bool idle = on_cpu && summary->ticks > 0 && !failed;
+	const bool idle = record->options.on_cpu && !record->selection.tids.count &&
+			  !record->selection.patterns.count && summary->ticks > 0 &&
+			  !failed;
 
 	if (summary->samples > 0 || idle)
 		return failed || summary->lost ? SS_STATUS_PARTIAL : SS_STATUS_WHOLE;
@@ -233,7 +236,7 @@ static int run_recorder(struct record *record)
 	ss_record_report_end(summary, ss_output_path(record->file), &record->report);
 	if (record->common.verbose && summary->partial)
 		ss_failure_warn("the kernel refused part of the sandbox");
-	int status = status_of_recording(summary, record->options.on_cpu, error != NULL);
+	int status = status_of_recording(record, summary, error != NULL);
 	int command = status_of_command(record, summary->end == SS_RECORDING_TARGET_END);
 	if (record->command && command < 0)
 		ss_failure_warn("process %d is still running",

@@ -473,7 +473,7 @@ static struct ss_error *check_selection(const struct report *report)
 	if (report->profile->samples)
 		return report->arguments->diff ? check_sets(report) : NULL;
 	if (!report->samples && report->idle && report->empty.count == 0) {
-		ss_failure_warn("no thread was on a CPU at any tick");
+		ss_failure_warn("no recorded thread was on a CPU at any tick");
 		return report->arguments->diff ? check_sets(report) : NULL;
 	}
 	for (size_t i = 0; i < report->profile->notes.count; i++)

@@ -198,9 +198,13 @@ class OnCpu(EndToEnd):
         for form in "text", "json", "folded", "html", "speedscope", "pprof", "perf", "rows":
             done = self.run_tool("report", "-f", form, self.path)
             self.assertEqual(done.stderr.decode(),
-                             "stacksnap: no thread was on a CPU at any tick\n", form)
+                             "stacksnap: no recorded thread was on a CPU at any tick\n", form)
         done = self.run_tool("report", "--diff", self.path, self.path, status=(2,))
         self.assertIn("has no samples to compare", done.stderr.decode())
+        os.unlink(self.path)
+        done = self.run_tool("record", "--on-cpu", "-t", "nosuch", "--duration=300ms", "-o", self.path,
+                             target.pid, status=(2,))
+        self.assertIn("the selection matched no thread", done.stderr.decode())
 
     def test_new_threads(self):
         """Threads that live for less than a tick are sampled as well, with a stack."""

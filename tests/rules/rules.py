@@ -596,9 +596,6 @@ def check_mentions(root):
     return complaints
 
 
-WORDS_MAX = 15000  # of the documents besides README.md and the manual pages
-
-
 # The first CMake that knows what a line asks for.
 CMAKE_NEEDS = (
     ("CMakeLists.txt", r"C_STANDARD (?:17|23)\b", (3, 21)),
@@ -617,6 +614,9 @@ def check_cmake(root):
     return ["CMakeLists.txt: %s of %s needs CMake %d.%d" % (pattern, name, *needs)
             for name, pattern, needs in CMAKE_NEEDS
             if least < needs and re.search(pattern, texts[name], re.M)]
+
+
+WORDS_MAX = 15000  # of the documents besides README.md and the manual pages
 
 
 def check_length(root):
