@@ -251,6 +251,20 @@ static struct ss_error *save(const char *pattern)
 	return write_text(saved_file, lines, O_CREAT | O_TRUNC | O_NOFOLLOW);
 }
 
+/* Yama. The handler copes, as ss_dump_receive() says. */
+static void warn_of_scope(void)
+{
+	_cleanup_free_ char *scope = NULL;
+	_cleanup_error_ struct ss_error *none =
+		read_line("/proc/sys/kernel/yama/ptrace_scope", &scope);
+
+	if (!none && strcmp(scope, "3") == 0)
+		ss_failure_warn(
+			"kernel.yama.ptrace_scope is 3: nobody may read the "
+			"memory of a process that crashes, so the handler reads its "
+			"whole dump, and large processes take longer to end");
+}
+
 static struct ss_error *install(const struct ss_core_handler *handler)
 {
 	_cleanup_free_ char *before = NULL;
@@ -271,7 +285,11 @@ static struct ss_error *install(const struct ss_core_handler *handler)
 	/* The kernel then waits for the handler also after it has written everything. */
 	(void)snprintf(limit, sizeof(limit), "%d", LIMIT); /* always fits */
 	error = set(limit_file, limit);
-	return error ? error : set(pattern_file, pattern.bytes);
+	if (!error)
+		error = set(pattern_file, pattern.bytes);
+	if (!error)
+		warn_of_scope();
+	return error;
 }
 
 static struct ss_error *uninstall(void)
