@@ -1,3 +1,4 @@
+#include "base/search.h"
 #include "capture/freeze.h"
 
 #include <sched.h>
@@ -100,13 +101,7 @@ struct place {
 	struct ss_tracee *task;
 };
 
-static int compare_places(const void *a, const void *b)
-{
-	const struct place *x = a;
-	const struct place *y = b;
-
-	return (x->share > y->share) - (x->share < y->share);
-}
+SS_DEFINE_COMPARE(compare_places, struct place, share)
 
 static void interleave(struct ss_task_list *tasks)
 {

@@ -320,13 +320,7 @@ static const struct ss_run_count *find_count(const struct ss_run_counts *counts,
 								    NULL;
 }
 
-static int compare_counts(const void *a, const void *b)
-{
-	const struct ss_run_count *x = a;
-	const struct ss_run_count *y = b;
-
-	return SS_COMPARE(x->tid, y->tid);
-}
+SS_DEFINE_COMPARE(compare_counts, struct ss_run_count, tid)
 
 void ss_capture_take_counts(struct ss_capture *capture, struct ss_run_counts *ret)
 {

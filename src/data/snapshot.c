@@ -337,11 +337,7 @@ static bool same_frame(const struct ss_frame *a, const struct ss_frame *b)
 
 static bool same_frames(const struct ss_frame *a, const struct ss_frame *b, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (!same_frame(&a[i], &b[i]))
-			return false;
-	}
-	return true;
+	return ss_all(count, i, same_frame(&a[i], &b[i]));
 }
 
 static uint64_t hash_frames(const struct ss_frame *frames, size_t count, enum ss_end end)
@@ -402,13 +398,7 @@ bool ss_snapshot_add_stack(struct ss_snapshot *snapshot, const struct ss_frame *
 	return true;
 }
 
-static int compare_places(const void *a, const void *b)
-{
-	const struct ss_lock_place *x = a;
-	const struct ss_lock_place *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
+SS_DEFINE_COMPARE(compare_places, struct ss_lock_place, address)
 
 void ss_snapshot_sort_places(struct ss_snapshot *snapshot)
 {

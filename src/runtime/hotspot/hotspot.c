@@ -175,13 +175,7 @@ static const char *describe_version(const struct ss_runtime_process *process,
 	return ss_intern_string(process->strings, text);
 }
 
-static int compare_threads(const void *a, const void *b)
-{
-	const struct java_thread *x = a;
-	const struct java_thread *y = b;
-
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
+SS_DEFINE_COMPARE(compare_threads, struct java_thread, tid)
 
 /* False without memory. */
 static bool add_thread(struct hotspot *hotspot, uint64_t address)

@@ -121,11 +121,7 @@ static bool may_limit_time(const struct search *search, uint64_t manager)
 	if (!ss_python_type_of(search->memory, manager, &type) ||
 	    !ss_python_type_name(search->memory, type, name))
 		return true;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(parts); i++) {
-		if (strstr(name, parts[i]))
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(parts), i, strstr(name, parts[i]));
 }
 
 static void add_reference(struct search *search, size_t task, struct object *object)
@@ -228,13 +224,7 @@ static void add_frames(struct search *search, size_t task)
 
 /* Objects --------------------------------------------------------------------- */
 
-static int compare_objects(const void *a, const void *b)
-{
-	const struct object *x = a;
-	const struct object *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
+SS_DEFINE_COMPARE(compare_objects, struct object, address)
 
 static bool is_true(const struct search *search, uint64_t object, const char *name)
 {
