@@ -77,6 +77,16 @@ static inline int ss_compare_pids(const void *a, const void *b)
 		ss_low_;                                                                 \
 	})
 
+/* The element of an array, sorted by a member, in which it has that value; or NULL. */
+#define ss_search(items, count, member, value)                                           \
+	({                                                                               \
+		const size_t ss_at_ =                                                    \
+			ss_lower_bound((count), ss_i_, (items)[ss_i_].member < (value)); \
+		ss_at_ < (count) && (items)[ss_at_].member == (value) ?                  \
+			&(items)[ss_at_] :                                               \
+			NULL;                                                            \
+	})
+
 /*
  * Searches words, such as those of a stack, for addresses in a range.
  */

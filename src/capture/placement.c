@@ -1,8 +1,9 @@
-#include "base/search.h"
 #include "capture/freeze.h"
 
 #include <sched.h>
 #include <string.h>
+
+#include "base/search.h"
 
 enum { RUNNING_MAX = 64 };
 

@@ -314,10 +314,7 @@ void ss_capture_add_related(struct ss_capture *capture, struct ss_target *target
 static const struct ss_run_count *find_count(const struct ss_run_counts *counts,
 					     pid_t tid)
 {
-	const size_t at = ss_lower_bound(counts->count, i, counts->items[i].tid < tid);
-
-	return at < counts->count && counts->items[at].tid == tid ? &counts->items[at] :
-								    NULL;
+	return ss_search(counts->items, counts->count, tid, tid);
 }
 
 SS_DEFINE_COMPARE(compare_counts, struct ss_run_count, tid)

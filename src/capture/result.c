@@ -1,10 +1,11 @@
-#include "base/search.h"
 #include "capture/result.h"
 
 #include <limits.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#include "base/search.h"
 
 /* Why there is no stack to unwind. ROOT: there is one. */
 static enum ss_end end_of(const struct ss_tracee *task)

@@ -258,6 +258,12 @@ bool ss_capture_thread_lacks(const struct ss_capture_thread *thread, uint64_t ad
 	return false;
 }
 
+struct ss_capture_thread *ss_capture_find_thread(const struct ss_capture *capture,
+						 pid_t tid)
+{
+	return ss_search(capture->threads.items, capture->threads.count, tid, tid);
+}
+
 const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,
 					   uint64_t address)
 {

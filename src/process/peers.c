@@ -399,16 +399,6 @@ bool ss_peers_have_unproven_cycle(const struct ss_capture *capture)
 	return unproven;
 }
 
-static struct ss_thread_facts *find_facts(struct ss_facts *facts, pid_t tid)
-{
-	size_t at = ss_lower_bound(facts->threads.count, i,
-				   facts->threads.items[i].tid < tid);
-
-	return at < facts->threads.count && facts->threads.items[at].tid == tid ?
-		       &facts->threads.items[at] :
-		       NULL;
-}
-
 /* Whether the main thread of a process waits to write something. */
 static bool waits_to_write(const struct ss_capture *capture,
 			   const struct ss_target *target, pid_t pid)
@@ -454,7 +444,9 @@ void ss_peers_find(struct ss_peers *peers, struct ss_capture *capture,
 
 	for (size_t i = 0; i < capture->threads.count && capture->facts; i++) {
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
-		struct ss_thread_facts *facts = find_facts(capture->facts, thread->tid);
+		struct ss_thread_facts *facts = ss_search(capture->facts->threads.items,
+							  capture->facts->threads.count,
+							  tid, thread->tid);
 		const struct ss_call *call = facts ? ss_call_find(facts->call.id) : NULL;
 		if (!facts || facts->state == 'R')
 			continue;

@@ -398,12 +398,7 @@ static bool open_image(const struct ss_elf *elf, bool may_fault, struct image *r
 
 static struct ss_unit *find_indexed_unit(const struct ss_dwarf *dwarf, Dwarf_Off offset)
 {
-	size_t low = ss_lower_bound(dwarf->indexed_count, i,
-				    dwarf->units.items[i].offset < offset);
-
-	if (low < dwarf->indexed_count && dwarf->units.items[low].offset == offset)
-		return &dwarf->units.items[low];
-	return NULL;
+	return ss_search(dwarf->units.items, dwarf->indexed_count, offset, offset);
 }
 
 static bool add_range(struct ss_dwarf *dwarf, uint64_t start, uint64_t end, size_t unit)

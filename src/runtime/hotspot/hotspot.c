@@ -599,10 +599,8 @@ static const struct java_thread *find_thread(const struct hotspot *hotspot,
 					     const struct ss_capture_thread *thread)
 {
 	int32_t tid = thread->inner_tid ? thread->inner_tid : thread->tid;
-	const struct java_thread *threads = hotspot->threads.items;
-	size_t i = ss_lower_bound(hotspot->threads.count, k, threads[k].tid < tid);
 
-	return i < hotspot->threads.count && threads[i].tid == tid ? &threads[i] : NULL;
+	return ss_search(hotspot->threads.items, hotspot->threads.count, tid, tid);
 }
 
 /* A thread that has left Java has noted the registers of its last Java frame. */

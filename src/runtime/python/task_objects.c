@@ -90,12 +90,7 @@ bool ss_python_is_usual(const struct ss_memory *memory, uint64_t object)
 
 static struct object *find_object(const struct search *search, uint64_t address)
 {
-	const size_t at = ss_lower_bound(search->object_count, i,
-					 search->objects[i].address < address);
-
-	return at < search->object_count && search->objects[at].address == address ?
-		       &search->objects[at] :
-		       NULL;
+	return ss_search(search->objects, search->object_count, address, address);
 }
 
 static bool has_name(const struct search *search, uint64_t function, const char *name)
@@ -282,12 +277,7 @@ static bool list_objects(struct search *search)
 static const struct ss_python_waiter *find_waiter(const struct search *search,
 						  uint64_t address)
 {
-	const size_t at =
-		ss_lower_bound(search->count, i, search->waiters[i].address < address);
-
-	return at < search->count && search->waiters[at].address == address ?
-		       &search->waiters[at] :
-		       NULL;
+	return ss_search(search->waiters, search->count, address, address);
 }
 
 static void set_owners(struct search *search)
