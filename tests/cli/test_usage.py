@@ -671,7 +671,7 @@ class Help(unittest.TestCase):
                  "names": ["x"], "trace": ["4000000", "-p", "main"]}
     # What an option needs besides, in place of these arguments.
     NEEDS = {"trace --alloc": ["4000000"], "trace --leaks": ["4000000", "--alloc"],
-             "trace --rows": ["4000000", "--alloc"], "report --diff": ["x.rec", "y.rec"],
+             "core --dry-run": ["--install"], "trace --rows": ["4000000", "--alloc"], "report --diff": ["x.rec", "y.rec"],
              "snap --each": ["--count=2", "4000000"]}
     # These change the machine, read standard input, or wait: they are only parsed.
     PARSED = ["--install", "--uninstall", "--handler", "--at"]
