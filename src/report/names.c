@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
 const char *ss_state_name(char state)
 {
@@ -98,12 +99,9 @@ const char *ss_end_text(enum ss_end end)
 
 bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
-	for (size_t i = 0; i < thread->frame_count; i++) {
-		if (ss_snapshot_frame(snapshot, thread, i)->source ==
-		    SS_FROM_RETURN_ADDRESS)
-			return true;
-	}
-	return false;
+	return ss_any(thread->frame_count, i,
+		      ss_snapshot_frame(snapshot, thread, i)->source ==
+			      SS_FROM_RETURN_ADDRESS);
 }
 
 /* Modes that stop threads stop one whose register is missing, unless it must not be stopped. What a

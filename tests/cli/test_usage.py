@@ -422,7 +422,11 @@ class Options(Target):
         self.assertIn(b"copied", result.stderr)
 
     def test_version_and_help(self):
-        self.assertRegex(self.good("--version"), r"^stacksnap \d+\.\d+\.\d+\n$")
+        text = self.good("--version")
+        self.assertRegex(text, r"^stacksnap \d+\.\d+\.\d+\nbuild-id: [0-9a-f]{16,}\n"
+                               r"built with: .*\d.*, libunwind \d.*, elfutils \d.*\n$")
+        notes = subprocess.run(["readelf", "-n", STACKSNAP], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertIn("Build ID: " + re.search("build-id: (.*)", text)[1] + "\n", notes.stdout)
         for arguments in [["snap", "--help"], ["snap", "-h"], ["-h", "--mode=stop"]]:
             text = self.good(*arguments)
             self.assertTrue(text.startswith("Usage: stacksnap snap [OPTION...] "), text)
