@@ -84,8 +84,9 @@ static const struct end_text end_texts[] = {
 	[SS_END_TRACED] = { "traced by another process", NULL },
 	[SS_END_RUNNABLE] = { "runnable: it waits for a CPU, or is busy in the kernel, "
 			      "and was not stopped",
-			      "--timeout=MS waits longer; as root or with CAP_PERFMON "
-			      "threads in the kernel are seen" },
+			      "--timeout=MS waits longer; with CAP_PERFMON, which root "
+			      "has outside of containers, threads in the kernel are "
+			      "seen" },
 	[SS_END_DENIED] = { "access denied: only the state is known", NULL },
 	[SS_END_GUESSED] = { "the outermost frame was reached by guesses", NULL },
 };
