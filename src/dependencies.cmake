@@ -1,7 +1,7 @@
 # Finds the libraries that stacksnap uses. tests/rules checks which room may use which library.
 #
 # Output: SS_LIBRARY_INCLUDES, SS_LIBRARY_LIBS (of libstacksnap), SS_TOOL_LIBS and
-# SS_TOOL_INCLUDES (of the tool), and with SS_STATIC: SS_STATIC_LIBS, SS_STATIC_OPTION, SS_STATIC_PIE.
+# SS_TOOL_INCLUDES (of the tool), SS_BUILT_WITH (the versions), and with SS_STATIC: SS_STATIC_LIBS, SS_STATIC_OPTION, SS_STATIC_PIE.
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
@@ -55,8 +55,21 @@ set(SS_LIBRARY_LIBS ${UNWIND_LINK_LIBRARIES} ${DW_LINK_LIBRARIES} ${LZMA_LINK_LI
 	${SECCOMP_LINK_LIBRARIES} ${ZSTD_LINK_LIBRARIES} ${ZLIB_LINK_LIBRARIES}
 	${DEFLATE_LINK_LIBRARIES} ${LZ4_LINK_LIBRARIES} ${IBERTY_LIBRARY} Threads::Threads)
 
+# What "stacksnap --version" names.
+string(REPLACE GNU gcc SS_BUILT_WITH "${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION}")
+string(APPEND SS_BUILT_WITH ", libunwind ${UNWIND_VERSION}, elfutils ${DW_libdw_VERSION}"
+	", liblzma ${LZMA_VERSION}, zlib ${ZLIB_VERSION}, libzstd ${ZSTD_VERSION}"
+	", libseccomp ${SECCOMP_VERSION}")
+if(DEFLATE_FOUND)
+	string(APPEND SS_BUILT_WITH ", libdeflate ${DEFLATE_VERSION}")
+endif()
+if(LZ4_FOUND)
+	string(APPEND SS_BUILT_WITH ", lz4 ${LZ4_VERSION}")
+endif()
+
 # argp is part of glibc; with musl it is a separate library.
 pkg_check_modules(JANSSON REQUIRED jansson)
+string(APPEND SS_BUILT_WITH ", jansson ${JANSSON_VERSION}")
 set(SS_TOOL_INCLUDES ${JANSSON_INCLUDE_DIRS} ${ZLIB_INCLUDE_DIRS} ${SECCOMP_INCLUDE_DIRS}
 	${XXHASH_INCLUDE_DIRS})
 set(SS_TOOL_LIBS ${JANSSON_LINK_LIBRARIES} ${ZLIB_LINK_LIBRARIES} ${SECCOMP_LINK_LIBRARIES})
@@ -71,13 +84,12 @@ endif()
 
 set(SS_STATIC_UNWIND "" CACHE PATH "prefix of a position-independent libunwind.a")
 
-# Sets SS_STATIC_LIB_<name>. Optional libraries, which depend on the build of libdw, may be
+# Appends to SS_STATIC_FOUND. Optional libraries, which depend on the build of libdw, may be
 # missing.
 function(ss_find_static name required)
-	find_library(SS_STATIC_LIB_${name} NAMES lib${name}.a HINTS ${SS_STATIC_UNWIND}/lib)
-	mark_as_advanced(SS_STATIC_LIB_${name})
-	if(SS_STATIC_LIB_${name})
-		set(SS_STATIC_FOUND ${SS_STATIC_FOUND} ${SS_STATIC_LIB_${name}} PARENT_SCOPE)
+	find_library(found lib${name}.a HINTS ${SS_STATIC_UNWIND}/lib NO_CACHE)
+	if(found)
+		set(SS_STATIC_FOUND ${SS_STATIC_FOUND} ${found} PARENT_SCOPE)
 	elseif(required)
 		message(FATAL_ERROR "SS_STATIC needs lib${name}.a, and there is none")
 	endif()
@@ -102,27 +114,26 @@ if(ARGP_LIBRARY)
 	list(APPEND SS_STATIC_LIBS ${ARGP_LIBRARY})
 endif()
 
-# Tries to link everything into a position-independent executable.
+# Tries to link everything into a position-independent executable, each time anew: libunwind.a may
+# have been replaced. unw_init_remote() needs the parts of libunwind that the tool needs.
 include(CheckCSourceCompiles)
 set(CMAKE_REQUIRED_INCLUDES ${SS_LIBRARY_INCLUDES})
 set(CMAKE_REQUIRED_LIBRARIES ${SS_STATIC_LIBS})
 set(CMAKE_REQUIRED_FLAGS -fPIE)
 set(CMAKE_REQUIRED_LINK_OPTIONS -static-pie)
-string(MD5 tried "${SS_STATIC_LIBS}")
+unset(SS_STATIC_PIE CACHE)
 check_c_source_compiles("
 	#include <libunwind.h>
-	int main(void) { unw_accessors_t accessors; return !unw_create_addr_space(&accessors, 0); }
-	" SS_STATIC_PIE_${tried})
+	int main(void) { unw_cursor_t cursor; return unw_init_remote(&cursor, 0, 0); }
+	" SS_STATIC_PIE)
 unset(CMAKE_REQUIRED_FLAGS)
 unset(CMAKE_REQUIRED_LINK_OPTIONS)
 unset(CMAKE_REQUIRED_LIBRARIES)
 unset(CMAKE_REQUIRED_INCLUDES)
-if(SS_STATIC_PIE_${tried})
-	set(SS_STATIC_PIE ON)
+if(SS_STATIC_PIE)
 	set(SS_STATIC_OPTION -static-pie)
 else()
 	message(WARNING "libunwind.a is not position independent: "
 		"static/stacksnap will be static, and loaded at a fixed address")
-	set(SS_STATIC_PIE OFF)
 	set(SS_STATIC_OPTION -static -no-pie)
 endif()

@@ -1,5 +1,5 @@
 /*
- * The order of numbers, binary search, and a search of words for addresses.
+ * The order of numbers, search, and a search of words for addresses.
  */
 #ifndef SS_BASE_SEARCH_H
 #define SS_BASE_SEARCH_H
@@ -12,6 +12,16 @@
 
 /* For qsort(): below 0, 0 or above 0. Terms of an order are combined by ?:. */
 #define SS_COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
+
+/* Defines a comparison of structs by a member, for qsort() and bsearch(). */
+#define SS_DEFINE_COMPARE(name, type, member)                                            \
+	static int name(const void *a, const void *b)                                    \
+	{                                                                                \
+		const type *x = a;                                                       \
+		const type *y = b;                                                       \
+                                                                                         \
+		return SS_COMPARE(x->member, y->member);                                 \
+	}
 
 /* Numbers of an array, for qsort() and bsearch(). */
 static inline int ss_compare_u64(const void *a, const void *b)
@@ -28,6 +38,22 @@ static inline int ss_compare_pids(const void *a, const void *b)
 {
 	return SS_COMPARE(*(const pid_t *)a, *(const pid_t *)b);
 }
+
+/*
+ * The first index of 0 … count - 1 for which condition is true, or count; whether there is
+ * one; and whether it is true for all. The condition is an expression in the variable i:
+ *
+ *	return ss_any(list->count, i, list->items[i].tid == tid);
+ */
+#define ss_find(count, i, condition)                                                     \
+	({                                                                               \
+		size_t i = 0;                                                            \
+		while (i < (count) && !(condition))                                      \
+			i++;                                                             \
+		i;                                                                       \
+	})
+#define ss_any(count, i, condition) (ss_find(count, i, condition) < (count))
+#define ss_all(count, i, condition) (ss_find(count, i, !(condition)) == (count))
 
 /*
  * The first index of 0 … count - 1 for which condition is false, or count. The condition
@@ -49,6 +75,16 @@ static inline int ss_compare_pids(const void *a, const void *b)
 				ss_high_ = i;                                            \
 		}                                                                        \
 		ss_low_;                                                                 \
+	})
+
+/* The element of an array, sorted by a member, in which it has that value; or NULL. */
+#define ss_search(items, count, member, value)                                           \
+	({                                                                               \
+		const size_t ss_at_ =                                                    \
+			ss_lower_bound((count), ss_i_, (items)[ss_i_].member < (value)); \
+		ss_at_ < (count) && (items)[ss_at_].member == (value) ?                  \
+			&(items)[ss_at_] :                                               \
+			NULL;                                                            \
 	})
 
 /*

@@ -2,6 +2,7 @@
 #include "data/facts.h"
 
 #include "base/error.h"
+#include "base/search.h"
 #include "capture/tasks.h"
 #include "data/pipeline.h"
 
@@ -39,13 +40,7 @@ static bool read_thread(const struct ss_target *target, pid_t tid, struct ss_buf
 	return true;
 }
 
-static int compare_tids(const void *a, const void *b)
-{
-	const struct ss_thread_activity *x = a;
-	const struct ss_thread_activity *y = b;
-
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
+SS_DEFINE_COMPARE(compare_tids, struct ss_thread_activity, tid)
 
 static struct ss_error *read_threads(const struct ss_target *target,
 				     struct ss_activity *activity)

@@ -60,16 +60,6 @@ static void extension_deinit(struct extension *e)
 	ss_buffer_deinit(&e->text);
 }
 
-static struct ss_capture_thread *find_thread(struct ss_capture *capture, pid_t tid)
-{
-	size_t count = capture->threads.count;
-	size_t at = ss_lower_bound(count, i, capture->threads.items[i].tid < tid);
-
-	return at < count && capture->threads.items[at].tid == tid ?
-		       &capture->threads.items[at] :
-		       NULL;
-}
-
 /* The copy to make or to replace by a larger one, or NULL. */
 static struct ss_stack_copy *find_slot(struct ss_capture_thread *thread, uint64_t address)
 {
@@ -169,7 +159,8 @@ static void join(struct ss_capture_thread *thread, const struct ss_stack_copy *c
 
 static bool extend(struct extension *e, const struct ss_stack_request *request)
 {
-	struct ss_capture_thread *thread = find_thread(e->capture, request->tid);
+	struct ss_capture_thread *thread =
+		ss_capture_find_thread(e->capture, request->tid);
 	struct ss_stack_copy *slot = thread ? find_slot(thread, request->address) : NULL;
 	uint8_t *absent;
 
@@ -533,7 +524,7 @@ struct ss_error *ss_capture_complete(struct ss_capture *capture, struct ss_targe
 	if (error || count == 0 || target->listing)
 		return error;
 	memcpy(sorted, tids, count * sizeof(*sorted));
-	qsort(sorted, count, sizeof(*sorted), ss_complete_compare_tids);
+	qsort(sorted, count, sizeof(*sorted), ss_compare_pids);
 	o.mode = SS_MODE_STOP;
 	o.filter = ss_complete_accepts;
 	o.filter_data = &filter;

@@ -7,35 +7,17 @@
 #include "base/search.h"
 #include "data/pipeline.h"
 
-int ss_complete_compare_tids(const void *a, const void *b)
-{
-	pid_t x = *(const pid_t *)a;
-	pid_t y = *(const pid_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* The index of a thread, or the number of threads. Captures sort threads by tid. */
-static size_t find_thread(const struct ss_capture *capture, pid_t tid)
-{
-	size_t count = capture->threads.count;
-	size_t at = ss_lower_bound(count, i, capture->threads.items[i].tid < tid);
-
-	return at < count && capture->threads.items[at].tid == tid ? at : count;
-}
-
 bool ss_complete_accepts(void *data, pid_t tid, const char *name, char state)
 {
 	const struct ss_complete_filter *filter = data;
 
 	(void)name;
 	(void)state;
-	if (!bsearch(&tid, filter->tids, filter->count, sizeof(tid),
-		     ss_complete_compare_tids))
+	if (!bsearch(&tid, filter->tids, filter->count, sizeof(tid), ss_compare_pids))
 		return false;
-	size_t at = find_thread(filter->capture, tid);
-	return at < filter->capture->threads.count &&
-	       filter->capture->threads.items[at].stopped_ns == 0;
+	const struct ss_capture_thread *thread =
+		ss_capture_find_thread(filter->capture, tid);
+	return thread && thread->stopped_ns == 0;
 }
 
 /* The bytes of a stack above its stack pointer. */
@@ -117,10 +99,10 @@ bool ss_complete_has_moved(const struct ss_capture *capture,
 {
 	for (size_t i = 0; i < more->threads.count; i++) {
 		const struct ss_capture_thread *now = &more->threads.items[i];
-		size_t at = find_thread(capture, now->tid);
-		if (at < capture->threads.count && now->stopped_ns > 0 &&
-		    now->regs.valid != 0 &&
-		    !is_unchanged(&capture->threads.items[at], now))
+		const struct ss_capture_thread *then =
+			ss_capture_find_thread(capture, now->tid);
+		if (then && now->stopped_ns > 0 && now->regs.valid != 0 &&
+		    !is_unchanged(then, now))
 			return true;
 	}
 	return false;
@@ -133,10 +115,10 @@ void ss_complete_merge(struct ss_capture *capture, struct ss_capture *more)
 	capture->completed_in_place = true;
 	for (size_t i = 0; i < more->threads.count; i++) {
 		const struct ss_capture_thread *now = &more->threads.items[i];
-		size_t at = find_thread(capture, now->tid);
-		if (at == capture->threads.count)
+		struct ss_capture_thread *thread =
+			ss_capture_find_thread(capture, now->tid);
+		if (!thread)
 			continue;
-		struct ss_capture_thread *thread = &capture->threads.items[at];
 		/* It must not be stopped: unwind it without those registers. */
 		thread->fragile = thread->fragile || now->fragile;
 		if (now->stopped_ns == 0 || now->regs.valid == 0)
@@ -209,7 +191,7 @@ size_t ss_capture_copy_completion(const struct ss_capture *capture, void *ret, s
 
 static void apply(struct ss_capture *capture, const struct completed_thread *now)
 {
-	size_t at = find_thread(capture, now->tid);
+	struct ss_capture_thread *thread = ss_capture_find_thread(capture, now->tid);
 	const struct ss_capture_thread stopped = {
 		.regs = now->regs,
 		.thread_pointer = now->thread_pointer,
@@ -217,9 +199,8 @@ static void apply(struct ss_capture *capture, const struct completed_thread *now
 		.stopped_ns = now->stopped_ns,
 	};
 
-	if (at == capture->threads.count)
+	if (!thread)
 		return;
-	struct ss_capture_thread *thread = &capture->threads.items[at];
 	thread->fragile |= now->fragile;
 	if (now->stopped)
 		take_registers(thread, &stopped);

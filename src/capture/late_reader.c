@@ -87,11 +87,9 @@ bool ss_late_reader_check(void *data, pid_t tid)
 {
 	struct ss_late_reader *reader = data;
 	const struct ss_capture *capture = reader->capture;
-	size_t count = capture->threads.count;
-	size_t at = ss_lower_bound(count, i, capture->threads.items[i].tid < tid);
+	const struct ss_capture_thread *thread = ss_capture_find_thread(capture, tid);
 
-	if (at == count || capture->threads.items[at].tid != tid ||
-	    reader->calls_left == 0)
+	if (!thread || reader->calls_left == 0)
 		return false;
 	reader->calls_left--;
 	return ss_still_check(&(struct ss_still){ .capture = capture,
@@ -99,5 +97,5 @@ bool ss_late_reader_check(void *data, pid_t tid)
 						  .memory = &reader->memory,
 						  .text = &reader->text,
 						  .waits_left = &reader->waits_left },
-			      &capture->threads.items[at]);
+			      thread);
 }

@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <string.h>
 
+#include "base/search.h"
+
 enum { RUNNING_MAX = 64 };
 
 /* Chosen, or about to be: running threads come last. */
@@ -100,13 +102,7 @@ struct place {
 	struct ss_tracee *task;
 };
 
-static int compare_places(const void *a, const void *b)
-{
-	const struct place *x = a;
-	const struct place *y = b;
-
-	return (x->share > y->share) - (x->share < y->share);
-}
+SS_DEFINE_COMPARE(compare_places, struct place, share)
 
 static void interleave(struct ss_task_list *tasks)
 {

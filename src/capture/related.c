@@ -314,19 +314,10 @@ void ss_capture_add_related(struct ss_capture *capture, struct ss_target *target
 static const struct ss_run_count *find_count(const struct ss_run_counts *counts,
 					     pid_t tid)
 {
-	const size_t at = ss_lower_bound(counts->count, i, counts->items[i].tid < tid);
-
-	return at < counts->count && counts->items[at].tid == tid ? &counts->items[at] :
-								    NULL;
+	return ss_search(counts->items, counts->count, tid, tid);
 }
 
-static int compare_counts(const void *a, const void *b)
-{
-	const struct ss_run_count *x = a;
-	const struct ss_run_count *y = b;
-
-	return SS_COMPARE(x->tid, y->tid);
-}
+SS_DEFINE_COMPARE(compare_counts, struct ss_run_count, tid)
 
 void ss_capture_take_counts(struct ss_capture *capture, struct ss_run_counts *ret)
 {

@@ -5,6 +5,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/search.h"
+
 /* Why there is no stack to unwind. ROOT: there is one. */
 static enum ss_end end_of(const struct ss_tracee *task)
 {
@@ -144,13 +146,7 @@ static bool is_listed(const struct ss_tracee *task)
 	return task->phase != SS_TASK_EXCLUDED && task->phase != SS_TASK_GONE;
 }
 
-static int compare_threads(const void *a, const void *b)
-{
-	const struct ss_capture_thread *x = a;
-	const struct ss_capture_thread *y = b;
-
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
+SS_DEFINE_COMPARE(compare_threads, struct ss_capture_thread, tid)
 
 struct ss_error *ss_result_fill_threads(struct ss_capture *capture,
 					struct ss_task_list *tasks)

@@ -37,8 +37,6 @@ struct ss_complete_filter {
 	size_t count;
 };
 
-int ss_complete_compare_tids(const void *a, const void *b);
-
 /* A thread filter; data is a struct ss_complete_filter. Accepts the listed threads that
    are in the capture and were not stopped for it. */
 bool ss_complete_accepts(void *data, pid_t tid, const char *name, char state);

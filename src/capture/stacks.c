@@ -725,17 +725,6 @@ static size_t find_block(const struct ss_capture_thread *thread,
 	return size + 1;
 }
 
-static const struct ss_capture_thread *find_before(const struct ss_capture *previous,
-						   pid_t tid)
-{
-	size_t at = ss_lower_bound(previous->threads.count, i,
-				   previous->threads.items[i].tid < tid);
-
-	return at < previous->threads.count && previous->threads.items[at].tid == tid ?
-		       &previous->threads.items[at] :
-		       NULL;
-}
-
 /* Both or none of the two kinds of memory: what was made is freed with the capture. */
 static bool make_blocks(struct ss_capture *capture, const struct ss_capture *previous,
 			struct ss_stack_block **blocks)
@@ -743,7 +732,7 @@ static bool make_blocks(struct ss_capture *capture, const struct ss_capture *pre
 	for (size_t i = 0; i < capture->threads.count; i++) {
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
 		const struct ss_capture_thread *before =
-			find_before(previous, thread->tid);
+			ss_capture_find_thread(previous, thread->tid);
 		size_t size = find_block(thread, previous, before);
 		blocks[i] = size || !before ? ss_stack_block_new(size) :
 					      ss_stack_block_ref(before->block);
@@ -806,7 +795,8 @@ bool ss_arena_hand_over(struct ss_arena *arena, struct ss_capture *capture,
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct ss_capture_thread *thread = &capture->threads.items[i];
-		fill_block(thread, find_before(previous, thread->tid), blocks[i]);
+		fill_block(thread, ss_capture_find_thread(previous, thread->tid),
+			   blocks[i]);
 	}
 	kept->scratch = arena->bytes;
 	kept->scratch_size = arena->size;

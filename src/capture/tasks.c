@@ -342,14 +342,12 @@ static const struct ss_capture_thread *
 find_before(const struct ss_tracee *task, const struct ss_capture_options *options)
 {
 	const struct ss_capture *previous = options->previous;
-	size_t count =
-		previous && previous->arch == &ss_arch_host ? previous->threads.count : 0;
-	size_t at = ss_lower_bound(count, i, previous->threads.items[i].tid < task->tid);
+	const struct ss_capture_thread *before =
+		previous && previous->arch == &ss_arch_host ?
+			ss_capture_find_thread(previous, task->tid) :
+			NULL;
 
-	return at < count && previous->threads.items[at].tid == task->tid &&
-			       previous->threads.items[at].syscall.number >= 0 ?
-		       &previous->threads.items[at] :
-		       NULL;
+	return before && before->syscall.number >= 0 ? before : NULL;
 }
 
 /* Whether more than pc and sp is known, which needs a stop. */

@@ -273,7 +273,8 @@ static const char *hint(const struct ss_recorder_summary *s)
 	case ENOSYS:
 		return "with a kernel that has perf events";
 	default:
-		return "as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0";
+		return "with CAP_PERFMON, which root has outside of containers, or "
+		       "with kernel.perf_event_paranoid=0";
 	}
 }
 
@@ -282,7 +283,8 @@ static const char *copy_hint(int errnum)
 	switch (errnum) {
 	case EPERM:
 	case EACCES:
-		return "root, or CAP_BPF and CAP_PERFMON";
+		return "CAP_BPF and CAP_PERFMON, which root has outside of "
+		       "containers";
 	case EMFILE:
 		return "a larger limit of open files (ulimit -Hn)";
 	case ENOMEM:

@@ -23,6 +23,7 @@
 #include "cli/output.h"
 #include "data/cache.h"
 #include "diagnose/wait_table.h"
+#include "elf/elffile.h"
 #include "process/process_list.h"
 #include "process/spawn.h"
 #include "report/names.h"
@@ -646,11 +647,33 @@ static void take_mode(void *mode, const char *name)
 			name);
 }
 
+/* Where this program is mapped; the linker defines it. */
+extern const uint8_t __ehdr_start[]; /* NOLINT(bugprone-reserved-identifier) */
+
+static ssize_t read_own_image(void *data, uint64_t position, void *bytes, size_t size)
+{
+	(void)data;
+	memcpy(bytes, __ehdr_start + position, size);
+	return (ssize_t)size;
+}
+
 static void print_version(void *input, const char *arg)
 {
+	uint8_t id[SS_ELF_BUILD_ID_MAX];
+	size_t size =
+		ss_build_id_find(read_own_image, NULL, SS_LAYOUT_MEMORY, id, sizeof(id));
+
 	(void)input;
 	(void)arg;
-	(void)printf("stacksnap %s\n", ss_version()); /* checked by check_stdout() */
+	/* errors of stdout: check_stdout() */
+	(void)printf("stacksnap %s\nbuild-id: %s", ss_version(), size ? "" : "none");
+	for (size_t i = 0; i < size; i++)
+		(void)printf("%02x", id[i]);
+	(void)printf("\nbuilt with: %s", SS_BUILT_WITH);
+#ifdef __GLIBC__
+	(void)printf(", glibc %d.%d", __GLIBC__, __GLIBC_MINOR__);
+#endif
+	(void)putchar('\n');
 	exit(0);
 }
 
@@ -674,7 +697,9 @@ static const struct ss_option table[] = {
 	  SS_SETS_NUMBER(struct ss_options, timeout_ms, 1, 3600 * MS_PER_S) },
 	{ "completion", 0, "SHELL", "Print a completion script for bash, zsh or fish", -1,
 	  .take = print_completion },
-	{ "version", 'V', NULL, "Print the version", 0, .take = print_version },
+	{ "version", 'V', NULL,
+	  "Print version, build-id, and versions of compiler and libraries", 0,
+	  .take = print_version },
 	{},
 };
 

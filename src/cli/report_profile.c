@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/intern.h"
+#include "base/search.h"
 #include "cli/interpret.h"
 #include "cli/failure.h"
 #include "cli/output.h"
@@ -127,9 +128,8 @@ static int compare_begin(const void *a, const void *b)
 	const struct part *x = a;
 	const struct part *y = b;
 
-	if (x->place.begin_ns != y->place.begin_ns)
-		return x->place.begin_ns < y->place.begin_ns ? -1 : 1;
-	return (x->number > y->number) - (x->number < y->number);
+	return SS_COMPARE(x->place.begin_ns, y->place.begin_ns) ?:
+		       SS_COMPARE(x->number, y->number);
 }
 
 static struct ss_error *find_all_parts(struct report *report)
@@ -173,11 +173,9 @@ static bool selects_module(void *data, const char *path)
 {
 	const struct report *report = data;
 
-	for (size_t i = 0; i < report->arguments->modules.count; i++) {
-		if (regexec(&report->arguments->modules.items[i], path, 0, NULL, 0) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(report->arguments->modules.count, i,
+		      regexec(&report->arguments->modules.items[i], path, 0, NULL, 0) ==
+			      0);
 }
 
 /* Whether only what was on a CPU was recorded, and nothing was at any tick: that is an answer. */
@@ -436,11 +434,7 @@ static struct ss_error *nothing_selected(const struct ss_report_arguments *argum
 
 static bool has_durations(const struct ss_profile *profile)
 {
-	for (size_t i = 0; i < profile->events.count; i++) {
-		if (profile->events.items[i].duration_ns)
-			return true;
-	}
-	return false;
+	return ss_any(profile->events.count, i, profile->events.items[i].duration_ns);
 }
 
 /* Each side of --diff must have samples: otherwise everything would be new or gone. */

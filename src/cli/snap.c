@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/search.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/interpret.h"
@@ -290,11 +291,8 @@ static bool is_captured(void *data, const struct ss_listed_process *process)
 {
 	const struct batch *batch = data;
 
-	for (size_t i = 0; i < batch->count; i++) {
-		if (batch->entries[i].run.argument->pid == process->pid)
-			return true;
-	}
-	return false;
+	return ss_any(batch->count, i,
+		      batch->entries[i].run.argument->pid == process->pid);
 }
 
 /* Without command lines the names of the processes are shown. */

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/search.h"
 #include "cli/failure.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -441,11 +442,7 @@ static bool resolve_pid_file(struct ss_target_options *options, const char *path
 
 static bool has_target(const struct ss_target_options *options, size_t count, pid_t pid)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (options->targets.items[i].pid == pid)
-			return true;
-	}
-	return false;
+	return ss_any(count, i, options->targets.items[i].pid == pid);
 }
 
 static bool is_any(void *data, const struct ss_listed_process *process)
@@ -645,20 +642,13 @@ bool ss_selection_run_is_empty(const struct ss_selection_run *run)
 
 static bool has_tid(const pid_t *tids, size_t count, pid_t tid)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (tids[i] == tid)
-			return true;
-	}
-	return false;
+	return ss_any(count, i, tids[i] == tid);
 }
 
 static bool has_name(const struct ss_selection *selection, const char *name)
 {
-	for (size_t i = 0; i < selection->patterns.count; i++) {
-		if (regexec(&selection->patterns.items[i], name, 0, NULL, 0) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(selection->patterns.count, i,
+		      regexec(&selection->patterns.items[i], name, 0, NULL, 0) == 0);
 }
 
 bool ss_selection_run_filter(void *data, pid_t tid, const char *name, char state)
@@ -679,11 +669,8 @@ bool ss_selection_run_filter(void *data, pid_t tid, const char *name, char state
 
 static bool snapshot_has(const struct ss_snapshot *snapshot, pid_t tid)
 {
-	for (size_t i = 0; i < ss_snapshot_task_count(snapshot, SS_TASK_THREAD); i++) {
-		if (ss_snapshot_task(snapshot, SS_TASK_THREAD, i)->tid == tid)
-			return true;
-	}
-	return false;
+	return ss_any(ss_snapshot_task_count(snapshot, SS_TASK_THREAD), i,
+		      ss_snapshot_task(snapshot, SS_TASK_THREAD, i)->tid == tid);
 }
 
 /* Reports only ids of PID/TID: an id of -t may belong to any of several targets. With

@@ -407,13 +407,7 @@ static bool add_thread(struct builder *b, const struct ss_capture_thread *from)
 	return want_interrupted(b, thread);
 }
 
-static int compare_threads(const void *a, const void *b)
-{
-	const struct ss_capture_thread *x = a;
-	const struct ss_capture_thread *y = b;
-
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
+SS_DEFINE_COMPARE(compare_threads, struct ss_capture_thread, tid)
 
 static bool is_selected(const struct builder *b, const struct ss_capture_thread *thread)
 {

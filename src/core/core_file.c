@@ -397,21 +397,9 @@ static struct ss_error *read_segments(struct ss_core_file *core, const Elf64_Ehd
 	return NULL;
 }
 
-static int compare_segments(const void *a, const void *b)
-{
-	const struct ss_core_segment *x = a;
-	const struct ss_core_segment *y = b;
+SS_DEFINE_COMPARE(compare_segments, struct ss_core_segment, start)
 
-	return (x->start > y->start) - (x->start < y->start);
-}
-
-static int compare_mappings(const void *a, const void *b)
-{
-	const struct ss_core_mapping *x = a;
-	const struct ss_core_mapping *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
+SS_DEFINE_COMPARE(compare_mappings, struct ss_core_mapping, start)
 
 /* Sorts ranges by address (with core_sort_vma=1 the kernel sorts them by size), and drops
    those that overlap an earlier one, or are empty. */

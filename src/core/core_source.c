@@ -429,13 +429,7 @@ bool ss_core_source_want(struct ss_core_source *source, uint64_t offset, uint64_
 	return true;
 }
 
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct range *x = a;
-	const struct range *y = b;
-
-	return (x->offset > y->offset) - (x->offset < y->offset);
-}
+SS_DEFINE_COMPARE(compare_ranges, struct range, offset)
 
 /* Ranges that touch become one. What was there before is collected again. */
 static bool merge_wanted(struct ss_core_source *source, uint64_t max)

@@ -268,13 +268,7 @@ static bool add_reads(struct ss_dump *dump)
 	return true;
 }
 
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct range *x = a;
-	const struct range *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
+SS_DEFINE_COMPARE(compare_ranges, struct range, start)
 
 /* Sorts the ranges and makes them disjoint. */
 static void sort_ranges(struct ss_dump *dump)

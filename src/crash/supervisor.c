@@ -33,6 +33,7 @@
 #include "base/io.h"
 #include "base/procfs.h"
 #include "base/scan.h"
+#include "base/search.h"
 #include "base/vector.h"
 #include "process/target.h"
 #include "crash/supervisor.h"
@@ -60,11 +61,7 @@ static bool is_debugger(pid_t pid)
 		return false;
 	path[size] = '\0';
 	const char *name = ss_path_base(path);
-	for (size_t i = 0; i < SS_ARRAY_SIZE(debuggers); i++) {
-		if (strcmp(name, debuggers[i]) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(debuggers), i, strcmp(name, debuggers[i]) == 0);
 }
 
 /* Whether the process lacks rights that its file grants. */
@@ -618,11 +615,7 @@ static struct ss_error *read_processes(status_list *ret)
 
 static bool contains(const supervised_list *list, pid_t pid)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		if (list->items[i].pid == pid)
-			return true;
-	}
-	return false;
+	return ss_any(list->count, i, list->items[i].pid == pid);
 }
 
 /* The command, as long as it is our child: another process may get its number. */

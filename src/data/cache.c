@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/intern.h"
 #include "base/io.h"
+#include "base/search.h"
 #include "base/vector.h"
 #include "data/capture.h"
 #include "data/pipeline.h"
@@ -266,13 +267,7 @@ static void list(const struct ss_cache *cache, struct listing *ret)
 		(void)closedir(dir); /* only read from */
 }
 
-static int compare_times(const void *a, const void *b)
-{
-	const struct entry *x = a;
-	const struct entry *y = b;
-
-	return (x->time_s > y->time_s) - (x->time_s < y->time_s);
-}
+SS_DEFINE_COMPARE(compare_times, struct entry, time_s)
 
 /* Whether the files are so few that they cannot be too much. */
 static bool are_few(const struct ss_cache *cache)

@@ -42,13 +42,7 @@ void ss_gathered_deinit(struct ss_gathered *gathered)
 	gathered->bytes = NULL;
 }
 
-static int compare_blocks(const void *a, const void *b)
-{
-	const struct ss_memory_block *x = a;
-	const struct ss_memory_block *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
+SS_DEFINE_COMPARE(compare_blocks, struct ss_memory_block, address)
 
 /* Overlapping blocks agree, since all were read while the threads stood still. */
 void ss_gathered_sort(struct ss_gathered *gathered)
@@ -198,11 +192,7 @@ static bool has_same_modules(const struct ss_capture *a, const struct ss_capture
 {
 	if (a->modules.count != b->modules.count)
 		return false;
-	for (size_t i = 0; i < a->modules.count; i++) {
-		if (a->modules.items[i] != b->modules.items[i])
-			return false;
-	}
-	return true;
+	return ss_all(a->modules.count, i, a->modules.items[i] == b->modules.items[i]);
 }
 
 /* A kernel worker may be another one although no thread of the program has run. */
@@ -210,11 +200,8 @@ static bool has_same_threads(const struct ss_capture *a, const struct ss_capture
 {
 	if (a->threads.count != b->threads.count)
 		return false;
-	for (size_t i = 0; i < a->threads.count; i++) {
-		if (a->threads.items[i].tid != b->threads.items[i].tid)
-			return false;
-	}
-	return true;
+	return ss_all(a->threads.count, i,
+		      a->threads.items[i].tid == b->threads.items[i].tid);
 }
 
 void ss_capture_keep_stacks(struct ss_capture *capture, const struct ss_capture *previous)
@@ -269,6 +256,12 @@ bool ss_capture_thread_lacks(const struct ss_capture_thread *thread, uint64_t ad
 			return is_absent(copy, (size_t)at);
 	}
 	return false;
+}
+
+struct ss_capture_thread *ss_capture_find_thread(const struct ss_capture *capture,
+						 pid_t tid)
+{
+	return ss_search(capture->threads.items, capture->threads.count, tid, tid);
 }
 
 const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,

@@ -237,6 +237,10 @@ bool ss_capture_thread_lacks(const struct ss_capture_thread *thread, uint64_t ad
 bool ss_capture_add_thread_facts(const struct ss_capture *capture,
 				 struct ss_facts *facts);
 
+/* The thread with that id, or NULL: threads are sorted by their ids. */
+struct ss_capture_thread *ss_capture_find_thread(const struct ss_capture *capture,
+						 pid_t tid);
+
 /* The area that contains address, or NULL. */
 const struct ss_area *ss_capture_find_area(const struct ss_capture *capture,
 					   uint64_t address);

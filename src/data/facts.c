@@ -76,20 +76,13 @@ void *ss_facts_keep(struct ss_facts *facts, size_t size)
 const struct ss_thread_facts *ss_facts_find_thread(const struct ss_facts *facts,
 						   pid_t tid)
 {
-	size_t count = facts ? facts->threads.count : 0;
-	size_t at = ss_lower_bound(count, i, facts->threads.items[i].tid < tid);
-
-	return at < count && facts->threads.items[at].tid == tid ?
-		       &facts->threads.items[at] :
+	return facts ? ss_search(facts->threads.items, facts->threads.count, tid, tid) :
 		       NULL;
 }
 
 const struct ss_fd_fact *ss_facts_find_fd(const struct ss_facts *facts, int fd)
 {
-	size_t count = facts ? facts->fds.count : 0;
-	size_t at = ss_lower_bound(count, i, facts->fds.items[i].fd < fd);
-
-	return at < count && facts->fds.items[at].fd == fd ? &facts->fds.items[at] : NULL;
+	return facts ? ss_search(facts->fds.items, facts->fds.count, fd, fd) : NULL;
 }
 
 static enum ss_wait_kind kind_of(const struct ss_thread_facts *thread)
@@ -207,11 +200,7 @@ bool ss_facts_waits_for_own_pipes(const struct ss_facts *facts,
 const struct ss_thread_activity *ss_activity_find(const struct ss_activity *activity,
 						  pid_t tid)
 {
-	size_t low = ss_lower_bound(activity ? activity->threads.count : 0, i,
-				    activity->threads.items[i].tid < tid);
-
-	return activity && low < activity->threads.count &&
-			       activity->threads.items[low].tid == tid ?
-		       &activity->threads.items[low] :
-		       NULL;
+	return activity ? ss_search(activity->threads.items, activity->threads.count, tid,
+				    tid) :
+			  NULL;
 }

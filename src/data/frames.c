@@ -7,6 +7,7 @@
 #include "data/call.h"
 #include "data/snapshot.h"
 #include "base/bytes.h"
+#include "base/search.h"
 
 static bool begins_with_any(const char *text, const char *const *starts, size_t count)
 {
@@ -281,12 +282,9 @@ bool ss_task_is_of_runtime(const struct ss_snapshot *snapshot, const struct ss_t
 	if (thread && !languages->go && task->tid == ss_snapshot_process(snapshot)->pid &&
 	    !(wait && wait->kind == SS_WAIT_JOIN))
 		return false;
-	for (size_t i = 0; i < task->frame_count; i++) {
-		if (!ss_frame_is_of_runtime(ss_snapshot_frame(snapshot, task, i),
-					    languages))
-			return false;
-	}
-	return true;
+	return ss_all(
+		task->frame_count, i,
+		ss_frame_is_of_runtime(ss_snapshot_frame(snapshot, task, i), languages));
 }
 
 size_t ss_task_find_lock(const struct ss_snapshot *snapshot, const struct ss_task *task)

@@ -102,29 +102,23 @@ static void *reserve(size_t size, bool freeze)
 
 static bool has_checks(const struct ss_gather_plan *plan)
 {
-	for (size_t i = 0; i < plan->step_count; i++) {
-		if (plan->steps[i].check_size > 0)
-			return true;
-	}
-	return false;
+	return ss_any(plan->step_count, i, plan->steps[i].check_size > 0);
 }
 
 static int compare_tids(const void *a, const void *b, void *data)
 {
 	const struct ss_gather_root *roots = data;
-	int32_t x = roots[*(const uint16_t *)a].tid;
-	int32_t y = roots[*(const uint16_t *)b].tid;
 
-	return (x > y) - (x < y);
+	return SS_COMPARE(roots[*(const uint16_t *)a].tid,
+			  roots[*(const uint16_t *)b].tid);
 }
 
 static int compare_pointers(const void *a, const void *b, void *data)
 {
 	const struct ss_gather_root *roots = data;
-	uint64_t x = roots[*(const uint16_t *)a].thread_pointer;
-	uint64_t y = roots[*(const uint16_t *)b].thread_pointer;
 
-	return (x > y) - (x < y);
+	return SS_COMPARE(roots[*(const uint16_t *)a].thread_pointer,
+			  roots[*(const uint16_t *)b].thread_pointer);
 }
 
 static void sort_roots(struct ss_gather *gather)

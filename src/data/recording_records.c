@@ -44,7 +44,7 @@ static const struct ss_field trace_fields[] = {
 	SS_FIELD(3, UNSIGNED, ss_trace_summary, lost, 0),
 	SS_FIELD(4, UNSIGNED, ss_trace_summary, skipped, 0),
 	SS_FIELD(5, UNSIGNED, ss_trace_summary, unpaired, 0),
-	SS_FIELD(6, UNSIGNED, ss_trace_summary, ended, 1),
+	SS_FIELD(6, UNSIGNED, ss_trace_summary, ended, 1, .name = "process_ended"),
 };
 
 static const struct ss_field coverage_fields[] = {

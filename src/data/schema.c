@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 
 /* Nested structs are at most so deep. */
 enum { DEPTH_MAX = 16 };
@@ -226,11 +227,7 @@ static bool is_list(const struct ss_field *field)
 
 static bool has_lists(const struct ss_schema *schema)
 {
-	for (size_t i = 0; i < schema->count; i++) {
-		if (is_list(&schema->fields[i]))
-			return true;
-	}
-	return false;
+	return ss_any(schema->count, i, is_list(&schema->fields[i]));
 }
 
 static size_t element_size(const struct ss_field *field)

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/search.h"
 
 SS_DEFINE_CLEANUP(struct ss_session, ss_session, ss_session_free)
 
@@ -38,11 +39,7 @@ struct ss_error *ss_session_new(const struct ss_session_options *options,
 
 bool ss_session_skips(const struct ss_session *session, int32_t module)
 {
-	for (size_t i = 0; i < session->skip_count; i++) {
-		if (session->skip_modules[i] == module)
-			return true;
-	}
-	return false;
+	return ss_any(session->skip_count, i, session->skip_modules[i] == module);
 }
 
 static void slot_free(struct ss_session_slot *slot)

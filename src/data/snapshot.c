@@ -203,25 +203,16 @@ const struct ss_snapshot *ss_snapshot_related(const struct ss_snapshot *snapshot
 	return index <= first->others.count ? first->others.items[index - 1] : NULL;
 }
 
-/* Among threads that are sorted by tid. */
-static const struct ss_task *find_thread(const struct ss_task *threads, size_t count,
-					 pid_t tid)
-{
-	size_t low = ss_lower_bound(count, i, threads[i].tid < tid);
-
-	return low < count && threads[low].tid == tid ? &threads[low] : NULL;
-}
-
 const struct ss_task *ss_snapshot_find_thread(const struct ss_snapshot *snapshot,
 					      pid_t tid)
 {
 	const struct ss_task *threads = snapshot->tasks[SS_TASK_THREAD].items;
 	const size_t count = snapshot->tasks[SS_TASK_THREAD].count;
-	const struct ss_task *found = find_thread(threads, count, tid);
+	const struct ss_task *found = ss_search(threads, count, tid, tid);
 
 	return found || !snapshot->not_shown ?
 		       found :
-		       find_thread(threads + count, snapshot->not_shown, tid);
+		       ss_search(threads + count, snapshot->not_shown, tid, tid);
 }
 
 static bool passes(const struct ss_task *thread, ss_thread_filter *filter, void *data)
@@ -337,11 +328,7 @@ static bool same_frame(const struct ss_frame *a, const struct ss_frame *b)
 
 static bool same_frames(const struct ss_frame *a, const struct ss_frame *b, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (!same_frame(&a[i], &b[i]))
-			return false;
-	}
-	return true;
+	return ss_all(count, i, same_frame(&a[i], &b[i]));
 }
 
 static uint64_t hash_frames(const struct ss_frame *frames, size_t count, enum ss_end end)
@@ -402,13 +389,7 @@ bool ss_snapshot_add_stack(struct ss_snapshot *snapshot, const struct ss_frame *
 	return true;
 }
 
-static int compare_places(const void *a, const void *b)
-{
-	const struct ss_lock_place *x = a;
-	const struct ss_lock_place *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
+SS_DEFINE_COMPARE(compare_places, struct ss_lock_place, address)
 
 void ss_snapshot_sort_places(struct ss_snapshot *snapshot)
 {

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/intern.h"
 #include "base/io.h"
+#include "base/search.h"
 
 enum {
 	OTHERS_MAX = 4096,
@@ -366,12 +367,9 @@ static bool is_consistent(const struct ss_snapshot *snapshot)
 				return false;
 		}
 	}
-	for (size_t i = 0; i < snapshot->blockers.count; i++) {
-		if (snapshot->blockers.items[i].thread >=
-		    snapshot->tasks[SS_TASK_THREAD].count)
-			return false;
-	}
-	return true;
+	return ss_all(snapshot->blockers.count, i,
+		      snapshot->blockers.items[i].thread <
+			      snapshot->tasks[SS_TASK_THREAD].count);
 }
 
 static struct ss_error *invalid(void)

@@ -9,6 +9,7 @@
  * separately, so meanwhile the session does not report them to the sandbox.
  */
 #include "base/graph.h"
+#include "base/search.h"
 #include "data/call.h"
 #include "data/capture.h"
 #include "data/session.h"
@@ -329,9 +330,7 @@ static int compare_links(const void *a, const void *b)
 	const struct link *x = a;
 	const struct link *y = b;
 
-	if (x->end != y->end)
-		return x->end < y->end ? -1 : 1;
-	return (x->lock > y->lock) - (x->lock < y->lock);
+	return SS_COMPARE(x->end, y->end) ?: SS_COMPARE(x->lock, y->lock);
 }
 
 static int compare_blockers(const void *a, const void *b)
@@ -339,9 +338,7 @@ static int compare_blockers(const void *a, const void *b)
 	const struct ss_blocker *x = a;
 	const struct ss_blocker *y = b;
 
-	if (x->waiting != y->waiting)
-		return x->waiting > y->waiting ? -1 : 1;
-	return (x->thread > y->thread) - (x->thread < y->thread);
+	return SS_COMPARE(y->waiting, x->waiting) ?: SS_COMPARE(x->thread, y->thread);
 }
 
 /* Adds the thread at the end of these chains, which are sorted by lock. A thread that

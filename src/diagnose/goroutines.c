@@ -59,11 +59,8 @@ static bool is_same(const char *a, const char *b)
 /* Whether a stack has the function. */
 static bool has_function(const struct ss_stack *stack, const char *function)
 {
-	for (size_t i = 0; i < SS_MIN(stack->count, (size_t)FRAMES_MAX); i++) {
-		if (is_same(stack->frames[i].symbol, function))
-			return true;
-	}
-	return false;
+	return ss_any(SS_MIN(stack->count, (size_t)FRAMES_MAX), i,
+		      is_same(stack->frames[i].symbol, function));
 }
 
 /* The only goroutine that is in the function that called the lock's, and that does not wait there: it
@@ -155,11 +152,7 @@ static bool has_same_stack(const struct ss_stack *a, const struct ss_stack *b)
 {
 	if (a->count != b->count)
 		return false;
-	for (size_t i = 0; i < a->count; i++) {
-		if (a->frames[i].pc != b->frames[i].pc)
-			return false;
-	}
-	return true;
+	return ss_all(a->count, i, a->frames[i].pc == b->frames[i].pc);
 }
 
 /* Whether a goroutine waited all the time between two snapshots. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "diagnose/diagnose.h"
 
 /* A lock and the memory around it, while it is read. */
@@ -528,11 +529,7 @@ static void name_of(const struct ss_snapshot *snapshot, const struct ss_task *th
 static size_t find_signal(const struct ss_snapshot *snapshot,
 			  const struct ss_task *thread, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (ss_snapshot_frame(snapshot, thread, i)->signal_frame)
-			return i;
-	}
-	return count;
+	return ss_find(count, i, ss_snapshot_frame(snapshot, thread, i)->signal_frame);
 }
 
 /* Which of the locks the handler waits for, in the frames before the signal frame. */

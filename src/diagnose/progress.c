@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/search.h"
 #include "diagnose/diagnose.h"
 #include "data/snapshot.h"
 
@@ -46,11 +47,7 @@ static bool is_near(const struct ss_frame *a, const struct ss_frame *b)
 
 static bool any_listens(const struct ss_watched_fd *fds, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (fds[i].what && fds[i].what->listening)
-			return true;
-	}
-	return false;
+	return ss_any(count, i, fds[i].what && fds[i].what->listening);
 }
 
 /* Datagrams for nobody in particular are requests; data of a connection is an answer that
@@ -228,12 +225,9 @@ static const char *intern(struct ss_progress *progress, const char *text)
 static bool is_part(const struct ss_snapshot *a, const struct ss_task *part,
 		    const struct ss_snapshot *b, const struct ss_task *whole)
 {
-	for (size_t i = 0; i < part->frame_count; i++) {
-		if (!ss_frame_is_same_function(ss_snapshot_frame(a, part, i),
-					       ss_snapshot_frame(b, whole, i)))
-			return false;
-	}
-	return true;
+	return ss_all(part->frame_count, i,
+		      ss_frame_is_same_function(ss_snapshot_frame(a, part, i),
+						ss_snapshot_frame(b, whole, i)));
 }
 
 /* The innermost of the outermost frames of a thread; where a runtime executes it, the
@@ -502,11 +496,8 @@ static bool has_leader(const struct ss_progress *progress, const struct ss_task 
 
 static bool any_runs(const struct ss_snapshot *process)
 {
-	for (size_t i = 0; i < process->tasks[SS_TASK_THREAD].count; i++) {
-		if (process->tasks[SS_TASK_THREAD].items[i].state == 'R')
-			return true;
-	}
-	return false;
+	return ss_any(process->tasks[SS_TASK_THREAD].count, i,
+		      process->tasks[SS_TASK_THREAD].items[i].state == 'R');
 }
 
 /* Whether the process runs that holds what a thread waits for, or the one that this process
@@ -534,12 +525,9 @@ static bool other_process_runs(const struct ss_progress *progress,
 
 static bool knows_java(const struct ss_snapshot *snapshot)
 {
-	for (size_t i = 0; i < snapshot->runtimes.count; i++) {
-		if (snapshot->runtimes.items[i].kind == SS_FRAME_JAVA &&
-		    !snapshot->runtimes.items[i].problem)
-			return true;
-	}
-	return false;
+	return ss_any(snapshot->runtimes.count, i,
+		      snapshot->runtimes.items[i].kind == SS_FRAME_JAVA &&
+			      !snapshot->runtimes.items[i].problem);
 }
 
 /* Where the virtual machine can be read, the owner of a monitor is unknown only if it or the

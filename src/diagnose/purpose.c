@@ -208,11 +208,7 @@ static bool is_call_of_application(const char *call)
 		"select",	   "semop",	  "semtimedop",
 	};
 
-	for (size_t i = 0; i < SS_ARRAY_SIZE(calls); i++) {
-		if (strcmp(call, calls[i]) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(calls), i, strcmp(call, calls[i]) == 0);
 }
 
 struct ss_stack_purpose ss_wait_table_search(const struct ss_wait_table *table,
@@ -400,11 +396,9 @@ static bool is_function(const struct ss_frame *frame, const char *function,
 
 static bool completes(const struct ss_frame *frame, const struct pool_functions *of)
 {
-	for (size_t i = 0; i < SS_ARRAY_SIZE(of->completes_files); i++) {
-		if (of->completes_files[i] && is_in_file(frame, of->completes_files[i]))
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(of->completes_files), i,
+		      of->completes_files[i] &&
+			      is_in_file(frame, of->completes_files[i]));
 }
 
 static struct worker find_worker(const struct ss_snapshot *snapshot,
@@ -563,11 +557,8 @@ static bool is_of_language(const struct ss_frame *frame)
 /* Whether a runtime executes the program: native functions may be the runtime's. */
 static bool has_language(const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
-	for (size_t i = 0; i < thread->frame_count; i++) {
-		if (ss_snapshot_frame(snapshot, thread, i)->kind != SS_FRAME_NATIVE)
-			return true;
-	}
-	return false;
+	return ss_any(thread->frame_count, i,
+		      ss_snapshot_frame(snapshot, thread, i)->kind != SS_FRAME_NATIVE);
 }
 
 /* The number of outermost frames that two threads have in common, up to the innermost one
@@ -746,9 +737,7 @@ static int compare_locks(const void *a, const void *b)
 	const struct ss_application_lock *x = a;
 	const struct ss_application_lock *y = b;
 
-	if (x->waiting != y->waiting)
-		return x->waiting > y->waiting ? -1 : 1;
-	return strcmp(x->function, y->function);
+	return SS_COMPARE(y->waiting, x->waiting) ?: strcmp(x->function, y->function);
 }
 
 bool ss_application_locks_find(struct ss_snapshot *snapshot)

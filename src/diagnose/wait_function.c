@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/search.h"
 #include "diagnose/wait_table.h"
 
 enum {
@@ -151,18 +152,16 @@ static bool matches(const struct ss_wait_entry *entry, const char *name, size_t 
 
 static int compare_names(const char *a, size_t a_size, const char *b, size_t b_size)
 {
-	int order = memcmp(a, b, SS_MIN(a_size, b_size));
-
-	return order ? order : (a_size > b_size) - (a_size < b_size);
+	return memcmp(a, b, SS_MIN(a_size, b_size)) ?: SS_COMPARE(a_size, b_size);
 }
 
 static int compare_entries(const void *a, const void *b)
 {
 	const struct ss_wait_entry *x = a;
 	const struct ss_wait_entry *y = b;
-	int order = compare_names(x->function, x->size, y->function, y->size);
 
-	return order ? order : (x->number > y->number) - (x->number < y->number);
+	return compare_names(x->function, x->size, y->function, y->size) ?:
+		       SS_COMPARE(x->number, y->number);
 }
 
 static const struct ss_wait_entry *find_exact(const struct ss_wait_table *table,
@@ -357,7 +356,7 @@ static int compare_numbers(const void *a, const void *b)
 	const struct ss_wait_entry *x = *(const struct ss_wait_entry *const *)a;
 	const struct ss_wait_entry *y = *(const struct ss_wait_entry *const *)b;
 
-	return (x->number > y->number) - (x->number < y->number);
+	return SS_COMPARE(x->number, y->number);
 }
 
 /* Collects the entries that were added, in order of number. */
@@ -568,11 +567,7 @@ static bool is_musl(const struct ss_frame *frame)
 	if (!frame->symbol || strncmp(frame->symbol, "__", 2) != 0)
 		return false;
 	ss_wait_function_plain_name(frame->symbol, name, sizeof(name));
-	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++) {
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(names), i, strcmp(name, names[i]) == 0);
 }
 
 /* A thread that enters a HotSpot monitor waits on its own condition variable. */

@@ -118,13 +118,7 @@ static bool add_debug_entries(struct ss_cfi_index *index)
 	return index->entries.count > 0;
 }
 
-static int compare_entries(const void *a, const void *b)
-{
-	const struct ss_cfi_place *x = a;
-	const struct ss_cfi_place *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
+SS_DEFINE_COMPARE(compare_entries, struct ss_cfi_place, start)
 
 static void sort_entries(struct ss_cfi_index *index)
 {

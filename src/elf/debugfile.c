@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/search.h"
 #include "data/pipeline.h"
 
 /* Limit of the bytes that are hashed, so that a large file costs a tenth of a second. The
@@ -75,11 +76,7 @@ static bool is_named(const struct ss_elf *elf, const Elf64_Shdr *section)
 				   elf->section_names + section->sh_name :
 				   "";
 
-	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++) {
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(names), i, strcmp(name, names[i]) == 0);
 }
 
 static bool is_hashed(const struct ss_elf *elf, const Elf64_Shdr *section)

@@ -157,11 +157,7 @@ static bool is_named(struct ss_image *image, uint64_t address, const char *const
 	char *abi = strstr(name, ".abi");
 	if (abi)
 		*abi = '\0';
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(count, i, strcmp(name, names[i]) == 0);
 }
 
 bool ss_go_find_function(struct ss_image *image, const char *name, uint64_t *ret_start,

@@ -558,11 +558,7 @@ static void set_found(struct ss_elf_symbol *found, const Elf64_Sym *symbol)
 
 static bool are_found(const struct ss_elf_symbol *found, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (!found[i].address)
-			return false;
-	}
-	return true;
+	return ss_all(count, i, found[i].address);
 }
 
 static void search(const struct ss_elf *elf, const Elf64_Shdr *section,

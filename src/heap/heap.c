@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/search.h"
 #include "data/heap.h"
 #include "heap/malloc.h"
 #include "runtime/late_memory.h"
@@ -182,9 +183,7 @@ static int compare_classes(const void *a, const void *b)
 	const struct ss_heap_class *x = a;
 	const struct ss_heap_class *y = b;
 
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	return (x->address > y->address) - (x->address < y->address);
+	return SS_COMPARE(y->bytes, x->bytes) ?: SS_COMPARE(x->address, y->address);
 }
 
 /* The mangled name of the type whose table of virtual functions is at an address: before that

@@ -51,10 +51,19 @@ void ss_debuginfod_free(struct ss_debuginfod *debuginfod)
 	free(debuginfod);
 }
 
+/* NULL in the static binary (ld --wrap): there it would need the glibc of the build. */
+#pragma weak dlopen
+
 static struct ss_error *load(struct ss_debuginfod *debuginfod)
 {
 	static const char name[] = "libdebuginfod.so.1";
 	begin_function *begin;
+	if (!dlopen)
+		return ss_error_with_remedy(
+			ss_error_new(SS_ERROR_INVALID,
+				     "--debuginfod: this static binary cannot load %s",
+				     name),
+			"use a dynamically linked stacksnap");
 	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	if (!library)
 		return ss_error_with_remedy(

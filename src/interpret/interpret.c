@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "base/search.h"
 #include "base/vector.h"
 #include "data/snapshot_fields.h"
 #include "data/pipeline.h"
@@ -166,12 +167,9 @@ static bool lacks_registers(const struct ss_snapshot *snapshot,
 	if (!ss_end_is_outermost(thread->end) && thread->end != SS_END_FRAMES &&
 	    thread->end != SS_END_LIMIT)
 		return true;
-	for (size_t i = 0; i < thread->frame_count; i++) {
-		if (ss_snapshot_frame(snapshot, thread, i)->source ==
-		    SS_FROM_RETURN_ADDRESS)
-			return true;
-	}
-	return false;
+	return ss_any(thread->frame_count, i,
+		      ss_snapshot_frame(snapshot, thread, i)->source ==
+			      SS_FROM_RETURN_ADDRESS);
 }
 
 static struct ss_error *list_stacks(const struct interpreter *interpreter,
@@ -568,11 +566,7 @@ static bool decode_request(const uint8_t *bytes, size_t size, struct ss_completi
 
 static bool stops_threads(const struct ss_completion *completion)
 {
-	for (size_t i = 0; i < completion->count; i++) {
-		if (completion->stacks[i].address == 0)
-			return true;
-	}
-	return false;
+	return ss_any(completion->count, i, completion->stacks[i].address == 0);
 }
 
 static void attach_cache(const struct interpreter *interpreter)

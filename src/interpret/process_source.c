@@ -357,11 +357,7 @@ static struct ss_error *list_threads(struct ss_process_source *source, pid_t pid
 
 static bool has_tid(const struct owners *owners, pid_t tid)
 {
-	for (size_t i = 0; i < owners->count; i++) {
-		if (owners->tids[i] == tid)
-			return true;
-	}
-	return false;
+	return ss_any(owners->count, i, owners->tids[i] == tid);
 }
 
 static bool accepts(void *data, pid_t tid, const char *name, char state)
@@ -405,11 +401,8 @@ static void add_owners(struct ss_process_source *source, const struct ss_capture
 /* Whether the owners of locks are known only from the stacks and the memory of all threads. */
 static bool has_runtime(const struct ss_capture *capture)
 {
-	for (size_t i = 0; i < capture->modules.count; i++) {
-		if (ss_path_is_of_runtime(capture->modules.items[i]->pub.path))
-			return true;
-	}
-	return false;
+	return ss_any(capture->modules.count, i,
+		      ss_path_is_of_runtime(capture->modules.items[i]->pub.path));
 }
 
 /* Captures again. False: the capture stays as it was. */
@@ -745,11 +738,7 @@ static bool is_limited(void *data, pid_t tid, const char *name, char state)
 
 	(void)name;
 	(void)state;
-	for (size_t i = 0; i < observation->limited_count; i++) {
-		if (observation->limited[i] == tid)
-			return true;
-	}
-	return false;
+	return ss_any(observation->limited_count, i, observation->limited[i] == tid);
 }
 
 /* Whether there is code that no file has: what a runtime needs of threads that execute it would be copied

@@ -232,11 +232,7 @@ static size_t find_place(const struct ss_switch_stacks *stacks, pid_t tid)
 static struct ss_switch_event *find_event(const struct ss_switch_stacks *stacks,
 					  pid_t tid)
 {
-	size_t at = find_place(stacks, tid);
-
-	return at < stacks->events.count && stacks->events.items[at].tid == tid ?
-		       &stacks->events.items[at] :
-		       NULL;
+	return ss_search(stacks->events.items, stacks->events.count, tid, tid);
 }
 
 static struct perf_event_attr describe(void)

@@ -14,6 +14,7 @@
 
 #include "base/io.h"
 #include "base/procfs.h"
+#include "base/search.h"
 #include "data/call.h"
 #include "data/module.h"
 
@@ -176,11 +177,8 @@ static bool is_of_database(const struct ss_file_lock *lock)
 
 static bool maps_sqlite(const struct ss_capture *capture)
 {
-	for (size_t i = 0; i < capture->modules.count; i++) {
-		if (ss_path_is_sqlite(capture->modules.items[i]->pub.path))
-			return true;
-	}
-	return false;
+	return ss_any(capture->modules.count, i,
+		      ss_path_is_sqlite(capture->modules.items[i]->pub.path));
 }
 
 /* The files that the process has open: device and inode. Returns their number. */

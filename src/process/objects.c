@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/scan.h"
+#include "base/search.h"
 #include "data/call.h"
 #include "data/capture.h"
 #include "data/futex.h"
@@ -529,13 +530,7 @@ static void keep_protocol(struct descriptors *d, struct ss_fd_fact *fact)
 			ss_intern_string(d->facts->strings, then->socket.protocol);
 }
 
-static int compare_watches(const void *a, const void *b)
-{
-	const struct ss_fdinfo_watch *x = a;
-	const struct ss_fdinfo_watch *y = b;
-
-	return (x->fd > y->fd) - (x->fd < y->fd);
-}
+SS_DEFINE_COMPARE(compare_watches, struct ss_fdinfo_watch, fd)
 
 static void read_watches(struct descriptors *d, struct ss_fd_fact *fact)
 {

@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/search.h"
 
 enum {
 	COPY_STEP = 1 << 20,
@@ -77,11 +78,8 @@ static bool is_remote(int fd, bool *ret_stacked)
 	if (fstatfs(fd, &fs) != 0)
 		return true;
 	*ret_stacked = (uint32_t)fs.f_type == OVERLAYFS_SUPER_MAGIC;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(remote_types); i++) {
-		if ((uint32_t)fs.f_type == remote_types[i])
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(remote_types), i,
+		      (uint32_t)fs.f_type == remote_types[i]);
 }
 
 /* False: the parent has ended. */

@@ -52,11 +52,7 @@ static void add(struct ss_peers *peers, pid_t pid)
 
 static bool is_own(const struct ss_capture *capture, pid_t tid)
 {
-	for (size_t i = 0; i < capture->threads.count; i++) {
-		if (capture->threads.items[i].tid == tid)
-			return true;
-	}
-	return false;
+	return ss_any(capture->threads.count, i, capture->threads.items[i].tid == tid);
 }
 
 static uint32_t owner_word(const struct ss_thread_facts *waiter,
@@ -73,11 +69,7 @@ static bool names_thread(const struct ss_thread_facts *waiter, pid_t tid)
 
 	if (!ss_futex_parse(&waiter->call, &futex))
 		return false;
-	for (size_t i = 0; i < SS_FUTEX_OWNERS; i++) {
-		if (owner_word(waiter, &futex, i) == (uint32_t)tid)
-			return true;
-	}
-	return false;
+	return ss_any(SS_FUTEX_OWNERS, i, owner_word(waiter, &futex, i) == (uint32_t)tid);
 }
 
 /* Whether to follow the wait of a reading thread, since most readers are idle: only if
@@ -89,11 +81,8 @@ static bool matters(const struct ss_capture *capture,
 
 	if (capture->threads.count <= FEW_THREADS)
 		return true;
-	for (size_t i = 0; i < capture->facts->threads.count; i++) {
-		if (names_thread(&capture->facts->threads.items[i], tid))
-			return true;
-	}
-	return false;
+	return ss_any(capture->facts->threads.count, i,
+		      names_thread(&capture->facts->threads.items[i], tid));
 }
 
 static void add_other_end(struct ss_peers *peers, const struct ss_capture *capture,
@@ -332,13 +321,7 @@ struct waiter {
 	const struct ss_thread_facts *facts;
 };
 
-static int compare_waiters(const void *a, const void *b)
-{
-	const struct waiter *x = a;
-	const struct waiter *y = b;
-
-	return (x->inner_tid > y->inner_tid) - (x->inner_tid < y->inner_tid);
-}
+SS_DEFINE_COMPARE(compare_waiters, struct waiter, inner_tid)
 
 /* Collects threads that wait on a futex, sorted by id. Returns their number. */
 static size_t find_waiters(const struct ss_capture *capture, struct waiter *waiters)
@@ -416,16 +399,6 @@ bool ss_peers_have_unproven_cycle(const struct ss_capture *capture)
 	return unproven;
 }
 
-static struct ss_thread_facts *find_facts(struct ss_facts *facts, pid_t tid)
-{
-	size_t at = ss_lower_bound(facts->threads.count, i,
-				   facts->threads.items[i].tid < tid);
-
-	return at < facts->threads.count && facts->threads.items[at].tid == tid ?
-		       &facts->threads.items[at] :
-		       NULL;
-}
-
 /* Whether the main thread of a process waits to write something. */
 static bool waits_to_write(const struct ss_capture *capture,
 			   const struct ss_target *target, pid_t pid)
@@ -471,7 +444,9 @@ void ss_peers_find(struct ss_peers *peers, struct ss_capture *capture,
 
 	for (size_t i = 0; i < capture->threads.count && capture->facts; i++) {
 		const struct ss_capture_thread *thread = &capture->threads.items[i];
-		struct ss_thread_facts *facts = find_facts(capture->facts, thread->tid);
+		struct ss_thread_facts *facts = ss_search(capture->facts->threads.items,
+							  capture->facts->threads.count,
+							  tid, thread->tid);
 		const struct ss_call *call = facts ? ss_call_find(facts->call.id) : NULL;
 		if (!facts || facts->state == 'R')
 			continue;

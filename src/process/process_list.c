@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/vector.h"
 #include "base/procfs.h"
+#include "base/search.h"
 #include "process/files.h"
 #include "process/target.h"
 #include "process/process_list.h"
@@ -122,13 +123,7 @@ static bool visit(struct ss_process_list *list, int procfs_fd, const char *id,
 	return add(list, &process, executable);
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct ss_listed_process *first = a;
-	const struct ss_listed_process *second = b;
-
-	return (first->pid > second->pid) - (first->pid < second->pid);
-}
+SS_DEFINE_COMPARE(compare, struct ss_listed_process, pid)
 
 struct ss_error *ss_process_list_new(ss_process_filter *filter, void *data,
 				     struct ss_process_list **ret)

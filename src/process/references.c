@@ -128,14 +128,11 @@ static bool visit_thread(struct finder *f, const struct ss_capture_thread *threa
 /* Whether the previous capture has the same words of that thread. */
 static bool is_visited(const struct finder *f, const struct ss_capture_thread *thread)
 {
-	size_t count = f->previous ? f->previous->threads.count : 0;
-	size_t at =
-		ss_lower_bound(count, i, f->previous->threads.items[i].tid < thread->tid);
+	const struct ss_capture_thread *before =
+		f->previous ? ss_capture_find_thread(f->previous, thread->tid) : NULL;
 
-	if (at == count || !thread->block || thread->live_count > 0)
-		return false;
-	const struct ss_capture_thread *before = &f->previous->threads.items[at];
-	return before->tid == thread->tid && before->block == thread->block &&
+	return before && thread->block && thread->live_count == 0 &&
+	       before->block == thread->block &&
 	       before->lock.address == thread->lock.address &&
 	       memcmp(&before->regs, &thread->regs, sizeof(thread->regs)) == 0;
 }

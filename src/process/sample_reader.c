@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/search.h"
 #include "data/gather.h"
 
 enum {
@@ -203,7 +204,7 @@ static int compare_roots(const void *a, const void *b)
 	const struct ss_gather_root *x = *(const struct ss_gather_root *const *)a;
 	const struct ss_gather_root *y = *(const struct ss_gather_root *const *)b;
 
-	return (x->tid > y->tid) - (x->tid < y->tid);
+	return SS_COMPARE(x->tid, y->tid);
 }
 
 /* If there is no room, the thread is stopped instead. */

@@ -237,13 +237,7 @@ struct search {
 	size_t count;
 };
 
-static int compare_lookups(const void *a, const void *b)
-{
-	const struct lookup *x = a;
-	const struct lookup *y = b;
-
-	return (x->inode > y->inode) - (x->inode < y->inode);
-}
+SS_DEFINE_COMPARE(compare_lookups, struct lookup, inode)
 
 /* One by one -------------------------------------------------------------- */
 
@@ -447,13 +441,7 @@ struct tables {
 	size_t connection_count;
 };
 
-static int compare_inode_lookups(const void *a, const void *b)
-{
-	const struct inode_lookup *x = a;
-	const struct inode_lookup *y = b;
-
-	return (x->inode > y->inode) - (x->inode < y->inode);
-}
+SS_DEFINE_COMPARE(compare_inode_lookups, struct inode_lookup, inode)
 
 static struct ss_socket_fact *find_socket(const struct tables *t, uint64_t inode)
 {

@@ -148,13 +148,7 @@ bool ss_kept_thread_read_syscall(const struct ss_kept_thread *thread,
 	return ss_syscall_parse(record, (size_t)n, ret);
 }
 
-static int compare_tids(const void *a, const void *b)
-{
-	const struct ss_kept_thread *x = a;
-	const struct ss_kept_thread *y = b;
-
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
+SS_DEFINE_COMPARE(compare_tids, struct ss_kept_thread, tid)
 
 void ss_kept_files_replace(struct ss_kept_files *kept, struct ss_kept_thread *threads,
 			   size_t count)

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/io.h"
+#include "base/search.h"
 
 enum {
 	RING_BYTES = 8 << 20,
@@ -491,12 +492,9 @@ static bool is_duplicate(const struct ss_uprobes *uprobes, pid_t tid, uint64_t i
 		late = uprobes->late.items[i] == tid;
 	if (!late)
 		return false;
-	for (size_t i = 0; i < uprobes->events.count; i++) {
-		if (uprobes->events.items[i].tid == tid &&
-		    uprobes->events.items[i].id == id)
-			return false;
-	}
-	return true;
+	return !ss_any(uprobes->events.count, i,
+		       uprobes->events.items[i].tid == tid &&
+			       uprobes->events.items[i].id == id);
 }
 
 static void read_regs(struct ss_uprobes *uprobes, const struct ss_perf_ring *ring,

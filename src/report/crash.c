@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/search.h"
 #include "base/text_stream.h"
 #include "report/json.h"
 #include "report/print.h"
@@ -439,9 +440,8 @@ static int compare_hashes(const void *a, const void *b)
 {
 	const struct ss_crash_report *x = a;
 	const struct ss_crash_report *y = b;
-	int order = strcmp(x->hash, y->hash);
 
-	return order ? order : (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+	return strcmp(x->hash, y->hash) ?: SS_COMPARE(x->time_ns, y->time_ns);
 }
 
 static int compare_hosts(const void *a, const void *b)
@@ -467,11 +467,9 @@ static int compare_groups(const void *a, const void *b)
 	const struct group *x = a;
 	const struct group *y = b;
 
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	if (x->last_ns != y->last_ns)
-		return x->last_ns < y->last_ns ? 1 : -1;
-	return strcmp(x->reports->hash, y->reports->hash);
+	return SS_COMPARE(y->count, x->count)		  ?:
+		       SS_COMPARE(y->last_ns, x->last_ns) ?:
+		       strcmp(x->reports->hash, y->reports->hash);
 }
 
 static struct ss_error *make_groups(struct ss_crash_reports *reports, group_list *ret)

@@ -100,13 +100,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->task->name, y->task->name);
 }
 
-static int by_id(const void *a, const void *b)
-{
-	const struct entry *x = a;
-	const struct entry *y = b;
-
-	return SS_COMPARE(x->task->id, y->task->id);
-}
+SS_DEFINE_COMPARE(by_id, struct entry, task->id)
 
 /* A task of asyncio with another name is another one. */
 static int by_id_and_name(const void *a, const void *b)

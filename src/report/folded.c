@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/text_stream.h"
+#include "base/search.h"
 #include "data/snapshot.h"
 #include "report/format.h"
 #include "report/group.h"
@@ -46,11 +47,9 @@ static int compare_threads(const void *a, const void *b)
 	const struct ss_task *t = ((const struct task_line *)a)->task;
 	const struct ss_task *u = ((const struct task_line *)b)->task;
 
-	if (t->stack_id != u->stack_id)
-		return t->stack_id < u->stack_id ? -1 : 1;
-	if (t->end != u->end)
-		return t->end < u->end ? -1 : 1;
-	return strcmp(name_of(t), name_of(u));
+	return SS_COMPARE(t->stack_id, u->stack_id) ?:
+		       SS_COMPARE(t->end, u->end)   ?:
+						      strcmp(name_of(t), name_of(u));
 }
 
 static int compare_texts(const void *a, const void *b)

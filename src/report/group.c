@@ -305,11 +305,7 @@ static bool is_interpreter(const char *symbol)
 		"Builtins_InterpreterEntryTrampoline", /* V8 */
 	};
 
-	for (size_t i = 0; i < SS_ARRAY_SIZE(names); i++) {
-		if (strcmp(symbol, names[i]) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(names), i, strcmp(symbol, names[i]) == 0);
 }
 
 /* Whether a frame of JIT code has a name of a perf map that tells what it executes. */
@@ -503,12 +499,9 @@ static bool is_of_library(const struct sorting *sorting, const struct ss_task *t
 	if (task->kind == SS_TASK_THREAD ? !sorting->languages.kinds :
 					   task->kind != SS_TASK_GOROUTINE)
 		return false;
-	for (size_t i = 0; i < task->frame_count; i++) {
-		if (!is_frame_of_library(sorting, task,
-					 ss_snapshot_frame(sorting->snapshot, task, i)))
-			return false;
-	}
-	return true;
+	return ss_all(task->frame_count, i,
+		      is_frame_of_library(sorting, task,
+					  ss_snapshot_frame(sorting->snapshot, task, i)));
 }
 
 static void add_member(struct ss_group *group, const struct sorting *sorting,

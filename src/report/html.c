@@ -5,6 +5,7 @@
  */
 #include <time.h>
 
+#include "base/search.h"
 #include "report/print.h"
 #include "report/format.h"
 #include "report/json.h"
@@ -149,11 +150,7 @@ static void write_nodes(struct ss_json *json, const struct ss_profile *profile)
 
 static bool has_lines(const struct ss_profile *profile)
 {
-	for (size_t i = 0; i < profile->frames.count; i++) {
-		if (ss_profile_frame_at(profile, i)->file)
-			return true;
-	}
-	return false;
+	return ss_any(profile->frames.count, i, ss_profile_frame_at(profile, i)->file);
 }
 
 /* Files and lines; "" is the file of the frame before. */

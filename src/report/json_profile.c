@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "data/recording_format.h"
 #include "report/diff.h"
 #include "report/json.h"
 #include "report/durations.h"
@@ -279,15 +280,10 @@ static void write_probes(struct ss_json *json, const struct ss_profile *profile)
 static void write_traces(struct ss_json *json, const struct ss_profile *profile)
 {
 	for (size_t i = 0; i < profile->traces.count; i++) {
-		const struct ss_trace_summary *totals = &profile->traces.items[i].totals;
 		begin_row(json);
 		ss_json_unsigned(json, "recording", profile->traces.items[i].recording);
-		ss_json_unsigned(json, "hits", totals->hits);
-		ss_json_unsigned(json, "read", totals->read);
-		ss_json_unsigned(json, "lost", totals->lost);
-		ss_json_unsigned(json, "skipped", totals->skipped);
-		ss_json_unsigned(json, "unpaired", totals->unpaired);
-		ss_json_bool(json, "process_ended", totals->ended);
+		ss_json_members(json, &ss_record_schemas[SS_DEFINE_TRACE],
+				&profile->traces.items[i].totals, 0);
 		ss_json_close(json, '}');
 	}
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
 const char *ss_state_name(char state)
 {
@@ -83,8 +84,9 @@ static const struct end_text end_texts[] = {
 	[SS_END_TRACED] = { "traced by another process", NULL },
 	[SS_END_RUNNABLE] = { "runnable: it waits for a CPU, or is busy in the kernel, "
 			      "and was not stopped",
-			      "--timeout=MS waits longer; as root or with CAP_PERFMON "
-			      "threads in the kernel are seen" },
+			      "--timeout=MS waits longer; with CAP_PERFMON, which root "
+			      "has outside of containers, threads in the kernel are "
+			      "seen" },
 	[SS_END_DENIED] = { "access denied: only the state is known", NULL },
 	[SS_END_GUESSED] = { "the outermost frame was reached by guesses", NULL },
 };
@@ -97,12 +99,9 @@ const char *ss_end_text(enum ss_end end)
 
 bool ss_end_has_guess(const struct ss_snapshot *snapshot, const struct ss_task *thread)
 {
-	for (size_t i = 0; i < thread->frame_count; i++) {
-		if (ss_snapshot_frame(snapshot, thread, i)->source ==
-		    SS_FROM_RETURN_ADDRESS)
-			return true;
-	}
-	return false;
+	return ss_any(thread->frame_count, i,
+		      ss_snapshot_frame(snapshot, thread, i)->source ==
+			      SS_FROM_RETURN_ADDRESS);
 }
 
 /* Modes that stop threads stop one whose register is missing, unless it must not be stopped. What a

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "report/format.h"
 #include "report/print.h"
 
@@ -120,10 +121,9 @@ static int compare_recordings(const void *a, const void *b, void *data)
 {
 	uint32_t x = *(const uint32_t *)a;
 	uint32_t y = *(const uint32_t *)b;
-	uint32_t r = recording_of(data, x);
-	uint32_t s = recording_of(data, y);
 
-	return r != s ? (r > s) - (r < s) : (x > y) - (x < y);
+	return SS_COMPARE(recording_of(data, x), recording_of(data, y)) ?:
+									  SS_COMPARE(x, y);
 }
 
 /* The threads are those of the recording. */

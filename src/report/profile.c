@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "stacksnap/record.h"
 
 /* The name of the module or area, to be put between brackets if it has none. */
@@ -289,11 +290,8 @@ void ss_profile_weigh(struct ss_profile *profile, bool by_time)
 
 bool ss_profile_is_trace(const struct ss_profile *profile)
 {
-	for (size_t i = 0; i < profile->recordings.count; i++) {
-		if (profile->recordings.items[i].scope != SS_SCOPE_EVENTS)
-			return false;
-	}
-	return true;
+	return ss_all(profile->recordings.count, i,
+		      profile->recordings.items[i].scope == SS_SCOPE_EVENTS);
 }
 
 bool ss_profile_note(struct ss_profile *profile, const char *format, ...)

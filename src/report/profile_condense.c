@@ -4,6 +4,7 @@
 
 #include "report/profile.h"
 #include "base/bytes.h"
+#include "base/search.h"
 
 /* State of the construction. */
 struct condenser {
@@ -291,11 +292,8 @@ static bool is_c_library(const char *path)
 					      "libc.musl" };
 	const char *base = ss_path_base(path);
 
-	for (size_t i = 0; i < SS_ARRAY_SIZE(begins); i++) {
-		if (strncmp(base, begins[i], strlen(begins[i])) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(begins), i,
+		      strncmp(base, begins[i], strlen(begins[i])) == 0);
 }
 
 /* How useful the name of a function is. Useless are the reason of an incomplete stack, and where

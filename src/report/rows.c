@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/intern.h"
+#include "base/search.h"
 #include "report/format.h"
 #include "report/wait_text.h"
 #include "report/profile.h"
@@ -613,7 +614,7 @@ static int compare_processes(const void *a, const void *b, void *data)
 	uint32_t p = profile->threads.items[x].process;
 	uint32_t q = profile->threads.items[y].process;
 
-	return p != q ? (p > q) - (p < q) : (x > y) - (x < y);
+	return SS_COMPARE(p, q) ?: SS_COMPARE(x, y);
 }
 
 /* A process may start threads after others of the profile did. */

@@ -4,6 +4,7 @@
  * for which it was seen.
  */
 
+#include "base/search.h"
 #include "report/json.h"
 #include "report/format.h"
 
@@ -28,9 +29,7 @@ static int compare(const void *a, const void *b)
 	const struct ranked *x = a;
 	const struct ranked *y = b;
 
-	if (x->activity != y->activity)
-		return x->activity < y->activity ? 1 : -1;
-	return x->thread < y->thread ? -1 : x->thread > y->thread;
+	return SS_COMPARE(y->activity, x->activity) ?: SS_COMPARE(x->thread, y->thread);
 }
 
 static void write_frames(struct ss_json *json, const struct ss_profile *profile)

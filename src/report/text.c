@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/text_stream.h"
 #include "report/crash.h"
 #include "report/group.h"
@@ -264,11 +265,8 @@ static bool is_repeated(const struct ss_snapshots *snapshots, size_t index)
 	if (ss_snapshot_deadlock_count(snapshot) || ss_snapshot_blocker_count(snapshot) ||
 	    ss_snapshot_application_lock_count(snapshot))
 		return false;
-	for (size_t i = 0; i < ss_snapshot_cycle_count(snapshot); i++) {
-		if (!is_known(snapshots, index, ss_snapshot_cycle(snapshot, i)))
-			return false;
-	}
-	return true;
+	return ss_all(ss_snapshot_cycle_count(snapshot), i,
+		      is_known(snapshots, index, ss_snapshot_cycle(snapshot, i)));
 }
 
 /* What is wrong in each process, "" for nothing. */
@@ -324,11 +322,7 @@ static void write_finding(const struct ss_snapshots *snapshots,
 
 static bool was_written(const struct findings *findings, size_t index)
 {
-	for (size_t i = 0; i < index; i++) {
-		if (strcmp(findings->texts[i], findings->texts[index]) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(index, i, strcmp(findings->texts[i], findings->texts[index]) == 0);
 }
 
 static struct ss_error *write_findings(const struct ss_snapshots *snapshots,

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "report/print.h"
 #include "report/text.h"
 #include "report/wait_text.h"
@@ -535,11 +536,8 @@ static bool waits_for_reader(const struct ss_snapshot *snapshot,
 
 	if (!descriptor || (wait->kind != SS_WAIT_WRITE && wait->kind != SS_WAIT_SEND))
 		return false;
-	for (size_t i = 0; i < descriptor->peer_count; i++) {
-		if (descriptor->peers[i].pid == ss_snapshot_process(snapshot)->pid)
-			return true;
-	}
-	return false;
+	return ss_any(descriptor->peer_count, i,
+		      descriptor->peers[i].pid == ss_snapshot_process(snapshot)->pid);
 }
 
 /* Whether a wait leads to that thread. */

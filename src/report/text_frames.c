@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "data/snapshot.h"
 #include "report/print.h"
 #include "report/names.h"
@@ -396,11 +397,8 @@ static bool parks(const struct ss_frame *frame)
 		"java.util.concurrent.ForkJoinPool.unmanagedBlock",
 	};
 
-	for (size_t i = 0; i < SS_ARRAY_SIZE(starts); i++) {
-		if (strncmp(frame->symbol, starts[i], strlen(starts[i])) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(starts), i,
+		      strncmp(frame->symbol, starts[i], strlen(starts[i])) == 0);
 }
 
 /* "com.zaxxer.hikari." of "com.zaxxer.hikari.util.ConcurrentBag.borrow": how long the package of a lock

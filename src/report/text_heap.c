@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "report/print.h"
 #include "report/text.h"
 #include "data/heap.h"
@@ -94,12 +95,10 @@ static void write_rest(size_t shown, size_t count, const char *thing, FILE *out)
 
 static int compare_sizes(const void *a, const void *b)
 {
-	const struct ss_heap_size *const *x = a;
-	const struct ss_heap_size *const *y = b;
+	const struct ss_heap_size *x = *(const struct ss_heap_size *const *)a;
+	const struct ss_heap_size *y = *(const struct ss_heap_size *const *)b;
 
-	if ((*x)->bytes != (*y)->bytes)
-		return (*x)->bytes < (*y)->bytes ? 1 : -1;
-	return ((*x)->min > (*y)->min) - ((*x)->min < (*y)->min);
+	return SS_COMPARE(y->bytes, x->bytes) ?: SS_COMPARE(x->min, y->min);
 }
 
 static bool write_sizes(const struct ss_heap_input *input,

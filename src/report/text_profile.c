@@ -14,6 +14,7 @@
 #include "stacksnap/record.h"
 #include "stacksnap/trace.h"
 #include "base/bytes.h"
+#include "base/search.h"
 
 /* What the parts of a profile as text share. */
 
@@ -66,9 +67,8 @@ static int compare_branches(const void *a, const void *b, void *data)
 	const struct branch *x = a;
 	const struct branch *y = b;
 
-	if (nodes[x->node].total != nodes[y->node].total)
-		return nodes[x->node].total < nodes[y->node].total ? -1 : 1;
-	return x->node < y->node ? 1 : -1;
+	return SS_COMPARE(nodes[x->node].total, nodes[y->node].total) ?:
+		       SS_COMPARE(y->node, x->node);
 }
 
 /* The omitted siblings come last, if together they exceed the threshold. False without
@@ -184,11 +184,9 @@ static int compare(const void *a, const void *b)
 	const struct row *x = a;
 	const struct row *y = b;
 
-	if (x->running != y->running)
-		return x->running < y->running ? 1 : -1;
-	if (x->samples != y->samples)
-		return x->samples < y->samples ? 1 : -1;
-	return x->index < y->index ? -1 : 1;
+	return SS_COMPARE(y->running, x->running)	  ?:
+		       SS_COMPARE(y->samples, x->samples) ?:
+							    SS_COMPARE(x->index, y->index);
 }
 
 struct breakdown {
@@ -577,11 +575,9 @@ static int compare_hot(const void *a, const void *b)
 	const struct hot *x = a;
 	const struct hot *y = b;
 
-	if (x->weight.self != y->weight.self)
-		return x->weight.self < y->weight.self ? 1 : -1;
-	if (x->weight.total != y->weight.total)
-		return x->weight.total < y->weight.total ? 1 : -1;
-	return x->function < y->function ? -1 : 1;
+	return SS_COMPARE(y->weight.self, x->weight.self)	    ?:
+		       SS_COMPARE(y->weight.total, x->weight.total) ?:
+		       SS_COMPARE(x->function, y->function);
 }
 
 /* title, or NULL: of all samples */

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "report/print.h"
 #include "report/text.h"
 #include "report/wait_text.h"
@@ -184,12 +185,9 @@ static int compare_waiters(const void *a, const void *b, void *data)
 	const struct waiter *y = b;
 	const struct ss_profile *profile = *(const struct ss_profile **)data;
 
-	if (x->object != y->object)
-		return x->object < y->object ? -1 : 1;
-	int order = strcmp(name_of(profile, x), name_of(profile, y));
-	if (order)
-		return order;
-	return x->thread < y->thread ? -1 : x->thread > y->thread;
+	return SS_COMPARE(x->object, y->object)				?:
+		       strcmp(name_of(profile, x), name_of(profile, y)) ?:
+		       SS_COMPARE(x->thread, y->thread);
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -197,11 +195,9 @@ static int compare_rows(const void *a, const void *b)
 	const struct row *x = a;
 	const struct row *y = b;
 
-	if (x->samples != y->samples)
-		return x->samples < y->samples ? 1 : -1;
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	return x->object < y->object ? -1 : 1;
+	return SS_COMPARE(y->samples, x->samples)     ?:
+		       SS_COMPARE(y->count, x->count) ?:
+							SS_COMPARE(x->object, y->object);
 }
 
 /* ", pthread_mutex_lock in take (shop)" */
@@ -587,25 +583,17 @@ static bool is_marked(const struct order *order, const struct item *item)
 static int compare_waits(const struct item *x, const struct item *y,
 			 const struct order *order)
 {
-	uint32_t a = thread_of(order, x)->process;
-	uint32_t b = thread_of(order, y)->process;
-
-	if (a != b)
-		return a < b ? -1 : 1;
-	if (is_marked(order, x) != is_marked(order, y))
-		return is_marked(order, x) ? -1 : 1;
-	return strcmp(x->text, y->text);
+	return SS_COMPARE(thread_of(order, x)->process, thread_of(order, y)->process) ?:
+		       SS_COMPARE(is_marked(order, y), is_marked(order, x))	      ?:
+		       strcmp(x->text, y->text);
 }
 
 static int compare_items(const void *a, const void *b, void *data)
 {
 	const struct item *x = a;
 	const struct item *y = b;
-	int order = compare_waits(x, y, data);
 
-	if (order)
-		return order;
-	return x->thread < y->thread ? -1 : x->thread > y->thread;
+	return compare_waits(x, y, data) ?: SS_COMPARE(x->thread, y->thread);
 }
 
 /* Deadlocks come first, then those with an owner in the recording. */
@@ -613,16 +601,13 @@ static int compare_wait_rows(const void *a, const void *b, void *data)
 {
 	const struct wait_row *x = a;
 	const struct wait_row *y = b;
-	const bool marked = is_marked(data, x->items);
-	const bool owned = thread_of(data, x->items)->owner != 0;
+	const bool owned[] = { thread_of(data, x->items)->owner != 0,
+			       thread_of(data, y->items)->owner != 0 };
 
-	if (marked != is_marked(data, y->items))
-		return marked ? -1 : 1;
-	if (owned != (thread_of(data, y->items)->owner != 0))
-		return owned ? -1 : 1;
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	return x->items->thread < y->items->thread ? -1 : 1;
+	return SS_COMPARE(is_marked(data, y->items), is_marked(data, x->items)) ?:
+		       SS_COMPARE(owned[1], owned[0])				?:
+		       SS_COMPARE(y->count, x->count)				?:
+		       SS_COMPARE(x->items->thread, y->items->thread);
 }
 
 static bool list_items(struct order *order)

@@ -188,13 +188,10 @@ static bool add_call(struct ss_runtimes *runtimes, enum ss_frame_kind kind,
 /* Whether the calls are in the order of the native frames. */
 static bool is_ordered(const struct ss_runtime_thread *thread)
 {
-	for (size_t i = 0; i < thread->calls.count; i++) {
-		if (thread->calls.items[i].native >= thread->count ||
-		    (i > 0 &&
-		     thread->calls.items[i].native < thread->calls.items[i - 1].native))
-			return false;
-	}
-	return true;
+	return !ss_any(thread->calls.count, i,
+		       thread->calls.items[i].native >= thread->count ||
+			       (i > 0 && thread->calls.items[i].native <
+						 thread->calls.items[i - 1].native));
 }
 
 /* Appends a native frame. name: what a runtime calls it, or NULL. */
@@ -415,12 +412,9 @@ bool ss_runtimes_apply(struct ss_runtimes *runtimes,
 bool ss_runtimes_skip(struct ss_runtimes *runtimes,
 		      const struct ss_capture_thread *thread)
 {
-	for (size_t i = 0; i < RUNTIMES; i++) {
-		if (runtimes->states[i] && table[i]->skip &&
-		    !table[i]->skip(runtimes->states[i], thread))
-			return false;
-	}
-	return true;
+	return !ss_any(RUNTIMES, i,
+		       runtimes->states[i] && table[i]->skip &&
+			       !table[i]->skip(runtimes->states[i], thread));
 }
 
 /* An owner that has not run since the capture owned the lock then, if it does now. */
@@ -504,22 +498,15 @@ struct place {
 	size_t index;
 };
 
-static int compare_places(const void *a, const void *b)
-{
-	const struct place *x = a;
-	const struct place *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
+SS_DEFINE_COMPARE(compare_places, struct place, address)
 
 /* "Task-9" before "Task-10" */
 static int compare_names(const void *a, const void *b)
 {
 	const struct ss_runtime_task *x = a;
 	const struct ss_runtime_task *y = b;
-	const int order = strverscmp(x->name, y->name);
 
-	return order ? order : (x->address > y->address) - (x->address < y->address);
+	return strverscmp(x->name, y->name) ?: SS_COMPARE(x->address, y->address);
 }
 
 /* Indexes of the tasks with these addresses; of tasks that have ended there are none. */

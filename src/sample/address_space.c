@@ -138,11 +138,7 @@ static bool same_mappings(const struct ss_module_impl *a, const struct ss_module
    written to. */
 static bool is_being_loaded(const struct ss_module_impl *module)
 {
-	for (size_t i = 0; i < module->mapping_count; i++) {
-		if (module->mappings[i].prot & PROT_WRITE)
-			return false;
-	}
-	return true;
+	return !ss_any(module->mapping_count, i, module->mappings[i].prot & PROT_WRITE);
 }
 
 /* Whether the code of a module was in the same place before. */

@@ -8,7 +8,7 @@ static int compare_modules(const void *a, const void *b)
 	uintptr_t x = (uintptr_t)((const struct ss_module_entry *)a)->module;
 	uintptr_t y = (uintptr_t)((const struct ss_module_entry *)b)->module;
 
-	return (x > y) - (x < y);
+	return SS_COMPARE(x, y);
 }
 
 /* Called for each module of each capture; a process may have 60,000. */

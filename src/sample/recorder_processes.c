@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/search.h"
 #include "stacksnap/record.h"
 
 enum { MEMBERS_MAX = 4096 };
@@ -40,11 +41,7 @@ void ss_family_remove(struct ss_family *family, const struct ss_target *target)
 
 static bool has(const struct ss_family *family, pid_t pid)
 {
-	for (size_t i = 0; i < family->members.count; i++) {
-		if (family->members.items[i]->pid == pid)
-			return true;
-	}
-	return false;
+	return ss_any(family->members.count, i, family->members.items[i]->pid == pid);
 }
 
 static bool add_child(struct ss_family *family, pid_t pid, ss_family_adopt *adopt,
@@ -251,11 +248,8 @@ bool ss_processes_have(void *data, pid_t pid)
 {
 	const struct ss_processes *processes = data;
 
-	for (size_t i = 0; i < processes->items.count; i++) {
-		if (processes->items.items[i]->target->pid == pid)
-			return true;
-	}
-	return false;
+	return ss_any(processes->items.count, i,
+		      processes->items.items[i]->target->pid == pid);
 }
 
 struct ss_error *ss_processes_roll(struct ss_processes *processes, uint64_t monotonic_ns,

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/intern.h"
+#include "base/search.h"
 #include "data/recording_format.h"
 #include "sample/recorder_process.h"
 
@@ -145,11 +146,7 @@ static bool unwind(struct tick *tick, struct ss_error **error)
 
 static bool is_among(const uint64_t *starts, size_t count, uint64_t start)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (starts[i] == start)
-			return true;
-	}
-	return false;
+	return ss_any(count, i, starts[i] == start);
 }
 
 /*

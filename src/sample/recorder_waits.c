@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/search.h"
 #include "data/call.h"
 #include "data/futex.h"
 #include "data/recording.h"
@@ -399,11 +400,8 @@ static bool add_waiter(struct ss_snapshot *snapshot, struct ss_sampler *sampler,
 
 static bool has_thread(const struct ss_snapshot *snapshot, pid_t tid)
 {
-	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
-		if (snapshot->tasks[SS_TASK_THREAD].items[i].tid == tid)
-			return true;
-	}
-	return false;
+	return ss_any(snapshot->tasks[SS_TASK_THREAD].count, i,
+		      snapshot->tasks[SS_TASK_THREAD].items[i].tid == tid);
 }
 
 /* Adds the threads whose ids are in the memory of a lock: one of them may be its owner. */
@@ -427,13 +425,7 @@ static bool add_owners(struct ss_snapshot *snapshot, struct ss_sampler *sampler,
 	return true;
 }
 
-static int compare_threads(const void *a, const void *b)
-{
-	const struct ss_task *x = a;
-	const struct ss_task *y = b;
-
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
+SS_DEFINE_COMPARE(compare_threads, struct ss_task, tid)
 
 /* A snapshot of these threads and of those that may own their locks. NULL: no memory. */
 static struct ss_snapshot *make_snapshot(struct ss_sampler *sampler,

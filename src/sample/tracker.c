@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/search.h"
 #include "sample/address_space.h"
 #include "sample/modules.h"
 #include "sample/recorder.h"
@@ -108,9 +109,7 @@ static int compare_fresh(const void *a, const void *b)
 	const struct fresh *x = a;
 	const struct fresh *y = b;
 
-	if (x->time_ns != y->time_ns)
-		return x->time_ns < y->time_ns ? -1 : 1;
-	return (x->module > y->module) - (x->module < y->module);
+	return SS_COMPARE(x->time_ns, y->time_ns) ?: SS_COMPARE(x->module, y->module);
 }
 
 /* Reports new modules that were loaded before a time. */

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/search.h"
 #include "data/cache.h"
 #include "data/pipeline.h"
 #include "data/session.h"
@@ -63,6 +64,7 @@ struct sandbox {
 
 static const char *const step_names[] = {
 	[SS_SANDBOX_UNWIND] = "unwinding",
+	[SS_SANDBOX_HEAP] = "reading of the heap",
 	[SS_SANDBOX_SYMBOLIZE] = "symbolization",
 	[SS_SANDBOX_DIAGNOSE] = "wait analysis",
 	[SS_SANDBOX_OUTPUT] = "output",
@@ -324,11 +326,8 @@ static void report_slow(void *data, uint32_t step)
 
 static bool has_timed_out(const struct sandbox *sandbox)
 {
-	for (size_t i = 0; i < sandbox->attempt.pub.failure_count; i++) {
-		if (sandbox->result->failures[i].cause == SS_SANDBOX_TIMEOUT)
-			return true;
-	}
-	return false;
+	return ss_any(sandbox->attempt.pub.failure_count, i,
+		      sandbox->result->failures[i].cause == SS_SANDBOX_TIMEOUT);
 }
 
 static struct ss_error *run_child(struct sandbox *sandbox, unsigned share_ms,
@@ -384,11 +383,7 @@ static struct ss_error *work_here(struct sandbox *sandbox)
 
 static bool is_skipped(const struct sandbox *sandbox, int32_t module)
 {
-	for (size_t i = 0; i < sandbox->skip_count; i++) {
-		if (sandbox->skips[i] == module)
-			return true;
-	}
-	return false;
+	return ss_any(sandbox->skip_count, i, sandbox->skips[i] == module);
 }
 
 static struct ss_sandbox_failure *add_failure(struct sandbox *sandbox)

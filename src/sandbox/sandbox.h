@@ -28,6 +28,7 @@ enum ss_sandbox_level {
 /* What the work is doing. */
 enum ss_sandbox_step {
 	SS_SANDBOX_UNWIND = 0,
+	SS_SANDBOX_HEAP,
 	SS_SANDBOX_SYMBOLIZE,
 	SS_SANDBOX_DIAGNOSE,
 	SS_SANDBOX_OUTPUT,

@@ -77,11 +77,7 @@ static bool is_needed(const char *name)
 		"str",	"addr",	  "ranges",  "rnglists", "str_offsets",
 	};
 
-	for (size_t i = 0; i < SS_ARRAY_SIZE(needed); i++) {
-		if (strcmp(name, needed[i]) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(needed), i, strcmp(name, needed[i]) == 0);
 }
 
 /* The rest of the name of a section after ".debug_" or ".zdebug_" (the old compression);
@@ -131,11 +127,7 @@ static bool examine(const struct ss_elf *elf, struct part *part)
 
 static bool is_known(const struct parts *parts, const char *name)
 {
-	for (size_t i = 0; i < parts->count; i++) {
-		if (strcmp(parts->items[i].name, name) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(parts->count, i, strcmp(parts->items[i].name, name) == 0);
 }
 
 /* False: too much, or it cannot be read. */
@@ -406,12 +398,7 @@ static bool open_image(const struct ss_elf *elf, bool may_fault, struct image *r
 
 static struct ss_unit *find_indexed_unit(const struct ss_dwarf *dwarf, Dwarf_Off offset)
 {
-	size_t low = ss_lower_bound(dwarf->indexed_count, i,
-				    dwarf->units.items[i].offset < offset);
-
-	if (low < dwarf->indexed_count && dwarf->units.items[low].offset == offset)
-		return &dwarf->units.items[low];
-	return NULL;
+	return ss_search(dwarf->units.items, dwarf->indexed_count, offset, offset);
 }
 
 static bool add_range(struct ss_dwarf *dwarf, uint64_t start, uint64_t end, size_t unit)
@@ -427,13 +414,7 @@ static bool add_range(struct ss_dwarf *dwarf, uint64_t start, uint64_t end, size
 	return range != NULL;
 }
 
-static int compare_units(const void *a, const void *b)
-{
-	Dwarf_Off left = ((const struct ss_unit *)a)->offset;
-	Dwarf_Off right = ((const struct ss_unit *)b)->offset;
-
-	return (left > right) - (left < right);
-}
+SS_DEFINE_COMPARE(compare_units, struct ss_unit, offset)
 
 /* The units that .debug_aranges names, each once, sorted. */
 static void index_units(struct ss_dwarf *dwarf, Dwarf_Aranges *aranges, size_t count)

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/search.h"
 #include "data/recording_format.h"
 #include "data/snapshot_fields.h"
 #include "sandbox/sandbox.h"
@@ -129,11 +130,8 @@ static bool is_stack(const struct ss_stack_question *question, uint64_t value)
 
 static bool is_of_frame(const struct ss_trace_stack *stack, uint64_t value)
 {
-	for (size_t i = 0; i < stack->count; i++) {
-		if (((stack->frames[i].pc ^ value) & ADDRESS_BITS) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(stack->count, i,
+		      ((stack->frames[i].pc ^ value) & ADDRESS_BITS) == 0);
 }
 
 static struct ss_stack_word classify(const struct ss_trace_stack *stack,

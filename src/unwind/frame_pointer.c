@@ -85,8 +85,9 @@ enum {
 	CHUNK = 1024,
 };
 
-/* Whether the call before pc calls that function. */
-static bool calls(struct ss_unwind_context *ctx, uint64_t pc, uint64_t function)
+/* Whether the call before pc calls that function. unknown: if it does not say which one it calls. */
+static bool calls(struct ss_unwind_context *ctx, uint64_t pc, uint64_t function,
+		  bool unknown)
 {
 	uint8_t code[SS_CALL_MAX];
 	uint64_t callee;
@@ -94,25 +95,14 @@ static bool calls(struct ss_unwind_context *ctx, uint64_t pc, uint64_t function)
 	if (!ss_context_is_return_address(ctx, pc))
 		return false;
 	size_t n = ss_context_read_code(ctx, pc - sizeof(code), code, sizeof(code));
-	return ctx->arch->call_target(code, n, pc, &callee) && callee == function;
+	return ctx->arch->call_target(code, n, pc, &callee) ? callee == function :
+							      unknown;
 }
 
 static enum ss_step step_by_cfi(struct ss_unwind_context *ctx,
 				struct ss_unwind_frame *frame)
 {
 	return ss_unwinder_cfi.step(NULL, ctx, frame);
-}
-
-/* Whether the call before pc enters that function, unless it does not say which one it enters. */
-static bool may_call(struct ss_unwind_context *ctx, uint64_t pc, uint64_t function)
-{
-	uint8_t code[SS_CALL_MAX];
-	uint64_t callee;
-
-	if (!ss_context_is_return_address(ctx, pc))
-		return false;
-	size_t n = ss_context_read_code(ctx, pc - sizeof(code), code, sizeof(code));
-	return !ctx->arch->call_target(code, n, pc, &callee) || callee == function;
 }
 
 /* Generated code, such as V8's builtins, has frame records instead of CFI. */
@@ -141,7 +131,7 @@ static bool has_known_callers(struct ss_unwind_context *ctx, struct ss_unwind_fr
 		enum ss_step result = step_by_cfi(ctx, &frame);
 		if (result != SS_STEP_OK)
 			return result == SS_STEP_ROOT;
-		if (!may_call(ctx, ss_regs_pc(ctx->arch, &frame.regs), function))
+		if (!calls(ctx, ss_regs_pc(ctx->arch, &frame.regs), function, true))
 			return false;
 	}
 	return true;
@@ -240,8 +230,8 @@ static bool find_only_place(struct ss_unwind_context *ctx,
 		if (!try_frame_pointer(ctx, &caller, at))
 			continue;
 		uint64_t pc = ss_regs_pc(ctx->arch, &caller.regs);
-		bool direct = calls(ctx, pc, function);
-		bool fits = at <= last ? may_call(ctx, pc, function) : direct;
+		bool direct = calls(ctx, pc, function, false);
+		bool fits = at <= last ? calls(ctx, pc, function, true) : direct;
 		if (at < first ? fits : found ? direct : !fits)
 			return false;
 		if (at < first || found)
@@ -307,7 +297,7 @@ static enum ss_step step_missing_fp(void *state, struct ss_unwind_context *ctx,
 	for (unsigned i = 0; i < WORDS_MAX; i++, at += WORD) {
 		if (!ss_context_read_word(ctx, at + WORD, &pc))
 			break;
-		if (calls(ctx, pc, function) && try_frame_pointer(ctx, frame, at))
+		if (calls(ctx, pc, function, false) && try_frame_pointer(ctx, frame, at))
 			return SS_STEP_OK;
 	}
 	return SS_STEP_SKIP;

@@ -182,13 +182,7 @@ struct goroutines {
 	uint64_t now_ns;		  /* CLOCK_MONOTONIC; 0: not known */
 };
 
-static int compare_threads(const void *a, const void *b)
-{
-	const struct on_cpu *x = a;
-	const struct on_cpu *y = b;
-
-	return (x->sp > y->sp) - (x->sp < y->sp);
-}
+SS_DEFINE_COMPARE(compare_threads, struct on_cpu, sp)
 
 static bool add_threads(struct goroutines *g)
 {
@@ -392,8 +386,7 @@ static int compare_goroutines(const void *a, const void *b)
 	const struct ss_task *x = a;
 	const struct ss_task *y = b;
 
-	return x->id == y->id ? strcmp(x->runtime, y->runtime) :
-				(x->id > y->id) - (x->id < y->id);
+	return SS_COMPARE(x->id, y->id) ?: strcmp(x->runtime, y->runtime);
 }
 
 /* The problem is one line, in the snapshot's strings. False without memory. */

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "data/gather.h"
 #include "elf/elffile.h"
 #include "elf/tables.h"
@@ -138,11 +139,8 @@ static void plan_lists(const struct ss_capture *capture, const struct ss_area *d
 /* Whether a thread that has run since, or may have, is in JIT code. */
 static bool is_stale(const struct ss_capture *capture)
 {
-	for (size_t i = 0; i < capture->threads.count; i++) {
-		if (capture->threads.items[i].stopped_ns > 0)
-			return true;
-	}
-	return false;
+	return ss_any(capture->threads.count, i,
+		      capture->threads.items[i].stopped_ns > 0);
 }
 
 /* Whether a section begins with a CIE. */

@@ -25,11 +25,7 @@ void ss_saved_stacks_free(struct ss_saved_stacks *saved)
 
 static bool are_frames(const struct ss_stack *stack)
 {
-	for (size_t i = 0; i < stack->count; i++) {
-		if (!ss_frame_is_valid(&stack->frames[i]))
-			return false;
-	}
-	return true;
+	return ss_all(stack->count, i, ss_frame_is_valid(&stack->frames[i]));
 }
 
 /* What the tables of fields do not say. Without a runtime nothing is saved. */

@@ -422,7 +422,11 @@ class Options(Target):
         self.assertIn(b"copied", result.stderr)
 
     def test_version_and_help(self):
-        self.assertRegex(self.good("--version"), r"^stacksnap \d+\.\d+\.\d+\n$")
+        text = self.good("--version")
+        self.assertRegex(text, r"^stacksnap \d+\.\d+\.\d+\nbuild-id: [0-9a-f]{16,}\n"
+                               r"built with: .*\d.*, libunwind \d.*, elfutils \d.*\n$")
+        notes = subprocess.run(["readelf", "-n", STACKSNAP], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertIn("Build ID: " + re.search("build-id: (.*)", text)[1] + "\n", notes.stdout)
         for arguments in [["snap", "--help"], ["snap", "-h"], ["-h", "--mode=stop"]]:
             text = self.good(*arguments)
             self.assertTrue(text.startswith("Usage: stacksnap snap [OPTION...] "), text)
@@ -671,7 +675,7 @@ class Help(unittest.TestCase):
                  "names": ["x"], "trace": ["4000000", "-p", "main"]}
     # What an option needs besides, in place of these arguments.
     NEEDS = {"trace --alloc": ["4000000"], "trace --leaks": ["4000000", "--alloc"],
-             "trace --rows": ["4000000", "--alloc"], "report --diff": ["x.rec", "y.rec"],
+             "core --dry-run": ["--install"], "trace --rows": ["4000000", "--alloc"], "report --diff": ["x.rec", "y.rec"],
              "snap --each": ["--count=2", "4000000"]}
     # These change the machine, read standard input, or wait: they are only parsed.
     PARSED = ["--install", "--uninstall", "--handler", "--at"]

@@ -19,6 +19,8 @@ from harness import LIMIT_S, STACKSNAP, TARGETS, main, read_text, wait_until
 from test_core_handler import CRASH, JOURNAL, Handler, Report
 
 PATTERN = "/proc/sys/kernel/core_pattern"
+BOOT = "/etc/sysctl.d/60-stacksnap.conf"
+SYSCTL = shutil.which("systemd-sysctl", path="/usr/lib/systemd:/lib/systemd")
 SANITIZED = "SANITIZED" in os.environ
 
 
@@ -42,6 +44,10 @@ class Kernel(Handler, CoreDump):
             for path, text in ((PATTERN, before), ("/proc/sys/kernel/core_pipe_limit", limit)):
                 with open(path, "w", encoding="ascii") as file:
                     file.write(text)
+            if os.path.exists(BOOT):
+                os.unlink(BOOT)
+        if os.path.exists(BOOT):
+            self.skipTest(BOOT + " exists: stacksnap is installed")
         self.addCleanup(restore)
         self.limit = limit.strip()
 
@@ -94,6 +100,55 @@ class Kernel(Handler, CoreDump):
                          ["read_address", "fail", "main"])
         self.assertEqual([thread["wait"]["kind"] for thread in crash.threads if thread["wait"]],
                          ["mutex", "mutex"])
+
+    def set_pattern(self, text):
+        with open(PATTERN, "w", encoding="ascii") as file:
+            file.write(text)
+
+    def test_boot(self):
+        """A file sets it at each boot, and remembers what was there before."""
+        shown = self.install("--dry-run", "--rate=3")
+        self.assertEqual(read_text(PATTERN).strip(), self.before)
+        self.assertFalse(os.path.exists(BOOT))
+        self.assertFalse(os.path.exists(self.reports))
+        self.assertIn(" --rate=3 %P %I", shown)
+        self.assertNotIn("--dry-run", shown)
+        self.install("--rate=3")
+        pattern = read_text(PATTERN)
+        later = BOOT.replace("60-", "61-")
+        try:
+            self.assertEqual(os.stat(BOOT).st_mode & 0o777, 0o644)
+            if SYSCTL:  # what systemd does at boot
+                self.set_pattern("core")
+                subprocess.run([SYSCTL, BOOT], check=True, timeout=LIMIT_S)
+                self.assertEqual(read_text(PATTERN), pattern)
+            with open(later, "w", encoding="ascii") as file:
+                file.write("# nothing\n -kernel/core_pattern = core\n")
+            again = subprocess.run([self.program, "core", "--install",
+                                    "--directory=" + self.reports], check=True, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   timeout=LIMIT_S)
+            self.assertIn("warning: %s sets core_pattern too" % later, again.stderr)
+        finally:
+            if os.path.exists(later):
+                os.unlink(later)
+            self.uninstall()
+        self.assertFalse(os.path.exists(BOOT))
+
+    def test_taken_over(self):
+        """The handler of another program stays."""
+        self.install()
+        other = "|/usr/lib/systemd/systemd-coredump %P %u"
+        self.set_pattern(other)
+        shown = subprocess.run([self.program, "core", "--uninstall"], check=True, text=True,
+                               stdout=subprocess.PIPE, timeout=LIMIT_S).stdout
+        self.assertIn("now:  %s\n  stays: another program has set it" % other, shown)
+        self.assertEqual(read_text(PATTERN).strip(), other)
+        self.assertFalse(os.path.exists(BOOT))
+        again = subprocess.run([self.program, "core", "--uninstall"], text=True,
+                               stderr=subprocess.PIPE, timeout=LIMIT_S)
+        self.assertNotEqual(again.returncode, 0)
+        self.assertIn("stacksnap is not the handler: core_pattern is '%s'" % other, again.stderr)
 
     def test_options(self):
         """The handler gets the options of --install."""

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 SOURCE = os.environ["SOURCE"]
@@ -20,6 +21,11 @@ def run(command, **options):
     if done.returncode != 0:
         raise AssertionError("%s: %d\n%s" % (command, done.returncode, done.stdout))
     return done.stdout
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 class Installed(unittest.TestCase):
@@ -46,6 +52,8 @@ class Installed(unittest.TestCase):
         """It prints what the tool prints."""
         with subprocess.Popen(["sleep", "100"]) as target:
             try:
+                while not read("/proc/%d/syscall" % target.pid).startswith("230 "):
+                    time.sleep(0.01)  # until clock_nanosleep(2)
                 texts = [run([*words, str(target.pid)], env=self.environment)
                          for words in ([self.prefix + "/bin/stacksnap"], [program])]
             finally:
@@ -98,7 +106,25 @@ class Installed(unittest.TestCase):
                      "zsh/site-functions/_stacksnap",
                      "fish/vendor_completions.d/stacksnap.fish"):
             self.assertGreater(os.path.getsize(self.prefix + "/share/" + path), 100)
+        for name in ("LICENSE", "licences.md"):
+            self.assertTrue(os.path.exists(self.prefix + "/share/doc/stacksnap/" + name), name)
         run(["bash", "-n", self.prefix + "/share/bash-completion/completions/stacksnap"])
+
+    def test_components(self):
+        """Each file belongs to one component; a tool without the library works."""
+        files = {}
+        for name in ("tool", "library", "dev", "licence"):
+            prefix = os.path.join(self.top, name)
+            run(["cmake", "--install", os.environ["BUILD"], "--prefix", prefix, "--component", name])
+            files[name] = {os.path.relpath(os.path.join(directory, file), prefix)
+                           for directory, _, names in os.walk(prefix) for file in names}
+        everything = {os.path.relpath(os.path.join(directory, file), self.prefix)
+                      for directory, _, names in os.walk(self.prefix) for file in names}
+        self.assertEqual(sorted(path for paths in files.values() for path in paths), sorted(everything))
+        self.assertTrue(all(".so." in path for path in files["library"]), files["library"])
+        self.assertFalse({path for path in files["dev"] if not re.search(
+            r"\.(h|a|so|pc|3)$", path)})
+        self.assertIn("stacksnap", run([self.top + "/tool/bin/stacksnap", "--version"]))
 
 
 if __name__ == "__main__":

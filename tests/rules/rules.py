@@ -42,7 +42,7 @@ MAY_USE = {
 # The headers with which the tool (TOOL) uses rooms below those of MAY_USE, besides the public ones.
 DOORS = {"interpret/interpret.h", "sandbox/sandbox.h", "process/process_list.h", "process/spawn.h",
          "core/core_capture.h", "crash/dump.h", "crash/supervisor.h", "diagnose/progress.h",
-         "diagnose/wait_table.h", "sample/recorder.h", "trace/trace.h"}
+         "diagnose/wait_table.h", "elf/elffile.h", "sample/recorder.h", "trace/trace.h"}
 PUBLIC = {"stacksnap.h", "stacksnap/record.h", "stacksnap/trace.h"}
 
 # Files that run in a child without rights may use more than the rest of their room: the

@@ -81,8 +81,8 @@ TEST(test_no_programs)
 		int errnum;
 		const char *remedy;
 	} cases[] = {
-		{ EPERM, "it needs root, or CAP_BPF and CAP_PERFMON" },
-		{ EACCES, "it needs root, or CAP_BPF and CAP_PERFMON" },
+		{ EPERM, "it needs CAP_BPF and CAP_PERFMON, which root has" },
+		{ EACCES, "it needs CAP_BPF and CAP_PERFMON, which root has" },
 		{ EMFILE, "it needs a larger limit of open files (ulimit -Hn)" },
 		{ ENOMEM, "it needs 512 KiB of memory for each CPU" },
 		{ EINVAL, "it needs Linux 5.11 or later" },
@@ -108,10 +108,10 @@ TEST(test_no_samples)
 		int errnum;
 		const char *remedy;
 	} cases[] = {
-		{ EACCES,
-		  "as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0" },
-		{ EPERM,
-		  "as root, with CAP_PERFMON or with kernel.perf_event_paranoid=0" },
+		{ EACCES, "with CAP_PERFMON, which root has outside of containers, or "
+			  "with kernel.perf_event_paranoid=0" },
+		{ EPERM, "with CAP_PERFMON, which root has outside of containers, or "
+			 "with kernel.perf_event_paranoid=0" },
 		{ EMFILE, "with a larger limit of open files (ulimit -Hn)" },
 		{ ENOMEM, "with more memory" },
 		{ ENOSYS, "with a kernel that has perf events" },

@@ -133,8 +133,18 @@ struct ss_core_handler {
 	/* For --install: what else is on the command line, without the program. */
 	const char *const *options;
 	size_t option_count;
-	size_t skip; /* the index of --install in options */
+	size_t action_at;  /* the index of --install in options */
+	size_t dry_run_at; /* the same, if there is one */
+	bool dry_run;	   /* shows what --install and --uninstall do, and does nothing */
 };
+
+/* Makes this program the kernel's crash handler with the options of the command line, and writes a
+   file below /etc/sysctl.d. Errors: INVALID (too long for the kernel, or spaces), DENIED, SYSTEM. */
+struct ss_error *ss_core_handler_install(const struct ss_core_handler *handler);
+
+/* Restores what was there before, unless another program has set its own since; removes the file.
+   Errors: INVALID (it is not installed), DENIED, SYSTEM. */
+struct ss_error *ss_core_handler_uninstall(const struct ss_core_handler *handler);
 
 /* Standard input is the dump. Returns the exit status. */
 int ss_core_handler_run(const struct ss_core_handler *handler);

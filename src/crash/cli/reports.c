@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/search.h"
 #include "base/vector.h"
 #include "crash/dump.h"
 
@@ -440,9 +441,7 @@ static int compare_files(const void *a, const void *b)
 	const struct timespec *x = &((const struct file *)a)->time;
 	const struct timespec *y = &((const struct file *)b)->time;
 
-	if (x->tv_sec != y->tv_sec)
-		return x->tv_sec < y->tv_sec ? -1 : 1;
-	return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+	return SS_COMPARE(x->tv_sec, y->tv_sec) ?: SS_COMPARE(x->tv_nsec, y->tv_nsec);
 }
 
 /* False without memory. */

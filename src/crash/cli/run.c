@@ -20,6 +20,7 @@
 
 #include "base/child.h"
 #include "base/clock.h"
+#include "base/search.h"
 #include "base/vector.h"
 #include "cli/command.h"
 #include "cli/failure.h"
@@ -129,11 +130,7 @@ static struct ss_error *add_report(struct reports *reports,
 
 static bool has_report(const struct reports *reports, pid_t pid)
 {
-	for (size_t i = 0; i < reports->queue.count; i++) {
-		if (reports->queue.items[i].pid == pid)
-			return true;
-	}
-	return false;
+	return ss_any(reports->queue.count, i, reports->queue.items[i].pid == pid);
 }
 
 /* Writing, in a child -------------------------------------------------------- */

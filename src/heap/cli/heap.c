@@ -130,7 +130,7 @@ static struct ss_error *read_heap(const struct process *process,
 				  const struct ss_sandbox_attempt *attempt,
 				  struct ss_heap **ret)
 {
-	ss_sandbox_enter(attempt, SS_SANDBOX_UNWIND);
+	ss_sandbox_enter(attempt, SS_SANDBOX_HEAP);
 	return ss_heap_read(process->capture, attempt->session, ss_sandbox_read,
 			    ss_drop_const(attempt), ret);
 }

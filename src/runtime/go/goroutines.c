@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/bytes.h"
+#include "base/search.h"
 #include "elf/elffile.h"
 #include "data/gather.h"
 
@@ -189,11 +190,7 @@ static uint64_t find_operand(const uint8_t *code, uint64_t address)
 
 static bool contains(const uint64_t *list, size_t count, uint64_t address)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (list[i] == address)
-			return true;
-	}
-	return false;
+	return ss_any(count, i, list[i] == address);
 }
 
 /* The only three words in a row that the function accesses are the slice. 0: not found. */
@@ -557,13 +554,7 @@ static bool read_list(struct reader *reader, uint64_t list)
 	return true;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	const struct ss_go_goroutine *x = a;
-	const struct ss_go_goroutine *y = b;
-
-	return (x->id > y->id) - (x->id < y->id);
-}
+SS_DEFINE_COMPARE(compare_ids, struct ss_go_goroutine, id)
 
 /* An id that several have would be no id. */
 static size_t count_equal_ids(const struct ss_go_goroutines *goroutines)

@@ -329,11 +329,8 @@ static bool can_read(struct reach *reach)
 static struct arena *find_arena(const struct reach *reach, uint64_t address)
 {
 	const uint64_t start = address >> ARENA_SHIFT << ARENA_SHIFT;
-	struct arena *arenas = reach->arenas.items; /* ascending */
-	const size_t count = reach->arenas.count;
-	const size_t at = ss_lower_bound(count, i, arenas[i].start < start);
 
-	return at < count && arenas[at].start == start ? &arenas[at] : NULL;
+	return ss_search(reach->arenas.items, reach->arenas.count, start, start);
 }
 
 /* NULL: there is none at that address. */

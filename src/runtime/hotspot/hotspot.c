@@ -175,13 +175,7 @@ static const char *describe_version(const struct ss_runtime_process *process,
 	return ss_intern_string(process->strings, text);
 }
 
-static int compare_threads(const void *a, const void *b)
-{
-	const struct java_thread *x = a;
-	const struct java_thread *y = b;
-
-	return (x->tid > y->tid) - (x->tid < y->tid);
-}
+SS_DEFINE_COMPARE(compare_threads, struct java_thread, tid)
 
 /* False without memory. */
 static bool add_thread(struct hotspot *hotspot, uint64_t address)
@@ -605,10 +599,8 @@ static const struct java_thread *find_thread(const struct hotspot *hotspot,
 					     const struct ss_capture_thread *thread)
 {
 	int32_t tid = thread->inner_tid ? thread->inner_tid : thread->tid;
-	const struct java_thread *threads = hotspot->threads.items;
-	size_t i = ss_lower_bound(hotspot->threads.count, k, threads[k].tid < tid);
 
-	return i < hotspot->threads.count && threads[i].tid == tid ? &threads[i] : NULL;
+	return ss_search(hotspot->threads.items, hotspot->threads.count, tid, tid);
 }
 
 /* A thread that has left Java has noted the registers of its last Java frame. */

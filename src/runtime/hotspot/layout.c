@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
 enum {
 	ENTRIES_MAX = 16384, /* JDK 17 has 1,955 fields and 780 types */
@@ -257,11 +258,8 @@ static void add_field(struct reader *reader, uint64_t entry, const char *type,
 
 static bool is_wanted(const char *type, bool size)
 {
-	for (size_t i = 0; i < SS_ARRAY_SIZE(rows); i++) {
-		if (!rows[i].field == size && strcmp(rows[i].type, type) == 0)
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(rows), i,
+		      !rows[i].field == size && strcmp(rows[i].type, type) == 0);
 }
 
 static void read_fields(struct reader *reader)
@@ -345,21 +343,14 @@ static void read_version(const struct reader *reader, struct ss_hotspot_layout *
 
 static bool is_known(unsigned major)
 {
-	for (size_t i = 0; i < SS_ARRAY_SIZE(versions); i++) {
-		if (versions[i] == major)
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(versions), i, versions[i] == major);
 }
 
 static bool is_complete(const struct reader *reader, unsigned major)
 {
-	for (size_t i = 0; i < SS_ARRAY_SIZE(rows); i++) {
-		if (major >= rows[i].since && major <= rows[i].until &&
-		    !reader->found[rows[i].value])
-			return false;
-	}
-	return true;
+	return !ss_any(SS_ARRAY_SIZE(rows), i,
+		       major >= rows[i].since && major <= rows[i].until &&
+			       !reader->found[rows[i].value]);
 }
 
 bool ss_hotspot_layout_read(const struct ss_memory *memory,

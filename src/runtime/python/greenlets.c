@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 
 enum {
 	/* Up to 3.13: struct _gc_runtime_state of Include/internal/pycore_gc.h. A generation is the head
@@ -215,12 +216,9 @@ static bool is_equal(const struct greenlet *a, const struct greenlet *b)
 	if (a->start != b->start || a->stop != b->stop || a->frame != b->frame ||
 	    a->calls.count != b->calls.count)
 		return false;
-	for (size_t i = 0; i < a->calls.count; i++) {
-		if (a->calls.items[i].code != b->calls.items[i].code ||
-		    a->calls.items[i].offset != b->calls.items[i].offset)
-			return false;
-	}
-	return true;
+	return !ss_any(a->calls.count, i,
+		       a->calls.items[i].code != b->calls.items[i].code ||
+			       a->calls.items[i].offset != b->calls.items[i].offset);
 }
 
 /* All of them ----------------------------------------------------------------- */

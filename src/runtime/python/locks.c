@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "data/futex.h"
 
 enum {
@@ -281,11 +282,7 @@ struct semaphores {
 
 static bool is_known(const struct semaphores *known, uint64_t address)
 {
-	for (size_t i = 0; i < known->count; i++) {
-		if (known->addresses[i] == address)
-			return true;
-	}
-	return false;
+	return ss_any(known->count, i, known->addresses[i] == address);
 }
 
 size_t ss_python_locks_find(const struct ss_runtime_process *process,
@@ -480,12 +477,9 @@ static bool waits_for(const struct search *search, const struct ss_python_lock *
 	if (!ss_futex_parse(&search->thread->syscall, &futex))
 		return false;
 	/* Several threads may wait for it, each at a semaphore of its own. */
-	for (size_t i = 0; i < search->count; i++) {
-		if (search->locks[i].address == lock->address &&
-		    search->locks[i].semaphore == futex.address)
-			return true;
-	}
-	return false;
+	return ss_any(search->count, i,
+		      search->locks[i].address == lock->address &&
+			      search->locks[i].semaphore == futex.address);
 }
 
 /* Whether the thread may have released a lock since it began the current frame's with

@@ -747,13 +747,7 @@ static bool read_thread(const struct ss_python_layout *layout,
 				      ret_name);
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	const struct ss_python_name *x = a;
-	const struct ss_python_name *y = b;
-
-	return SS_COMPARE(x->id, y->id);
-}
+SS_DEFINE_COMPARE(compare_ids, struct ss_python_name, id)
 
 /* Reads the names of the dictionary active once. */
 static bool read_names(const struct ss_runtime_process *process,

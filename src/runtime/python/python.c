@@ -12,6 +12,7 @@
 #include "runtime/runtime.h"
 #include "runtime/runtimes.h"
 #include "base/graph.h"
+#include "base/search.h"
 #include "data/futex.h"
 #include "data/gather.h"
 
@@ -880,12 +881,9 @@ static bool walk_state(struct walk *walk, const struct state *known)
 static bool executes_loop(const struct python *python,
 			  const struct ss_runtime_thread *thread)
 {
-	for (size_t i = 0; i < thread->count; i++) {
-		if (thread->frames[i].pc - python->loop.start <
-		    python->loop.end - python->loop.start)
-			return true;
-	}
-	return false;
+	return ss_any(thread->count, i,
+		      thread->frames[i].pc - python->loop.start <
+			      python->loop.end - python->loop.start);
 }
 
 /* Walks a thread state. One that only may be the thread's and does not fit is another thread's. A
@@ -1224,11 +1222,8 @@ static bool has_greenlets(const struct python *python)
 {
 	const struct ss_capture *capture = python->process->capture;
 
-	for (size_t i = 0; i < capture->modules.count; i++) {
-		if (ss_python_is_greenlet(capture->modules.items[i]->pub.path))
-			return true;
-	}
-	return false;
+	return ss_any(capture->modules.count, i,
+		      ss_python_is_greenlet(capture->modules.items[i]->pub.path));
 }
 
 static bool find_tasks(void *data, struct ss_runtime_tasks *ret)

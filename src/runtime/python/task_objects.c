@@ -90,12 +90,7 @@ bool ss_python_is_usual(const struct ss_memory *memory, uint64_t object)
 
 static struct object *find_object(const struct search *search, uint64_t address)
 {
-	const size_t at = ss_lower_bound(search->object_count, i,
-					 search->objects[i].address < address);
-
-	return at < search->object_count && search->objects[at].address == address ?
-		       &search->objects[at] :
-		       NULL;
+	return ss_search(search->objects, search->object_count, address, address);
 }
 
 static bool has_name(const struct search *search, uint64_t function, const char *name)
@@ -121,11 +116,7 @@ static bool may_limit_time(const struct search *search, uint64_t manager)
 	if (!ss_python_type_of(search->memory, manager, &type) ||
 	    !ss_python_type_name(search->memory, type, name))
 		return true;
-	for (size_t i = 0; i < SS_ARRAY_SIZE(parts); i++) {
-		if (strstr(name, parts[i]))
-			return true;
-	}
-	return false;
+	return ss_any(SS_ARRAY_SIZE(parts), i, strstr(name, parts[i]));
 }
 
 static void add_reference(struct search *search, size_t task, struct object *object)
@@ -228,13 +219,7 @@ static void add_frames(struct search *search, size_t task)
 
 /* Objects --------------------------------------------------------------------- */
 
-static int compare_objects(const void *a, const void *b)
-{
-	const struct object *x = a;
-	const struct object *y = b;
-
-	return (x->address > y->address) - (x->address < y->address);
-}
+SS_DEFINE_COMPARE(compare_objects, struct object, address)
 
 static bool is_true(const struct search *search, uint64_t object, const char *name)
 {
@@ -292,12 +277,7 @@ static bool list_objects(struct search *search)
 static const struct ss_python_waiter *find_waiter(const struct search *search,
 						  uint64_t address)
 {
-	const size_t at =
-		ss_lower_bound(search->count, i, search->waiters[i].address < address);
-
-	return at < search->count && search->waiters[at].address == address ?
-		       &search->waiters[at] :
-		       NULL;
+	return ss_search(search->waiters, search->count, address, address);
 }
 
 static void set_owners(struct search *search)

@@ -560,11 +560,8 @@ static bool is_equal(const struct decoded *a, const struct decoded *b)
 		if (!is_same_link(&a->links.list.items[i], &b->links.list.items[i]))
 			return false;
 	}
-	for (size_t i = 0; i < a->awaited.list.count; i++) {
-		if (a->awaited.list.items[i] != b->awaited.list.items[i])
-			return false;
-	}
-	return true;
+	return ss_all(a->awaited.list.count, i,
+		      a->awaited.list.items[i] == b->awaited.list.items[i]);
 }
 
 /* Names --------------------------------------------------------------------- */
@@ -835,13 +832,10 @@ static void read_candidates(struct reader *reader,
 /* The code objects are those of which the names were read. */
 static bool have_codes(struct reader *reader, const struct decoded *decoded)
 {
-	for (size_t i = 0; i < decoded->links.list.count; i++) {
-		if (!ss_python_task_has_code(reader->source, reader->memory,
-					     decoded->links.list.items[i].code,
-					     &reader->no_memory))
-			return false;
-	}
-	return true;
+	return ss_all(decoded->links.list.count, i,
+		      ss_python_task_has_code(reader->source, reader->memory,
+					      decoded->links.list.items[i].code,
+					      &reader->no_memory));
 }
 
 /* Whether a task is what it was: for one that was not valid, whether it still is not. */

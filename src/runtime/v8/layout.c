@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
 const char *const ss_v8_symbols[SS_V8_SYMBOLS] = {
 	[SS_V8_MAJOR] = "_ZN2v88internal7Version6major_E",
@@ -356,12 +357,9 @@ static bool has_valid_frame(const struct ss_v8_layout *layout)
 	const int32_t offsets[] = { layout->frame_context, layout->frame_function,
 				    layout->frame_bytecode, layout->frame_offset };
 
-	for (size_t i = 0; i < SS_ARRAY_SIZE(offsets); i++) {
-		if (offsets[i] < -SS_V8_FRAME_BYTES ||
-		    offsets[i] > -(int)sizeof(uint64_t))
-			return false;
-	}
-	return true;
+	return !ss_any(SS_ARRAY_SIZE(offsets), i,
+		       offsets[i] < -SS_V8_FRAME_BYTES ||
+			       offsets[i] > -(int)sizeof(uint64_t));
 }
 
 /* Whether the program agrees with the table of its version. */

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/bytes.h"
+#include "base/search.h"
 #include "runtime/runtime.h"
 #include "runtime/v8/v8.h"
 #include "data/gather.h"
@@ -477,11 +478,8 @@ static bool is_in_file(const struct ss_capture *capture, const struct ss_area *a
 	if (area->module < 0)
 		return false;
 	const struct ss_module_impl *module = capture->modules.items[area->module];
-	for (size_t i = 0; i < module->mapping_count; i++) {
-		if (pc >= module->mappings[i].start && pc < module->mappings[i].end)
-			return true;
-	}
-	return false;
+	return ss_any(module->mapping_count, i,
+		      pc >= module->mappings[i].start && pc < module->mappings[i].end);
 }
 
 /* Reads a frame that may be one of a function. */

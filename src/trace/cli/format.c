@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "data/recording_format.h"
 #include "report/json.h"
 #include "report/print.h"
 #include "stacksnap/trace.h"
@@ -101,17 +102,12 @@ static void write_json_event(struct ss_trace_output *output,
 
 static void write_json_end(struct ss_trace_output *output)
 {
-	const struct ss_trace_summary *summary = ss_trace_summary(output->trace);
 	struct ss_json json = { .out = output->out };
 
 	ss_json_open(&json, NULL, '{');
 	ss_json_text(&json, "event", "end");
-	ss_json_unsigned(&json, "hits", summary->hits);
-	ss_json_unsigned(&json, "read", summary->read);
-	ss_json_unsigned(&json, "lost", summary->lost);
-	ss_json_unsigned(&json, "skipped", summary->skipped);
-	ss_json_unsigned(&json, "unpaired", summary->unpaired);
-	ss_json_bool(&json, "process_ended", summary->ended);
+	ss_json_members(&json, &ss_record_schemas[SS_DEFINE_TRACE],
+			ss_trace_summary(output->trace), 0);
 	ss_json_open(&json, "probes", '[');
 	for (size_t i = 0; i < ss_trace_probe_count(output->trace); i++) {
 		const struct ss_trace_probe *probe = ss_trace_probe(output->trace, i);

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/intern.h"
+#include "base/search.h"
 #include "report/json.h"
 #include "report/print.h"
 #include "report/profile.h"
@@ -50,9 +51,7 @@ static int compare_pages(const void *a, const void *b)
 	const struct ss_growth_sample *x = a;
 	const struct ss_growth_sample *y = b;
 
-	if (x->page != y->page)
-		return x->page < y->page ? -1 : 1;
-	return (x->order < y->order) - (x->order > y->order);
+	return SS_COMPARE(x->page, y->page) ?: SS_COMPARE(y->order, x->order);
 }
 
 static int compare_stacks(const void *a, const void *b)
@@ -60,9 +59,7 @@ static int compare_stacks(const void *a, const void *b)
 	const struct ss_growth_sample *x = a;
 	const struct ss_growth_sample *y = b;
 
-	if (x->stack != y->stack)
-		return x->stack < y->stack ? -1 : 1;
-	return (x->order > y->order) - (x->order < y->order);
+	return SS_COMPARE(x->stack, y->stack) ?: SS_COMPARE(x->order, y->order);
 }
 
 static int compare_sites(const void *a, const void *b, void *data)
@@ -73,11 +70,9 @@ static int compare_sites(const void *a, const void *b, void *data)
 	uint64_t left = growth->held_only ? x->held : x->samples;
 	uint64_t right = growth->held_only ? y->held : y->samples;
 
-	if (left != right)
-		return left > right ? -1 : 1;
-	if (x->held != y->held)
-		return x->held > y->held ? -1 : 1;
-	return (x->stack > y->stack) - (x->stack < y->stack);
+	return SS_COMPARE(right, left)		    ?:
+		       SS_COMPARE(y->held, x->held) ?:
+						      SS_COMPARE(x->stack, y->stack);
 }
 
 static bool make_sites(struct ss_growth *growth)

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/search.h"
 #include "report/print.h"
 #include "stacksnap/trace.h"
 
@@ -168,14 +169,12 @@ static void begin_summary(struct ss_trace_output *output)
 /* By time if durations are known, otherwise by hits. */
 static int compare_callers(const void *a, const void *b)
 {
-	const struct ss_trace_caller *one = a;
-	const struct ss_trace_caller *other = b;
+	const struct ss_trace_caller *x = a;
+	const struct ss_trace_caller *y = b;
 
-	if (one->duration_ns != other->duration_ns)
-		return one->duration_ns < other->duration_ns ? 1 : -1;
-	if (one->hits != other->hits)
-		return one->hits < other->hits ? 1 : -1;
-	return one->stack < other->stack ? -1 : one->stack > other->stack;
+	return SS_COMPARE(y->duration_ns, x->duration_ns) ?:
+		       SS_COMPARE(y->hits, x->hits)	  ?:
+							    SS_COMPARE(x->stack, y->stack);
 }
 
 static void write_caller(struct ss_trace_output *output,

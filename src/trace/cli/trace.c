@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/search.h"
 #include "base/vector.h"
 #include "cli/command.h"
 #include "cli/options.h"
@@ -414,11 +415,7 @@ static bool report_specs(const struct trace *trace)
 
 static bool has_any(const struct trace *trace)
 {
-	for (size_t i = 0; i < trace->specs.count; i++) {
-		if (has_probe(trace, i))
-			return true;
-	}
-	return false;
+	return ss_any(trace->specs.count, i, has_probe(trace, i));
 }
 
 static struct ss_error *open_trace(struct trace *trace)
