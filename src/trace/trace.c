@@ -423,20 +423,30 @@ static bool is_wanted(struct ss_trace *trace, uint64_t time_ns)
 	return true;
 }
 
-/* The hits that follow are of another program, or in a file that was mapped since. */
-static void replace_space(struct ss_trace *trace)
+/* Unwinds with what is mapped now. */
+static struct ss_error *
+follow_space(struct ss_trace *trace,
+	     struct ss_error *(*update)(struct ss_address_space *space,
+					enum ss_address_space_change *ret))
 {
 	enum ss_address_space_change change;
 
-	trace->replaced_ns = ss_now_ns();
-	trace->mapped = false;
 	if (!has_stacks(trace))
-		return;
-	struct ss_error *error = ss_address_space_update(&trace->space, &change);
+		return NULL;
+	struct ss_error *error = update(&trace->space, &change);
 	if (!error && change != SS_ADDRESS_SPACE_ENDED && trace->space.capture &&
 	    trace->space.version != trace->space_version)
 		error = begin_stacks(trace);
-	ss_error_free(error); /* the process has ended, or stacks are missing */
+	return error;
+}
+
+/* The hits that follow are of another program, or in a file that was mapped since. */
+static void replace_space(struct ss_trace *trace)
+{
+	trace->replaced_ns = ss_now_ns();
+	trace->mapped = false;
+	/* An error: the process has ended, or stacks are missing. */
+	ss_error_free(follow_space(trace, ss_address_space_update));
 }
 
 /* The stack of a hit with callers. 0: not known, or there was no time for it. */
@@ -760,15 +770,7 @@ static struct pending *find_oldest(struct ss_trace *trace)
 /* Follows what the process loads. */
 static struct ss_error *update_space(struct ss_trace *trace)
 {
-	enum ss_address_space_change change;
-
-	if (!has_stacks(trace))
-		return NULL;
-	struct ss_error *error = ss_address_space_update_if_due(&trace->space, &change);
-	if (!error && change != SS_ADDRESS_SPACE_ENDED && trace->space.capture &&
-	    trace->space.version != trace->space_version)
-		error = begin_stacks(trace);
-	return error;
+	return follow_space(trace, ss_address_space_update_if_due);
 }
 
 /* Reports what was recorded up to a time. A record of another CPU that is older may arrive
