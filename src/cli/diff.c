@@ -22,8 +22,6 @@
 #include "diagnose/progress.h"
 #include "interpret/interpret.h"
 
-SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
-
 #define AFTER_DEFAULT (2 * SS_NS_PER_SECOND)
 
 struct diff {
@@ -75,7 +73,7 @@ static struct ss_error *compare_snapshots(struct ss_reading *reading,
 					  const struct ss_activity *after, bool *missing)
 {
 	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
-	_cleanup_(progress_cleanup) struct ss_progress *progress = NULL;
+	_cleanup_(ss_progress_cleanup) struct ss_progress *progress = NULL;
 	FILE *out = NULL;
 	struct ss_error *error = ss_reading_interpret(
 		reading, ss_process_source_all(source), options, &result);

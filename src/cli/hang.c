@@ -51,9 +51,6 @@ struct hang {
 	int advice;
 };
 
-SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
-SS_DEFINE_CLEANUP(struct ss_observation, observation, ss_observation_free)
-
 static void hang_deinit(struct hang *hang)
 {
 	ss_output_close(hang->output);
@@ -110,7 +107,7 @@ static struct ss_error *interpret(struct ss_reading *reading, struct hang *hang,
 {
 	struct ss_source *source = ss_observation_source(observation);
 	_cleanup_(ss_interpretation_cleanup) struct ss_interpretation *result = NULL;
-	_cleanup_(progress_cleanup) struct ss_progress *progress = NULL;
+	_cleanup_(ss_progress_cleanup) struct ss_progress *progress = NULL;
 	struct ss_interpret_options options;
 
 	ss_reading_configure(reading, &options);
@@ -146,7 +143,7 @@ static struct ss_error *analyze(struct hang *hang, pid_t pid, enum ss_verdict qu
 	struct ss_capture_options capture;
 	const struct ss_process_source_options options =
 		ss_reading_source(&reading, NULL, &capture);
-	_cleanup_(observation_cleanup) struct ss_observation *observation = NULL;
+	_cleanup_(ss_observation_cleanup) struct ss_observation *observation = NULL;
 	struct ss_error *error =
 		ss_observation_new(pid, hang->for_ns, &options, &observation);
 

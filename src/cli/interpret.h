@@ -159,8 +159,4 @@ struct ss_error *ss_stream_close(FILE *out, struct ss_error *error);
 struct ss_error *ss_debuginfod_open(const struct ss_symbol_options *symbols,
 				    struct ss_debuginfod **ret);
 
-SS_DEFINE_CLEANUP(struct ss_sandbox_result, ss_sandbox_result, ss_sandbox_result_free)
-SS_DEFINE_CLEANUP(struct ss_interpretation, ss_interpretation, ss_interpretation_free)
-SS_DEFINE_CLEANUP(struct ss_process_source, ss_process_source, ss_process_source_free)
-
 #endif

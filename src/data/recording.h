@@ -265,6 +265,9 @@ uint32_t ss_recording_number(struct ss_recording *recording, struct ss_idtable *
 /* Sets the reason for rejecting a chunk that is not corrupted. Returns false. */
 bool ss_recording_refuse(struct ss_recording *recording, enum ss_chunk_result why);
 
+/* Zeroed memory that lives as long as the recording. NULL without memory: refused. */
+void *ss_recording_alloc(struct ss_recording *recording, size_t size);
+
 /* Reads the definitions of a chunk. False: corrupted or rejected. */
 bool ss_definitions_read(struct ss_recording *recording, struct ss_scope *scope,
 			 struct ss_cursor *cursor);

@@ -36,7 +36,6 @@ static const char *numbered_text(void *data, uint64_t number)
 static void *allocate_awaited(void *data, size_t size, bool owned)
 {
 	struct ss_recording *recording = ((struct record_reader *)data)->recording;
-	void **slot = NULL;
 
 	(void)owned;
 	recording->awaited += size / sizeof(size_t);
@@ -44,13 +43,7 @@ static void *allocate_awaited(void *data, size_t size, bool owned)
 		(void)ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
 		return NULL;
 	}
-	slot = ss_vector_push(&recording->blocks);
-	if (slot)
-		*slot = calloc(1, size);
-	if (slot && *slot)
-		return *slot;
-	(void)ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-	return NULL;
+	return ss_recording_alloc(recording, size);
 }
 
 static uint64_t awaited_limit(void *data, unsigned table)

@@ -45,6 +45,18 @@ bool ss_recording_refuse(struct ss_recording *recording, enum ss_chunk_result wh
 	return false;
 }
 
+void *ss_recording_alloc(struct ss_recording *recording, size_t size)
+{
+	void **slot = ss_vector_push(&recording->blocks);
+
+	if (slot)
+		*slot = calloc(1, size);
+	if (slot && *slot)
+		return *slot;
+	(void)ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
+	return NULL;
+}
+
 uint32_t ss_recording_number(struct ss_recording *recording, struct ss_idtable *table,
 			     const void *key, size_t size, size_t max, bool *added)
 {

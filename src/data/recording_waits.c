@@ -43,15 +43,8 @@ static void *keep(void *data, size_t size, bool owned)
 		(void)ss_recording_refuse(recording, SS_CHUNK_TOO_LARGE);
 		return NULL;
 	}
-	void **slot = ss_vector_push(&recording->blocks);
-	if (slot)
-		*slot = calloc(1, size);
-	if (!slot || !*slot) {
-		(void)ss_recording_refuse(recording, SS_CHUNK_NO_MEMORY);
-		return NULL;
-	}
 	recording->wait_bytes += size;
-	return *slot;
+	return ss_recording_alloc(recording, size);
 }
 
 bool ss_wait_record_read(struct ss_recording *recording, struct ss_cursor *cursor,

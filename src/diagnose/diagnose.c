@@ -708,12 +708,10 @@ static bool diagnose_all(struct ss_snapshot *snapshot, const struct ss_wait_tabl
 	       ss_task_cycles_find(snapshot);
 }
 
-SS_DEFINE_CLEANUP(struct ss_wait_table, table, ss_wait_table_free)
-
 struct ss_error *ss_snapshot_diagnose(struct ss_snapshot *snapshot,
 				      const struct ss_diagnose_options *options)
 {
-	_cleanup_(table_cleanup) struct ss_wait_table *own = NULL;
+	_cleanup_(ss_wait_table_cleanup) struct ss_wait_table *own = NULL;
 	const struct ss_wait_table *table = options ? options->waits : NULL;
 	struct ss_error *error = NULL;
 

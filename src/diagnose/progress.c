@@ -213,8 +213,6 @@ enum {
 
 #define SECOND_NS UINT64_C(1000000000)
 
-SS_DEFINE_CLEANUP(struct ss_progress, progress, ss_progress_free)
-
 static const char *intern(struct ss_progress *progress, const char *text)
 {
 	return text ? ss_intern_string(progress->strings, text) : NULL;
@@ -840,7 +838,7 @@ struct ss_error *ss_progress_new(const struct ss_activity *before,
 		return ss_error_new(
 			SS_ERROR_INVALID,
 			"progress needs two activities in order of time and a snapshot");
-	_cleanup_(progress_cleanup) struct ss_progress *progress =
+	_cleanup_(ss_progress_cleanup) struct ss_progress *progress =
 		calloc(1, sizeof(*progress));
 	if (!progress)
 		return ss_error_no_memory();

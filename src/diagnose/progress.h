@@ -97,4 +97,6 @@ struct ss_progress {
 	uint8_t *leaders; /* owned; by stack: see has_leader() */
 };
 
+SS_DEFINE_CLEANUP(struct ss_progress, ss_progress, ss_progress_free)
+
 #endif

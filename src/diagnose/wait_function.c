@@ -17,8 +17,6 @@ enum {
 	STARS_MAX = 4, /* of a pattern, which keeps matching cheap */
 };
 
-SS_DEFINE_CLEANUP(struct ss_wait_table, table, ss_wait_table_free)
-
 /* Symbols ------------------------------------------------------------------ */
 
 static bool starts_with(const char *text, size_t size, const char *start)
@@ -338,7 +336,8 @@ struct ss_error *ss_wait_table_add(struct ss_wait_table *table, const char *file
 
 struct ss_error *ss_wait_table_new(struct ss_wait_table **ret)
 {
-	_cleanup_(table_cleanup) struct ss_wait_table *table = calloc(1, sizeof(*table));
+	_cleanup_(ss_wait_table_cleanup) struct ss_wait_table *table =
+		calloc(1, sizeof(*table));
 
 	if (!table || !(table->strings = ss_intern_new()))
 		return ss_error_no_memory();

@@ -78,4 +78,6 @@ size_t ss_wait_table_plain_name(const char *symbol, const char **ret);
 const struct ss_wait_entry *ss_wait_table_find(const struct ss_wait_table *table,
 					       const char *symbol);
 
+SS_DEFINE_CLEANUP(struct ss_wait_table, ss_wait_table, ss_wait_table_free)
+
 #endif

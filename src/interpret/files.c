@@ -162,8 +162,6 @@ enum {
 	CHECK_MS = 60000,
 };
 
-SS_DEFINE_CLEANUP(struct ss_sandbox_result, ss_sandbox_result, ss_sandbox_result_free)
-
 static char *make_key(enum kind kind, const char *name)
 {
 	char *key = NULL;

@@ -21,8 +21,6 @@
 #include "interpret/interpret.h"
 #include "sandbox/sandbox.h"
 
-SS_DEFINE_CLEANUP(struct ss_interpretation, ss_interpretation, ss_interpretation_free)
-
 enum {
 	/* One for goroutines, two for JIT code, two for runtimes, two for registers, and for
 	   more and more of each stack. */

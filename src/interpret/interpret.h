@@ -303,4 +303,8 @@ struct ss_error *ss_file_requests_send(const struct ss_file_requests *requests,
 void ss_file_requests_answer(struct ss_file_requests *requests, const void *bytes,
 			     size_t size);
 
+SS_DEFINE_CLEANUP(struct ss_interpretation, ss_interpretation, ss_interpretation_free)
+SS_DEFINE_CLEANUP(struct ss_process_source, ss_process_source, ss_process_source_free)
+SS_DEFINE_CLEANUP(struct ss_observation, ss_observation, ss_observation_free)
+
 #endif

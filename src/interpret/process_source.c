@@ -27,10 +27,6 @@ enum {
 	OWNER_ROUNDS = 8, /* owners of what owners wait for */
 };
 
-SS_DEFINE_CLEANUP(struct ss_process_source, ss_process_source, ss_process_source_free)
-SS_DEFINE_CLEANUP(struct ss_observation, ss_observation, ss_observation_free)
-SS_DEFINE_CLEANUP(struct ss_interpretation, ss_interpretation, ss_interpretation_free)
-
 /* What all sources of live processes have. */
 struct live {
 	struct ss_process_source_options options;

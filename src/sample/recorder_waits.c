@@ -351,8 +351,6 @@ static void keep(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
 
 /* Diagnosis --------------------------------------------------------------- */
 
-SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
-
 /* Adds a stack that is the function that waits. */
 static bool add_stack(struct ss_snapshot *snapshot, const struct ss_recorder_wait *wait)
 {
@@ -432,7 +430,7 @@ static struct ss_snapshot *make_snapshot(struct ss_sampler *sampler,
 					 struct ss_sampled_thread *const *waiters,
 					 size_t count, struct ss_facts *facts)
 {
-	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = ss_snapshot_new();
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = ss_snapshot_new();
 
 	if (!snapshot)
 		return NULL;
@@ -545,7 +543,7 @@ static bool look_up(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
 		threads[i] = waiters[i]->recorded->wait.thread;
 	_cleanup_(ss_facts_cleanup) struct ss_facts *facts =
 		error ? NULL : read_facts(sampler, threads, count);
-	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot =
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
 		facts ? make_snapshot(sampler, waiters, count, facts) : NULL;
 	const struct ss_diagnose_options options = { .size = sizeof(options),
 						     .waits = waits->table };

@@ -104,8 +104,6 @@ struct reader {
 	size_t file; /* the next one */
 };
 
-SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
-
 struct ss_unwind_server *ss_unwind_server_new(const struct ss_arena *arena)
 {
 	struct ss_unwind_server *server = calloc(1, sizeof(*server));
@@ -811,7 +809,7 @@ static bool wants_names(struct known_space *space)
 static bool unwind(struct ss_unwind_server *server, struct reader *reader, uint32_t id,
 		   volatile int32_t *module_at)
 {
-	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
 	struct wire_unwind wire;
 
 	if (!read_struct(reader, &wire, sizeof(wire)) || id >= server->spaces.count ||

@@ -178,4 +178,6 @@ struct ss_error *ss_sandbox_run(const struct ss_sandbox_options *options,
 
 void ss_sandbox_result_free(struct ss_sandbox_result *result);
 
+SS_DEFINE_CLEANUP(struct ss_sandbox_result, ss_sandbox_result, ss_sandbox_result_free)
+
 #endif

@@ -2,133 +2,79 @@
 
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/io.h"
 #include "sandbox/sandbox.h"
 
-enum { TIMEOUT_MS = 120000, CPU_S = 110 };
+/* MEMORY_MAX: of an answer that was read. */
+enum { TIMEOUT_MS = 120000, CPU_S = 110, MEMORY_MAX = 64 << 20 };
 
 static const uint64_t memory_limit = (uint64_t)4 << 30;
 
-void ss_resolved_deinit(struct ss_resolved *resolved)
-{
-	for (size_t i = 0; i < resolved->probes.count; i++) {
-		free(resolved->probes.items[i].name);
-		ss_module_unref(resolved->probes.items[i].module);
-	}
-	for (size_t i = 0; i < resolved->notes.count; i++) {
-		free(resolved->notes.items[i].text);
-		ss_module_unref(resolved->notes.items[i].module);
-	}
-	ss_vector_free(&resolved->probes);
-	ss_vector_free(&resolved->returns);
-	ss_vector_free(&resolved->notes);
-}
-
 struct reader {
-	struct ss_cursor at;
 	const struct ss_capture *capture;
 	size_t spec_count;
 	struct ss_resolved *resolved;
-	bool invalid;
+	size_t memory; /* that may still be allocated */
+	bool no_memory;
 };
 
-static char *read_name(struct reader *reader, size_t size)
+static const char *keep_text(void *data, const uint8_t *bytes, size_t size)
 {
-	const uint8_t *bytes =
-		size <= SS_RESOLVE_NAME_MAX ? ss_cursor_take(&reader->at, size) : NULL;
+	struct reader *reader = data;
 
-	reader->invalid |= !bytes;
-	return bytes ? strndup((const char *)bytes, size) : NULL;
+	if (size > SS_RESOLVE_NAME_MAX)
+		return NULL;
+	const char *text =
+		ss_intern_bytes(reader->resolved->strings, (const char *)bytes, size);
+	reader->no_memory |= !text;
+	return text;
 }
 
-/* False: no memory, or invalid. */
-static bool read_probe(struct reader *reader, const struct ss_resolve_record *record)
+static void *allocate(void *data, size_t size, bool owned)
+{
+	struct reader *reader = data;
+
+	(void)owned; /* all of it is */
+	if (size > reader->memory)
+		return NULL;
+	reader->memory -= size;
+	void *bytes = calloc(1, size);
+	reader->no_memory |= !bytes;
+	return bytes;
+}
+
+static uint64_t limit(void *data, unsigned table)
+{
+	const struct reader *reader = data;
+
+	return table == SS_RESOLVE_SPECS   ? reader->spec_count :
+	       table == SS_RESOLVE_MODULES ? reader->capture->modules.count :
+					     UINT64_MAX;
+}
+
+/* Takes references to the modules. False: too many of something. */
+static bool complete(const struct reader *reader)
 {
 	struct ss_resolved *resolved = reader->resolved;
+	struct ss_module_impl **modules = reader->capture->modules.items;
 
-	if (resolved->probes.count >= SS_RESOLVE_FUNCTIONS_MAX) {
-		reader->invalid = true;
-		return false;
+	for (size_t i = 0; i < resolved->probes.count; i++) {
+		struct ss_resolved_probe *at = &resolved->probes.items[i];
+		at->module = ss_module_ref(modules[at->module_index]);
+		if (at->return_count > SS_RESOLVE_RETURNS_MAX)
+			return false;
 	}
-	struct ss_resolved_probe *probe = ss_vector_push(&resolved->probes);
-	if (!probe)
-		return false;
-	*probe = (struct ss_resolved_probe){
-		.flags = record->flags,
-		.spec = record->spec,
-		.module = ss_module_ref(reader->capture->modules.items[record->module]),
-		.address = record->address,
-		.offset = record->offset,
-		.counter = record->counter,
-		.name = read_name(reader, record->name_size),
-		.first = resolved->returns.count,
-	};
-	return probe->name;
-}
-
-static bool read_return(struct reader *reader, const struct ss_resolve_record *record)
-{
-	struct ss_resolved *resolved = reader->resolved;
-
-	if (resolved->probes.count == 0 ||
-	    resolved->probes.items[resolved->probes.count - 1].returns >=
-		    SS_RESOLVE_RETURNS_MAX) {
-		reader->invalid = true;
-		return false;
+	for (size_t i = 0; i < resolved->notes.count; i++) {
+		struct ss_resolved_note *at = &resolved->notes.items[i];
+		at->module = ss_module_ref(modules[at->module_index]);
 	}
-	if (record->flags & SS_RESOLVE_REFUSED)
-		return true;
-	uint64_t *slot = ss_vector_push(&resolved->returns);
-	if (!slot)
-		return false;
-	*slot = record->offset;
-	resolved->probes.items[resolved->probes.count - 1].returns++;
-	return true;
+	return resolved->probes.count <= SS_RESOLVE_FUNCTIONS_MAX;
 }
 
-static bool read_note(struct reader *reader, const struct ss_resolve_record *record)
-{
-	struct ss_resolved_note *note = ss_vector_push(&reader->resolved->notes);
-
-	if (!note)
-		return false;
-	*note = (struct ss_resolved_note){
-		.spec = record->spec,
-		.module = ss_module_ref(reader->capture->modules.items[record->module]),
-		.text = read_name(reader, record->name_size),
-	};
-	return note->text;
-}
-
-static bool read_record(struct reader *reader)
-{
-	struct ss_resolve_record record;
-	const uint8_t *bytes = ss_cursor_take(&reader->at, sizeof(record));
-
-	reader->invalid = !bytes;
-	if (!bytes)
-		return false;
-	memcpy(&record, bytes, sizeof(record));
-	reader->invalid = record.module >= reader->capture->modules.count ||
-			  record.spec >= reader->spec_count;
-	if (reader->invalid)
-		return false;
-	switch (record.kind) {
-	case SS_RESOLVE_PROBE:
-		return read_probe(reader, &record);
-	case SS_RESOLVE_RETURN:
-		return read_return(reader, &record);
-	case SS_RESOLVE_NOTE:
-		return read_note(reader, &record);
-	default:
-		reader->invalid = true;
-		return false;
-	}
-}
-
-static struct ss_error *read_answer(struct reader *reader, int file)
+static struct ss_error *read_answer(struct reader *data, int file)
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 	int result = lseek(file, 0, SEEK_SET) == 0 ?
@@ -137,18 +83,25 @@ static struct ss_error *read_answer(struct reader *reader, int file)
 
 	if (result < 0)
 		return ss_error_new_errno(-result, "cannot read the list of functions");
-	reader->at = (struct ss_cursor){ .at = (const uint8_t *)text.bytes,
-					 .end = (const uint8_t *)text.bytes + text.size };
-	while (reader->at.at < reader->at.end) {
-		if (read_record(reader))
-			continue;
-		return reader->invalid ?
-			       ss_error_new(SS_ERROR_SYSTEM,
-					    "the child process that searches for "
-					    "functions gave an invalid answer") :
-			       ss_error_no_memory();
-	}
-	return NULL;
+	struct ss_schema_reader reader = {
+		.cursor = { .at = (const uint8_t *)text.bytes,
+			    .end = (const uint8_t *)text.bytes + text.size },
+		.text = keep_text,
+		.allocate = allocate,
+		.limit = limit,
+		.data = data,
+	};
+	data->resolved->strings = ss_intern_new();
+	if (!data->resolved->strings)
+		return ss_error_no_memory();
+	ss_schema_read(&reader, &ss_resolved_schema, data->resolved);
+	if (data->no_memory)
+		return ss_error_no_memory();
+	return !reader.cursor.failed && complete(data) ?
+		       NULL :
+		       ss_error_new(SS_ERROR_SYSTEM,
+				    "the child process that searches for "
+				    "functions gave an invalid answer");
 }
 
 struct ss_error *ss_resolved_read(int file, const struct ss_capture *capture,
@@ -157,7 +110,8 @@ struct ss_error *ss_resolved_read(int file, const struct ss_capture *capture,
 	struct ss_resolved resolved = {};
 	struct reader reader = { .capture = capture,
 				 .spec_count = spec_count,
-				 .resolved = &resolved };
+				 .resolved = &resolved,
+				 .memory = MEMORY_MAX };
 	struct ss_error *error = read_answer(&reader, file);
 
 	if (error)

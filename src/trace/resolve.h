@@ -9,10 +9,11 @@
 #include <stddef.h>
 
 #include "arch/arch.h"
-#include "base/buffer.h"
+#include "base/intern.h"
 #include "base/vector.h"
 #include "data/capture.h"
 #include "data/module.h"
+#include "data/schema.h"
 #include "process/target.h"
 #include "sandbox/worker.h"
 
@@ -45,13 +46,6 @@ struct ss_resolve_request {
 	const char *debug_dir; /* or NULL */
 };
 
-/* What a record of the answer is. */
-enum ss_resolve_kind {
-	SS_RESOLVE_PROBE = 1, /* a function, line or USDT probe; its name follows */
-	SS_RESOLVE_RETURN,    /* of the probe before */
-	SS_RESOLVE_NOTE,      /* something to say about a spec; the text follows */
-};
-
 /* How well a probe matches its spec, and what it is. */
 enum ss_resolve_flags {
 	SS_RESOLVE_SUFFIX = 1 << 0, /* enum ss_pattern_match */
@@ -62,44 +56,42 @@ enum ss_resolve_flags {
 	SS_RESOLVE_REFUSED = 1 << 5,	/* not to be probed; a note says why */
 };
 
-struct ss_resolve_record {
-	uint32_t kind;
-	uint32_t flags;
-	uint32_t spec;
-	uint32_t module;
-	uint64_t address; /* ELF virtual, of the function */
-	uint64_t offset;  /* in the file, of the probe */
-	uint64_t counter; /* likewise, or 0 */
-	uint32_t returns; /* how many RETURN records follow */
-	uint32_t name_size;
-};
-
 /* An ss_job_work; data is a struct ss_resolve_request. */
 struct ss_error *ss_resolve_read(void *data, struct ss_worker_page *page, int output);
 
+/* A function, line or USDT probe. */
 struct ss_resolved_probe {
 	uint32_t flags; /* enum ss_resolve_flags */
 	uint32_t spec;
-	struct ss_module_impl *module; /* one reference */
-	uint64_t address;
-	uint64_t offset;
-	uint64_t counter;
-	char *name;   /* owned */
-	size_t first; /* of its returns */
-	size_t returns;
+	uint32_t module_index;
+	uint64_t address;      /* ELF virtual, of the function */
+	uint64_t offset;       /* in the file, of the probe */
+	uint64_t counter;      /* likewise, or 0 */
+	const char *name;      /* in strings */
+	const size_t *returns; /* offsets in the file; owned */
+	size_t return_count;
+	struct ss_module_impl *module; /* one reference; NULL in the child */
 };
 
+/* Something to say about a spec. */
 struct ss_resolved_note {
 	uint32_t spec;
-	struct ss_module_impl *module; /* one reference */
-	char *text;		       /* owned */
+	uint32_t module_index;
+	const char *text;	       /* in strings */
+	struct ss_module_impl *module; /* as above */
 };
 
+/* The answer of the child: see ss_resolved_schema. */
 struct ss_resolved {
 	SS_VECTOR(struct ss_resolved_probe) probes;
-	SS_VECTOR(uint64_t) returns; /* offsets in the file */
 	SS_VECTOR(struct ss_resolved_note) notes;
+	struct ss_intern *strings;
 };
+
+/* Tables that its fields have indexes of; the last one has no limit. */
+enum ss_resolve_table { SS_RESOLVE_SPECS = 1, SS_RESOLVE_MODULES, SS_RESOLVE_OFFSETS };
+
+extern const struct ss_schema ss_resolved_schema;
 
 /* Errors: SYSTEM (the child failed), NO_MEMORY. */
 struct ss_error *ss_resolve(const struct ss_capture *capture,

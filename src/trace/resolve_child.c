@@ -34,9 +34,8 @@ struct resolver {
 	struct ss_session *session;
 	struct ss_pattern *patterns; /* by spec */
 	size_t demangle_budget;
-	struct ss_buffer out;
-	size_t *found; /* by spec */
-	size_t probes;
+	struct ss_resolved resolved;
+	bool no_memory;
 	/* Of the current module: */
 	size_t module_at;
 	struct ss_module_impl *module;
@@ -58,9 +57,8 @@ static void resolver_deinit(struct resolver *resolver)
 	for (size_t i = 0; resolver->patterns && i < resolver->request->spec_count; i++)
 		ss_pattern_deinit(&resolver->patterns[i]);
 	free(resolver->patterns);
-	free(resolver->found);
 	ss_session_free(resolver->session);
-	ss_buffer_deinit(&resolver->out);
+	ss_resolved_deinit(&resolver->resolved);
 	ss_vector_free(&resolver->functions);
 	ss_vector_free(&resolver->tables);
 	ss_vector_free(&resolver->taken);
@@ -68,30 +66,90 @@ static void resolver_deinit(struct resolver *resolver)
 
 /* The answer --------------------------------------------------------------- */
 
-static void put(struct resolver *resolver, struct ss_resolve_record *record,
-		const char *name)
-{
-	size_t size = name ? SS_MIN(strlen(name), (size_t)SS_RESOLVE_NAME_MAX) : 0;
+static const struct ss_field probe_fields[] = {
+	SS_FIELD(1, UNSIGNED, ss_resolved_probe, flags, 0),
+	SS_FIELD_INDEX(2, UNSIGNED, ss_resolved_probe, spec, SS_RESOLVE_SPECS),
+	SS_FIELD_INDEX(3, UNSIGNED, ss_resolved_probe, module_index, SS_RESOLVE_MODULES),
+	SS_FIELD(4, UNSIGNED, ss_resolved_probe, address, 0),
+	SS_FIELD(5, UNSIGNED, ss_resolved_probe, offset, 0),
+	SS_FIELD(6, UNSIGNED, ss_resolved_probe, counter, 0),
+	SS_FIELD(7, TEXT, ss_resolved_probe, name, 0),
+	SS_FIELD_OF(8, INDEXES, ss_resolved_probe, returns, return_count, NULL,
+		    SS_RESOLVE_OFFSETS, 0),
+};
+static const struct ss_resolved_probe no_probe = { .name = "" };
+static const struct ss_schema probe_schema =
+	SS_SCHEMA(probe_fields, ss_resolved_probe, &no_probe);
 
-	record->module = (uint32_t)resolver->module_at;
-	record->name_size = (uint32_t)size;
-	ss_buffer_add(&resolver->out, record, sizeof(*record));
-	if (size)
-		ss_buffer_add(&resolver->out, name, size);
+static const struct ss_field note_fields[] = {
+	SS_FIELD_INDEX(1, UNSIGNED, ss_resolved_note, spec, SS_RESOLVE_SPECS),
+	SS_FIELD_INDEX(2, UNSIGNED, ss_resolved_note, module_index, SS_RESOLVE_MODULES),
+	SS_FIELD(3, TEXT, ss_resolved_note, text, 0),
+};
+static const struct ss_resolved_note no_note = { .text = "" };
+static const struct ss_schema note_schema =
+	SS_SCHEMA(note_fields, ss_resolved_note, &no_note);
+
+static const struct ss_field resolved_fields[] = {
+	SS_FIELD_OF(1, VECTOR, ss_resolved, probes.items, probes.count, &probe_schema, 0,
+		    0),
+	SS_FIELD_OF(2, VECTOR, ss_resolved, notes.items, notes.count, &note_schema, 0, 0),
+};
+const struct ss_schema ss_resolved_schema = SS_SCHEMA(resolved_fields, ss_resolved, NULL);
+
+void ss_resolved_deinit(struct ss_resolved *resolved)
+{
+	for (size_t i = 0; i < resolved->probes.count; i++) {
+		free(ss_drop_const(resolved->probes.items[i].returns));
+		ss_module_unref(resolved->probes.items[i].module);
+	}
+	for (size_t i = 0; i < resolved->notes.count; i++)
+		ss_module_unref(resolved->notes.items[i].module);
+	ss_vector_free(&resolved->probes);
+	ss_vector_free(&resolved->notes);
+	ss_intern_free(resolved->strings);
+}
+
+static const char *keep(struct resolver *resolver, const char *text)
+{
+	const char *kept =
+		ss_intern_bytes(resolver->resolved.strings, text,
+				SS_MIN(strlen(text), (size_t)SS_RESOLVE_NAME_MAX));
+
+	resolver->no_memory |= !kept;
+	return kept;
+}
+
+static void add_probe(struct resolver *resolver, const struct ss_resolved_probe *probe,
+		      const char *name)
+{
+	struct ss_resolved_probe *slot = ss_vector_push(&resolver->resolved.probes);
+
+	resolver->no_memory |= !slot;
+	if (!slot)
+		return;
+	*slot = *probe;
+	slot->module_index = (uint32_t)resolver->module_at;
+	slot->name = keep(resolver, name);
 }
 
 __attribute__((format(printf, 3, 4))) static void
 note(struct resolver *resolver, size_t spec, const char *format, ...)
 {
-	struct ss_resolve_record record = { .kind = SS_RESOLVE_NOTE,
-					    .spec = (uint32_t)spec };
+	struct ss_resolved_note *slot = ss_vector_push(&resolver->resolved.notes);
 	char text[NOTE_MAX];
 	va_list args;
 
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args); /* may be cut */
 	va_end(args);
-	put(resolver, &record, text);
+	resolver->no_memory |= !slot;
+	if (slot)
+		*slot = (struct ss_resolved_note){
+			.spec = (uint32_t)spec,
+			.module_index = (uint32_t)resolver->module_at,
+			.text = keep(resolver, text),
+		};
 }
 
 /* Code --------------------------------------------------------------------- */
@@ -204,25 +262,26 @@ static bool is_taken(struct resolver *resolver, uint64_t address)
 	return !slot;
 }
 
-static void put_returns(struct resolver *resolver, const struct returns *returns)
+/* Those that are in the file. */
+static void set_returns(struct resolver *resolver, struct ss_resolved_probe *probe,
+			const struct returns *returns)
 {
-	for (size_t i = 0; i < returns->addresses.count; i++) {
-		struct ss_resolve_record record = {
-			.kind = SS_RESOLVE_RETURN,
-			.address = returns->addresses.items[i],
-		};
-		if (!ss_elf_locate(resolver->elf, record.address, &record.offset))
-			record.flags = SS_RESOLVE_REFUSED;
-		put(resolver, &record, NULL);
+	size_t *offsets = calloc(returns->addresses.count + 1, sizeof(*offsets));
+
+	resolver->no_memory |= !offsets;
+	for (size_t i = 0; offsets && i < returns->addresses.count; i++) {
+		uint64_t offset;
+		if (ss_elf_locate(resolver->elf, returns->addresses.items[i], &offset))
+			offsets[probe->return_count++] = offset;
 	}
+	probe->returns = offsets;
 }
 
 static void add_function(struct resolver *resolver, size_t spec,
 			 const struct function *function, unsigned flags,
 			 const char *shown)
 {
-	struct ss_resolve_record record = {
-		.kind = SS_RESOLVE_PROBE,
+	struct ss_resolved_probe probe = {
 		.flags = flags,
 		.spec = (uint32_t)spec,
 		.address = function->start,
@@ -238,7 +297,7 @@ static void add_function(struct resolver *resolver, size_t spec,
 		     shown, shown);
 		return;
 	}
-	if (resolver->probes >= SS_RESOLVE_FUNCTIONS_MAX ||
+	if (resolver->resolved.probes.count >= SS_RESOLVE_FUNCTIONS_MAX ||
 	    is_taken(resolver, function->start))
 		return;
 	bool read = read_code(resolver, function->start, size, &code);
@@ -247,32 +306,29 @@ static void add_function(struct resolver *resolver, size_t spec,
 		if (function->size)
 			find_returns(resolver, function, &code, &returns);
 		if (!function->size || returns.failed) {
-			record.flags |= SS_RESOLVE_NO_RETURNS;
+			probe.flags |= SS_RESOLVE_NO_RETURNS;
 			returns.addresses.count = 0;
 		}
 	}
-	record.returns = (uint32_t)returns.addresses.count;
-	if (!address || !ss_elf_locate(resolver->elf, address, &record.offset)) {
-		record.flags |= SS_RESOLVE_REFUSED;
+	if (!address || !ss_elf_locate(resolver->elf, address, &probe.offset)) {
+		probe.flags |= SS_RESOLVE_REFUSED;
 		note(resolver, spec,
 		     "%s cannot be probed: its code is not in the file, or begins with "
 		     "only a nop of five bytes",
 		     shown);
 	}
-	put(resolver, &record, shown);
-	put_returns(resolver, &returns);
+	if (returns.addresses.count)
+		set_returns(resolver, &probe, &returns);
+	add_probe(resolver, &probe, shown);
 	ss_vector_free(&returns.addresses);
 	ss_code_deinit(&code);
-	resolver->found[spec]++;
-	resolver->probes++;
 }
 
 /* A probe within a function, where an instruction begins. */
 static void add_place(struct resolver *resolver, size_t spec, uint64_t address,
 		      uint64_t counter, unsigned flags, const char *name)
 {
-	struct ss_resolve_record record = {
-		.kind = SS_RESOLVE_PROBE,
+	struct ss_resolved_probe probe = {
 		.flags = flags,
 		.spec = (uint32_t)spec,
 		.address = address,
@@ -281,7 +337,8 @@ static void add_place(struct resolver *resolver, size_t spec, uint64_t address,
 	struct ss_code code = {};
 	uint64_t at = 0;
 
-	if (resolver->probes >= SS_RESOLVE_FUNCTIONS_MAX || is_taken(resolver, address))
+	if (resolver->resolved.probes.count >= SS_RESOLVE_FUNCTIONS_MAX ||
+	    is_taken(resolver, address))
 		return;
 	bool known = find_function(resolver, address, &function);
 	/* Without a size: from the start of the function to the probe and a bit further. */
@@ -300,14 +357,12 @@ static void add_place(struct resolver *resolver, size_t spec, uint64_t address,
 		     "%s cannot be probed: no instruction is known to begin there, or it "
 		     "is a nop of five bytes",
 		     name);
-		record.flags |= SS_RESOLVE_REFUSED;
-	} else if (!ss_elf_locate(resolver->elf, at, &record.offset) ||
-		   (counter && !ss_elf_locate(resolver->elf, counter, &record.counter))) {
-		record.flags |= SS_RESOLVE_REFUSED;
+		probe.flags |= SS_RESOLVE_REFUSED;
+	} else if (!ss_elf_locate(resolver->elf, at, &probe.offset) ||
+		   (counter && !ss_elf_locate(resolver->elf, counter, &probe.counter))) {
+		probe.flags |= SS_RESOLVE_REFUSED;
 	}
-	put(resolver, &record, name);
-	resolver->found[spec]++;
-	resolver->probes++;
+	add_probe(resolver, &probe, name);
 }
 
 /* Symbols ------------------------------------------------------------------ */
@@ -631,9 +686,12 @@ static struct ss_error *run(struct resolver *resolver, struct ss_worker_page *pa
 		close_module(resolver);
 	}
 	page->module = -1;
-	if (resolver->out.failed)
+	_cleanup_buffer_ struct ss_buffer out = {};
+	const struct ss_schema_writer writer = { .out = &out };
+	ss_schema_write(&writer, &ss_resolved_schema, &resolver->resolved);
+	if (out.failed || resolver->no_memory)
 		return ss_error_no_memory();
-	int result = ss_io_write_all(output, resolver->out.bytes, resolver->out.size);
+	int result = ss_io_write_all(output, out.bytes, out.size);
 	return result ? ss_error_new_errno(-result, "too many functions match") : NULL;
 }
 
@@ -646,11 +704,11 @@ struct ss_error *ss_resolve_read(void *data, struct ss_worker_page *page, int ou
 		.request = request,
 		.demangle_budget = SS_DEMANGLE_BUDGET * 4,
 		.patterns = calloc(request->spec_count + 1, sizeof(*resolver.patterns)),
-		.found = calloc(request->spec_count + 1, sizeof(*resolver.found)),
+		.resolved.strings = ss_intern_new(),
 	};
 	struct ss_error *error = ss_session_new(&options, &resolver.session);
 
-	if (!error && (!resolver.patterns || !resolver.found))
+	if (!error && (!resolver.patterns || !resolver.resolved.strings))
 		error = ss_error_no_memory();
 	return error ? error : run(&resolver, page, output);
 }

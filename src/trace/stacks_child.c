@@ -18,8 +18,6 @@ struct ss_stack_server {
 	struct ss_buffer answer;
 };
 
-SS_DEFINE_CLEANUP(struct ss_snapshot, snapshot, ss_snapshot_free)
-
 struct ss_stack_server *ss_stack_server_new(struct ss_capture *capture,
 					    unsigned max_frames, unsigned flags,
 					    const char *debug_dir)
@@ -109,7 +107,7 @@ bool ss_stack_server_serve(void *data, const struct ss_worker_request *request,
 			   volatile int32_t *module_at, const uint8_t **answer,
 			   size_t *answer_size)
 {
-	_cleanup_(snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = NULL;
 	struct ss_stack_server *server = data;
 	struct ss_stack_question question;
 

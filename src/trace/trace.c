@@ -101,19 +101,6 @@ static bool is_superseded(const struct ss_trace *trace,
 	return false;
 }
 
-static struct ss_error *add_note(struct ss_trace *trace, size_t spec,
-				 const struct ss_module *module, char *text)
-{
-	struct ss_trace_note *note = text ? ss_vector_push(&trace->notes) : NULL;
-
-	if (!note)
-		return ss_error_no_memory();
-	*note = (struct ss_trace_note){ .spec = spec,
-					.module = module ? module->path : "",
-					.text = text };
-	return NULL;
-}
-
 static struct ss_error *add_probes(struct ss_trace *trace)
 {
 	for (size_t i = 0; i < trace->resolved.probes.count; i++) {
@@ -126,7 +113,7 @@ static struct ss_error *add_probes(struct ss_trace *trace)
 			.name = from->name,
 			.module = &from->module->pub,
 			.offset = from->address,
-			.returns = from->returns,
+			.returns = from->return_count,
 			.usdt = from->flags & SS_RESOLVE_USDT,
 			.line = from->flags & SS_RESOLVE_LINE,
 			.set = !(from->flags & SS_RESOLVE_REFUSED),
@@ -134,10 +121,12 @@ static struct ss_error *add_probes(struct ss_trace *trace)
 	}
 	for (size_t i = 0; i < trace->resolved.notes.count; i++) {
 		const struct ss_resolved_note *from = &trace->resolved.notes.items[i];
-		struct ss_error *error =
-			add_note(trace, from->spec, &from->module->pub, from->text);
-		if (error)
-			return error;
+		struct ss_trace_note *note = ss_vector_push(&trace->notes);
+		if (!note)
+			return ss_error_no_memory();
+		*note = (struct ss_trace_note){ .spec = from->spec,
+						.module = from->module->pub.path,
+						.text = from->text };
 	}
 	return NULL;
 }
@@ -157,7 +146,7 @@ static void drop_superseded(struct ss_trace *trace)
 	for (size_t i = 0; i < resolved->probes.count; i++) {
 		struct ss_resolved_probe *probe = &resolved->probes.items[i];
 		if (probe->spec == UINT32_MAX) {
-			free(probe->name);
+			free(ss_drop_const(probe->returns));
 			ss_module_unref(probe->module);
 			continue;
 		}
@@ -332,10 +321,8 @@ static struct ss_error *set_probe(struct ss_trace *trace, size_t index)
 	struct ss_error *error =
 		add_place(trace, index, from->offset, from->counter, false);
 
-	for (size_t i = 0; !error && i < from->returns; i++)
-		error = add_place(trace, index,
-				  trace->resolved.returns.items[from->first + i], 0,
-				  true);
+	for (size_t i = 0; !error && i < from->return_count; i++)
+		error = add_place(trace, index, from->returns[i], 0, true);
 	return error;
 }
 
@@ -436,20 +423,30 @@ static bool is_wanted(struct ss_trace *trace, uint64_t time_ns)
 	return true;
 }
 
-/* The hits that follow are of another program, or in a file that was mapped since. */
-static void replace_space(struct ss_trace *trace)
+/* Unwinds with what is mapped now. */
+static struct ss_error *
+follow_space(struct ss_trace *trace,
+	     struct ss_error *(*update)(struct ss_address_space *space,
+					enum ss_address_space_change *ret))
 {
 	enum ss_address_space_change change;
 
-	trace->replaced_ns = ss_now_ns();
-	trace->mapped = false;
 	if (!has_stacks(trace))
-		return;
-	struct ss_error *error = ss_address_space_update(&trace->space, &change);
+		return NULL;
+	struct ss_error *error = update(&trace->space, &change);
 	if (!error && change != SS_ADDRESS_SPACE_ENDED && trace->space.capture &&
 	    trace->space.version != trace->space_version)
 		error = begin_stacks(trace);
-	ss_error_free(error); /* the process has ended, or stacks are missing */
+	return error;
+}
+
+/* The hits that follow are of another program, or in a file that was mapped since. */
+static void replace_space(struct ss_trace *trace)
+{
+	trace->replaced_ns = ss_now_ns();
+	trace->mapped = false;
+	/* An error: the process has ended, or stacks are missing. */
+	ss_error_free(follow_space(trace, ss_address_space_update));
 }
 
 /* The stack of a hit with callers. 0: not known, or there was no time for it. */
@@ -773,15 +770,7 @@ static struct pending *find_oldest(struct ss_trace *trace)
 /* Follows what the process loads. */
 static struct ss_error *update_space(struct ss_trace *trace)
 {
-	enum ss_address_space_change change;
-
-	if (!has_stacks(trace))
-		return NULL;
-	struct ss_error *error = ss_address_space_update_if_due(&trace->space, &change);
-	if (!error && change != SS_ADDRESS_SPACE_ENDED && trace->space.capture &&
-	    trace->space.version != trace->space_version)
-		error = begin_stacks(trace);
-	return error;
+	return follow_space(trace, ss_address_space_update_if_due);
 }
 
 /* Reports what was recorded up to a time. A record of another CPU that is older may arrive

@@ -141,13 +141,8 @@ objcopy --strip-debug "$made/usdt" "$made/usdt-symbols"
 { echo 'inlined'; cat "$made/usdt"; } >resolve/inlined
 { echo 's*'; cat "$made/usdt-symbols"; } >resolve/symbols
 { echo 'fuzz+0x307'; cat "$made/usdt-symbols"; } >resolve/offset
-python3 - >resolve/answer <<'END'
-import struct, sys
-record = lambda kind, flags, returns, name: struct.pack(
-    "<4I3Q2I", kind, flags, 0, 0, 0x1000, 0x1000, 0, returns, len(name)) + name
-sys.stdout.buffer.write(b"answer\n" + record(1, 0, 1, b"seed") + record(2, 0, 0, b"") +
-                        record(3, 0, 0, b"a note"))
-END
+# A probe with an address, an offset, a name and a return; a note: see src/data/schema.h
+printf 'answer\n\3\17\10\200\40\12\200\40\17\4seed\20\210\40\5\10\7\6a note' >resolve/answer
 cp "$made/stripped" cfi/plain
 cp "$made/debug_frame" cfi/debug_frame
 cp "$made/pointers" symtab/plain

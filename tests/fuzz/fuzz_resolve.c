@@ -23,13 +23,12 @@ static void check(const struct ss_resolved *resolved, size_t file_size, bool ans
 		const struct ss_resolved_probe *probe = &resolved->probes.items[i];
 		fuzz_touch(probe->name, strlen(probe->name));
 		FUZZ_REQUIRE(probe->spec < SPECS);
-		FUZZ_REQUIRE(probe->returns <= SS_RESOLVE_RETURNS_MAX);
-		FUZZ_REQUIRE(probe->first + probe->returns <= resolved->returns.count);
+		FUZZ_REQUIRE(probe->return_count <= SS_RESOLVE_RETURNS_MAX);
 		FUZZ_REQUIRE(answer || (probe->flags & SS_RESOLVE_REFUSED) ||
 			     probe->offset < file_size);
+		for (size_t k = 0; k < probe->return_count && !answer; k++)
+			FUZZ_REQUIRE(probe->returns[k] < file_size);
 	}
-	for (size_t i = 0; i < resolved->returns.count && !answer; i++)
-		FUZZ_REQUIRE(resolved->returns.items[i] < file_size);
 	for (size_t i = 0; i < resolved->notes.count; i++)
 		fuzz_touch(resolved->notes.items[i].text,
 			   strlen(resolved->notes.items[i].text));

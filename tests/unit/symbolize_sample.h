@@ -18,6 +18,7 @@
 #include "data/module.h"
 #include "elf/elffile.h"
 #include "elf/tables.h"
+#include "symbolize/lines.h"
 
 /* mark_inner is in inner (line 5), called in middle (line 9), called in outer (13). */
 static const char sample_source[] =
@@ -131,6 +132,32 @@ sample_address(const struct sample *sample, const char *name, const char *symbol
 	ss_elf_free(elf);
 	ss_module_unref(module);
 	return address;
+}
+
+/* Bytes that this process has read so far. */
+__attribute__((unused)) static unsigned long long sample_bytes_read(void)
+{
+	unsigned long long bytes = 0;
+	FILE *file = fopen("/proc/self/io", "r");
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "rchar: %llu", &bytes), 1);
+	(void)fclose(file);
+	return bytes;
+}
+
+/* The DWARF of a file of the directory, or NULL. */
+__attribute__((unused)) static struct ss_dwarf *
+sample_dwarf(const struct sample *sample, const char *name, bool may_fault)
+{
+	struct ss_module_impl *module = sample_module(sample, name);
+	struct ss_elf *elf = ss_elf_from_fd(module->fd);
+	struct ss_dwarf *dwarf = elf ? ss_dwarf_open(elf, NULL, may_fault) : NULL;
+
+	/* Neither is needed any more. */
+	ss_elf_free(elf);
+	ss_module_unref(module);
+	return dwarf;
 }
 
 #endif

@@ -42,24 +42,13 @@ TEST(test_matched_by_stack)
 	}
 }
 
-static struct ss_frame function_at(enum ss_frame_kind kind, const char *symbol,
-				   const char *file, uint32_t line)
-{
-	return (struct ss_frame){ .module_index = -1,
-				  .kind = kind,
-				  .source = SS_FROM_RUNTIME,
-				  .symbol = symbol,
-				  .file = file,
-				  .line = line };
-}
-
 static struct ss_snapshot *make_functions(const char *symbol, const char *file,
 					  uint32_t line, enum ss_frame_kind kind)
 {
 	struct ss_snapshot *snapshot = sample_new();
 	const struct ss_frame frames[] = {
-		function_at(kind, symbol, file, line),
-		function_at(SS_FRAME_PYTHON, "main", "a.py", 50),
+		sample_function(kind, symbol, file, line),
+		sample_function(SS_FRAME_PYTHON, "main", "a.py", 50),
 	};
 
 	snapshot->process.pid = 100;

@@ -41,12 +41,8 @@ static size_t read_fake(const struct ss_memory *memory, uint64_t address, void *
 			size_t size)
 {
 	const struct fake *fake = (const struct fake *)memory;
-	uint64_t at = address - BASE;
-	size_t n = at < SIZE ? SS_MIN(size, (size_t)(SIZE - at)) : 0;
 
-	if (n)
-		memcpy(bytes, fake->bytes + at, n);
-	return n;
+	return unit_copy(bytes, size, fake->bytes, SIZE, address - BASE);
 }
 
 static void put(struct fake *fake, uint64_t address, uint64_t value, size_t size)

@@ -120,19 +120,6 @@ TEST(test_most_waiters_first)
 	assert_order(snapshot, wanted, SS_ARRAY_SIZE(wanted));
 }
 
-/* Adds a thread that waits in a function of the program. */
-static void add_in_function(struct ss_snapshot *snapshot, pid_t tid, uint64_t pc,
-			    const char *function, const struct ss_wait *wait)
-{
-	struct ss_frame frames[] = {
-		sample_frame(snapshot, SAMPLE_LIBC, pc, NULL),
-		sample_frame(snapshot, SAMPLE_PROGRAM, pc, function),
-	};
-
-	frames[1].symbol_offset = pc; /* all begin at the same place */
-	sample_add_thread(snapshot, tid, "w", frames, 2, SS_END_ROOT)->wait = wait;
-}
-
 /* Who waits for its turn to wait for work comes last, unless somebody else waits for such a thread. */
 TEST(test_turns)
 {
@@ -144,11 +131,11 @@ TEST(test_turns)
 	static const pid_t with_other[] = { 103, 100, 102, 101 };
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 
-	add_in_function(snapshot, 100, 1, "take_request", &idle);
-	add_in_function(snapshot, 101, 2, "take_request", &lock);
-	add_in_function(snapshot, 102, 3, "answer_request", &idle);
+	sample_add_waiting(snapshot, 100, 1, "take_request", &idle);
+	sample_add_waiting(snapshot, 101, 2, "take_request", &lock);
+	sample_add_waiting(snapshot, 102, 3, "answer_request", &idle);
 	assert_order(snapshot, pool, SS_ARRAY_SIZE(pool));
-	add_in_function(snapshot, 103, 4, "end_request", &lock);
+	sample_add_waiting(snapshot, 103, 4, "end_request", &lock);
 	assert_order(snapshot, with_other, SS_ARRAY_SIZE(with_other));
 }
 

@@ -44,14 +44,8 @@ static uint8_t bytes[SIZE];
 static size_t read_bytes(const struct ss_memory *memory, uint64_t address, void *ret,
 			 size_t size)
 {
-	uint64_t at = address - BASE;
-
 	(void)memory;
-	if (at >= SIZE)
-		return 0;
-	size = SS_MIN(size, (size_t)(SIZE - at));
-	memcpy(ret, bytes + at, size);
-	return size;
+	return unit_copy(ret, size, bytes, SIZE, address - BASE);
 }
 
 static const struct ss_memory memory = { .read = read_bytes };

@@ -6,21 +6,10 @@
 #include "symbolize/lines.h"
 #include "symbolize_sample.h"
 
-static struct ss_dwarf *open_sample(const struct sample *sample, const char *name)
-{
-	struct ss_module_impl *module = sample_module(sample, name);
-	struct ss_elf *elf = ss_elf_from_fd(module->fd);
-	struct ss_dwarf *dwarf = elf ? ss_dwarf_open(elf, NULL, false) : NULL;
-
-	ss_elf_free(elf);
-	ss_module_unref(module);
-	return dwarf;
-}
-
 static void check_sample(const struct sample *sample)
 {
 	uint64_t address = sample_address(sample, "prog", "mark_inner");
-	struct ss_dwarf *dwarf = open_sample(sample, "prog");
+	struct ss_dwarf *dwarf = sample_dwarf(sample, "prog", false);
 	struct ss_inline inlines[SS_INLINES_MAX];
 	const char *function = NULL;
 	uint64_t start = 0;
@@ -82,7 +71,7 @@ TEST_WITH(test_deep, sample_setup, sample_teardown)
 	assert_int_equal(fclose(file), 0);
 	assert_true(sample_run(sample, "cc -O1 -g deep.c -o prog"));
 	uint64_t address = sample_address(sample, "prog", "mark_inner");
-	struct ss_dwarf *dwarf = open_sample(sample, "prog");
+	struct ss_dwarf *dwarf = sample_dwarf(sample, "prog", false);
 	assert_non_null(dwarf);
 	struct ss_unit *unit = ss_dwarf_find_unit(dwarf, address);
 	assert_non_null(unit);
@@ -126,7 +115,7 @@ TEST_WITH(test_damage, sample_setup, sample_teardown)
 		assert_int_equal(fwrite(bytes, 1, elf->size, file), elf->size);
 		assert_int_equal(fclose(file), 0);
 		free(bytes);
-		struct ss_dwarf *dwarf = open_sample(sample, "damaged");
+		struct ss_dwarf *dwarf = sample_dwarf(sample, "damaged", false);
 		struct ss_unit *unit = dwarf ? ss_dwarf_find_unit(dwarf, address) : NULL;
 		if (unit) {
 			(void)ss_unit_find_line(unit, address);

@@ -13,17 +13,6 @@
 
 enum { FRAMES_MAX = 12 };
 
-static struct ss_frame language_frame(enum ss_frame_kind kind, const char *symbol,
-				      const char *file)
-{
-	return (struct ss_frame){ .module_index = -1,
-				  .symbol = symbol,
-				  .file = file,
-				  .line = 7,
-				  .source = SS_FROM_RUNTIME,
-				  .kind = kind };
-}
-
 /* A Java thread: these methods, the innermost first, between native frames. */
 static struct ss_task *add(struct ss_snapshot *snapshot, pid_t tid,
 			   enum ss_wait_kind kind, const char *const *methods)
@@ -33,7 +22,7 @@ static struct ss_task *add(struct ss_snapshot *snapshot, pid_t tid,
 
 	frames[count++] = sample_frame(snapshot, SAMPLE_LIBC, 0x10, "pthread_cond_wait");
 	for (; *methods; methods++)
-		frames[count++] = language_frame(SS_FRAME_JAVA, *methods, "J.java");
+		frames[count++] = sample_function(SS_FRAME_JAVA, *methods, "J.java", 7);
 	frames[count++] =
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x20, "JavaCalls::call_helper");
 	frames[count++] = sample_frame(snapshot, SAMPLE_LIBC, 0x30, "start_thread");
@@ -94,7 +83,7 @@ TEST(test_library)
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(cases); i++) {
 		const struct ss_frame frame =
-			language_frame(cases[i].kind, cases[i].symbol, cases[i].file);
+			sample_function(cases[i].kind, cases[i].symbol, cases[i].file, 7);
 		if (ss_frame_is_of_library(&frame) != cases[i].library)
 			fail_msg("%s at %s", cases[i].symbol, cases[i].file);
 	}
@@ -149,8 +138,8 @@ TEST(test_owner_frames)
 	struct ss_frame frames[] = {
 		sample_frame(snapshot, SAMPLE_LIBC, 0x10, "pthread_mutex_lock"),
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x20, "inlined"),
-		language_frame(SS_FRAME_JAVA, "J.inlined", "J.java"),
-		language_frame(SS_FRAME_JAVA, "J.native", "J.java"),
+		sample_function(SS_FRAME_JAVA, "J.inlined", "J.java", 7),
+		sample_function(SS_FRAME_JAVA, "J.native", "J.java", 7),
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x30, "owns"),
 		sample_frame(snapshot, SAMPLE_PROGRAM, 0x40, "main"),
 	};

@@ -6,19 +6,6 @@
 #include "symbolize/lines.h"
 #include "symbolize_sample.h"
 
-static struct ss_dwarf *open_sample(const struct sample *sample, const char *name,
-				    bool may_fault)
-{
-	struct ss_module_impl *module = sample_module(sample, name);
-	struct ss_elf *elf = ss_elf_from_fd(module->fd);
-	struct ss_dwarf *dwarf = elf ? ss_dwarf_open(elf, NULL, may_fault) : NULL;
-
-	/* Neither is needed any more. */
-	ss_elf_free(elf);
-	ss_module_unref(module);
-	return dwarf;
-}
-
 static void expect_line_in(struct ss_dwarf *dwarf, uint64_t address, uint32_t line)
 {
 	assert_non_null(dwarf);
@@ -39,7 +26,7 @@ static void expect_line(const struct sample *sample, const char *name, uint32_t 
 	uint64_t address = sample_address(sample, name, "mark_inner");
 
 	for (int may_fault = 0; may_fault <= 1; may_fault++)
-		expect_line_in(open_sample(sample, name, may_fault != 0), address, line);
+		expect_line_in(sample_dwarf(sample, name, may_fault != 0), address, line);
 }
 
 TEST_WITH(test_versions, sample_setup, sample_teardown)
@@ -81,7 +68,7 @@ TEST_WITH(test_damaged_compression, sample_setup, sample_teardown)
 			       ".debug_info=info prog && printf 'damaged!' | dd of=info "
 			       "bs=1 seek=40 conv=notrunc 2>dd.log && objcopy "
 			       "--update-section .debug_info=info prog damaged"));
-	struct ss_dwarf *dwarf = open_sample(sample, "damaged", false);
+	struct ss_dwarf *dwarf = sample_dwarf(sample, "damaged", false);
 	if (dwarf) /* objcopy unpacked it */
 		assert_null(ss_dwarf_find_unit(dwarf, 0x10));
 	ss_dwarf_close(dwarf);
@@ -99,7 +86,7 @@ TEST_WITH(test_large, sample_setup, sample_teardown)
 			"cc large.o sample.o -o prog"));
 	expect_line(sample, "prog", 5);
 	uint64_t address = sample_address(sample, "prog", "mark_inner");
-	struct ss_dwarf *dwarf = open_sample(sample, "prog", false);
+	struct ss_dwarf *dwarf = sample_dwarf(sample, "prog", false);
 	assert_true(sample_run(sample, ": > prog"));
 	expect_line_in(dwarf, address, 5);
 }
@@ -132,7 +119,7 @@ TEST_WITH(test_without_dwarf, sample_setup, sample_teardown)
 	const struct sample *sample = *state;
 
 	assert_true(sample_run(sample, "cc sample.c -o prog && strip prog"));
-	assert_null(open_sample(sample, "prog", false));
+	assert_null(sample_dwarf(sample, "prog", false));
 	ss_dwarf_close(NULL);
 }
 
@@ -151,5 +138,5 @@ TEST_WITH(test_hostile_sections, sample_setup, sample_teardown)
 			       "{ printf 'ZLIB\\177\\0\\0\\0\\0\\0\\0\\0'; head -c 99 "
 			       "prog; } > huge && cc sample.c -o prog && objcopy "
 			       "--add-section .zdebug_info=huge prog"));
-	assert_null(open_sample(sample, "prog", false));
+	assert_null(sample_dwarf(sample, "prog", false));
 }

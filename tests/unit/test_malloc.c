@@ -30,13 +30,8 @@ static size_t read_heap(const struct ss_memory *memory, uint64_t address, void *
 			size_t size)
 {
 	const struct heap *heap = (const struct heap *)memory;
-	const uint64_t at = address - START;
 
-	if (at >= heap->readable)
-		return 0;
-	size = size < heap->readable - at ? size : heap->readable - at;
-	memcpy(bytes, (const uint8_t *)heap->words + at, size);
-	return size;
+	return unit_copy(bytes, size, heap->words, heap->readable, address - START);
 }
 
 /* The word with the size of a chunk. */

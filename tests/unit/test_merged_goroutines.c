@@ -1,11 +1,4 @@
-#include "view_sample.h"
-
-#include <stdlib.h>
-
-#include "base/cleanup.h"
-#include "report/json.h"
-#include "report/group.h"
-#include "report/text.h"
+#include "merged_sample.h"
 
 #define PROBLEM "goroutines are not shown: the list changed (go1.22)"
 
@@ -36,44 +29,18 @@ static struct ss_snapshot *new_snapshot(uint64_t stay, uint64_t leak)
 	return snapshot;
 }
 
-static char *render(const struct ss_snapshots *snapshots, bool changes, size_t groups,
-		    bool as_json)
-{
-	const struct ss_format_options options = {
-		.size = sizeof(options), .groups = { [SS_TASK_GOROUTINE] = groups }
-	};
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
-	struct ss_json json = { .out = out };
-	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
-		ss_merged_new(snapshots, SS_TASK_GOROUTINE, true);
-
-	assert_non_null(out);
-	assert_non_null(merged);
-	if (as_json)
-		assert_true(ss_json_merged(&json, snapshots, SS_TASK_GOROUTINE, changes,
-					   &options));
-	else
-		assert_null(ss_text_write_groups(snapshots, merged, NULL, changes,
-						 &options, out));
-	assert_int_equal(fclose(out), 0);
-	return text;
-}
-
 static void assert_text(const struct ss_snapshots *snapshots, bool changes, size_t groups,
 			bool as_json, const char *wanted)
 {
-	_cleanup_free_ char *text = render(snapshots, changes, groups, as_json);
-
-	if (*wanted ? !strstr(text, wanted) : *text != '\0')
-		fail_msg("'%s' is not in: %s", wanted, text);
+	sample_expect_merged(snapshots, SS_TASK_GOROUTINE, changes, groups, as_json,
+			     wanted);
 }
 
 static void assert_no_text(const struct ss_snapshots *snapshots, bool changes,
 			   const char *unwanted)
 {
-	_cleanup_free_ char *text = render(snapshots, changes, SIZE_MAX, false);
+	_cleanup_free_ char *text = sample_render_merged(snapshots, SS_TASK_GOROUTINE,
+							 changes, SIZE_MAX, false);
 
 	if (strstr(text, unwanted))
 		fail_msg("'%s' is in: %s", unwanted, text);

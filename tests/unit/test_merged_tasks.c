@@ -1,45 +1,12 @@
+#include "merged_sample.h"
 #include "task_sample.h"
 
-#include <stdlib.h>
-
-#include "base/cleanup.h"
-#include "report/json.h"
-#include "report/group.h"
-#include "report/text.h"
-
 enum { COUNT = 3 };
-
-static char *render(const struct ss_snapshots *snapshots, size_t groups, bool as_json)
-{
-	const struct ss_format_options options = {
-		.size = sizeof(options), .groups = { [SS_TASK_ASYNCIO] = groups }
-	};
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
-	struct ss_json json = { .out = out };
-	_cleanup_(ss_merged_cleanup) struct ss_merged *merged =
-		ss_merged_new(snapshots, SS_TASK_ASYNCIO, true);
-
-	assert_non_null(out);
-	assert_non_null(merged);
-	if (as_json)
-		assert_true(ss_json_merged(&json, snapshots, SS_TASK_ASYNCIO, false,
-					   &options));
-	else
-		assert_null(ss_text_write_groups(snapshots, merged, NULL, false, &options,
-						 out));
-	assert_int_equal(fclose(out), 0);
-	return text;
-}
 
 static void assert_text(const struct ss_snapshots *snapshots, size_t groups, bool as_json,
 			const char *wanted)
 {
-	_cleanup_free_ char *text = render(snapshots, groups, as_json);
-
-	if (*wanted ? !strstr(text, wanted) : *text != '\0')
-		fail_msg("'%s' is not in: %s", wanted, text);
+	sample_expect_merged(snapshots, SS_TASK_ASYNCIO, false, groups, as_json, wanted);
 }
 
 /* Two tasks that fetch in changing lines, one that passes, and two that wait for tasks. */

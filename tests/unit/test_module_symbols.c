@@ -18,18 +18,6 @@ struct process {
 	struct ss_runtime_process process;
 };
 
-/* Bytes that this process has read so far. */
-static unsigned long long read_so_far(void)
-{
-	unsigned long long bytes = 0;
-	FILE *file = fopen("/proc/self/io", "r");
-
-	assert_non_null(file);
-	assert_int_equal(fscanf(file, "rchar: %llu", &bytes), 1);
-	(void)fclose(file);
-	return bytes;
-}
-
 /* A process with the same library many times. */
 static void set_up(const struct sample *sample, struct process *ret)
 {
@@ -76,13 +64,13 @@ TEST_WITH(test_kept, sample_setup, sample_teardown)
 	struct process process;
 
 	set_up(*state, &process);
-	unsigned long long begin = read_so_far();
-	unsigned long long cost = read_so_far() - begin; /* of the question */
+	unsigned long long begin = sample_bytes_read();
+	unsigned long long cost = sample_bytes_read() - begin; /* of the question */
 	check(&process, 0);
-	begin = read_so_far();
+	begin = sample_bytes_read();
 	for (int i = 0; i < 10; i++)
 		check(&process, 0);
-	unsigned long long bytes = read_so_far() - begin;
+	unsigned long long bytes = sample_bytes_read() - begin;
 	if (bytes > cost + 16) /* the number has more digits */
 		fail_msg("%llu bytes were read again", bytes - cost);
 	tear_down(&process);

@@ -34,11 +34,7 @@ static size_t read_bytes(const struct ss_memory *memory, uint64_t address, void 
 {
 	const struct server *server = (const struct server *)memory;
 
-	if (address < START || address >= START + SIZE)
-		return 0;
-	size = size < START + SIZE - address ? size : START + SIZE - address;
-	memcpy(bytes, server->bytes + (address - START), size);
-	return size;
+	return unit_copy(bytes, size, server->bytes, SIZE, address - START);
 }
 
 static void set_word(struct server *server, uint64_t address, uint64_t value)

@@ -80,30 +80,18 @@ static const struct ss_python_layout layout = {
 static uint8_t heap[SIZE];
 static uint8_t stack[STACK_SIZE];
 
-static size_t read_from(const uint8_t *bytes, uint64_t base, size_t all, uint64_t address,
-			void *ret, size_t size)
-{
-	const uint64_t at = address - base;
-
-	if (at >= all)
-		return 0;
-	size = SS_MIN(size, all - (size_t)at);
-	memcpy(ret, bytes + at, size);
-	return size;
-}
-
 static size_t read_heap(const struct ss_memory *memory, uint64_t address, void *ret,
 			size_t size)
 {
 	(void)memory;
-	return read_from(heap, BASE, SIZE, address, ret, size);
+	return unit_copy(ret, size, heap, SIZE, address - BASE);
 }
 
 static size_t read_stack(const struct ss_memory *memory, uint64_t address, void *ret,
 			 size_t size)
 {
 	(void)memory;
-	return read_from(stack, STACK_BASE, STACK_SIZE, address, ret, size);
+	return unit_copy(ret, size, stack, STACK_SIZE, address - STACK_BASE);
 }
 
 static const struct ss_memory memory = { .read = read_heap };

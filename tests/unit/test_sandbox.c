@@ -272,26 +272,6 @@ static void answer(void *data, const void *bytes, size_t size)
 		       (int)size, (const char *)bytes);
 }
 
-static void assert_answers(unsigned max, const char *expected)
-{
-	const struct ss_sandbox_options options = { .size = sizeof(options),
-						    .answer = answer,
-						    .max_requests = max };
-	struct ss_sandbox_result *result = NULL;
-	struct job job = {};
-
-	assert_null(ss_sandbox_run(&options, ask, &job, &result));
-	assert_output(result, expected);
-	ss_sandbox_result_free(result);
-}
-
-TEST(answers_requests)
-{
-	assert_answers(10, "3 times more");
-	assert_answers(2, "2 times more");
-	assert_answers(0, "");
-}
-
 /* In one child: its work is called once, and sees the answers. */
 static struct ss_error *ask_again_and_again(void *data,
 					    const struct ss_sandbox_attempt *attempt)
@@ -322,7 +302,7 @@ static size_t answer_at_once(void *data, const void *bytes, size_t size, void *r
 	return length;
 }
 
-static void assert_answers_at_once(unsigned max, const char *expected)
+static void assert_answers(ss_sandbox_work *asks, unsigned max, const char *expected)
 {
 	const struct ss_sandbox_options options = { .size = sizeof(options),
 						    .answer = answer,
@@ -331,16 +311,24 @@ static void assert_answers_at_once(unsigned max, const char *expected)
 	struct ss_sandbox_result *result = NULL;
 	struct job job = {};
 
-	assert_null(ss_sandbox_run(&options, ask_again_and_again, &job, &result));
+	assert_null(ss_sandbox_run(&options, asks, &job, &result));
 	assert_output(result, expected);
 	ss_sandbox_result_free(result);
 }
 
+TEST(answers_requests)
+{
+	assert_answers(ask, 10, "3 times more");
+	assert_answers(ask, 2, "2 times more");
+	assert_answers(ask, 0, "");
+}
+
 TEST(answers_while_the_child_waits)
 {
-	assert_answers_at_once(10, "1 times more;2 times more;3 times more;0;100");
-	assert_answers_at_once(2, "1 times more;2 times more;;0;100");
-	assert_answers_at_once(0, ";;;0;100");
+	assert_answers(ask_again_and_again, 10,
+		       "1 times more;2 times more;3 times more;0;100");
+	assert_answers(ask_again_and_again, 2, "1 times more;2 times more;;0;100");
+	assert_answers(ask_again_and_again, 0, ";;;0;100");
 }
 
 TEST(describes_failures)

@@ -9,18 +9,6 @@
 
 enum { EXPORTS = 5000 };
 
-/* Bytes that this process has read so far. */
-static unsigned long long read_so_far(void)
-{
-	unsigned long long bytes = 0;
-	FILE *file = fopen("/proc/self/io", "r");
-
-	assert_non_null(file);
-	assert_int_equal(fscanf(file, "rchar: %llu", &bytes), 1);
-	(void)fclose(file);
-	return bytes;
-}
-
 /* A library that exports many functions; its string table has a quarter of a megabyte. */
 static struct ss_module_impl *build(const struct sample *sample, const char *style)
 {
@@ -67,10 +55,10 @@ TEST_WITH(test_absent, sample_setup, sample_teardown)
 		const char *const names[] = { name };
 		struct ss_elf_symbol found;
 		(void)snprintf(name, sizeof(name), "absent_%d", i);
-		unsigned long long before = read_so_far();
+		unsigned long long before = sample_bytes_read();
 		assert_true(ss_elf_find_symbols(module, names, 1, &found));
 		assert_int_equal(found.address, 0);
-		longest += read_so_far() - before > 32 * 1024;
+		longest += sample_bytes_read() - before > 32 * 1024;
 	}
 	if (longest > 10) /* some have the hash of a name that is there */
 		fail_msg("%zu of 100 searches read more than 32 KiB", longest);
@@ -87,9 +75,9 @@ TEST_WITH(test_exported, sample_setup, sample_teardown)
 	struct ss_module_impl *module = build(*state, "gnu");
 	struct ss_elf_symbol found[3];
 
-	unsigned long long before = read_so_far();
+	unsigned long long before = sample_bytes_read();
 	assert_true(ss_elf_find_symbols(module, names, 3, found));
-	unsigned long long size = read_so_far() - before;
+	unsigned long long size = sample_bytes_read() - before;
 	assert_int_equal(found[1].address - found[0].address, 4314);
 	assert_int_equal(found[2].address, 0);
 	if (size > 32 * 1024)

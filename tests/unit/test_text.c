@@ -235,18 +235,6 @@ TEST(test_frozen)
 				      "thread runs until it is thawed\n\n"));
 }
 
-static void add_in(struct ss_snapshot *snapshot, pid_t tid, uint64_t pc,
-		   const char *function, const struct ss_wait *wait)
-{
-	struct ss_frame frames[] = {
-		sample_frame(snapshot, SAMPLE_LIBC, pc, NULL),
-		sample_frame(snapshot, SAMPLE_PROGRAM, pc, function),
-	};
-
-	frames[1].symbol_offset = pc; /* all begin at the same place */
-	sample_add_thread(snapshot, tid, "w", frames, 2, SS_END_ROOT)->wait = wait;
-}
-
 static bool names_blocker(const struct ss_snapshot *snapshot, bool verbose)
 {
 	const struct ss_format_options options = { .size = sizeof(options),
@@ -268,16 +256,16 @@ TEST(test_accepting_in_turn)
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
 	struct ss_blocker *blocker = ss_vector_push(&snapshot->blockers);
 
-	add_in(snapshot, 100, 1, "take_request", &accepts);
-	add_in(snapshot, 101, 2, "take_request", &lock);
-	add_in(snapshot, 102, 3, "take_request", &lock);
+	sample_add_waiting(snapshot, 100, 1, "take_request", &accepts);
+	sample_add_waiting(snapshot, 101, 2, "take_request", &lock);
+	sample_add_waiting(snapshot, 102, 3, "take_request", &lock);
 	*blocker = (struct ss_blocker){ .waiting = 2, .locks = 1 };
 	assert_false(names_blocker(snapshot, false));
 	assert_true(names_blocker(snapshot, true));
 	accepts.kind = SS_WAIT_CONDVAR;
 	assert_true(names_blocker(snapshot, false));
 	accepts.kind = SS_WAIT_ACCEPT;
-	add_in(snapshot, 103, 4, "end_request", &lock);
+	sample_add_waiting(snapshot, 103, 4, "end_request", &lock);
 	blocker->waiting = 3;
 	assert_true(names_blocker(snapshot, false));
 }

@@ -16,13 +16,9 @@ static size_t read_variables(const struct ss_memory *memory, uint64_t address,
 			     void *bytes, size_t size)
 {
 	const struct variables *self = (const struct variables *)memory;
-	uint64_t at = address - 0x1000;
 
-	if (at >= sizeof(self->values))
-		return 0;
-	size = SS_MIN(size, sizeof(self->values) - (size_t)at);
-	memcpy(bytes, (const uint8_t *)self->values + at, size);
-	return size;
+	return unit_copy(bytes, size, self->values, sizeof(self->values),
+			 address - 0x1000);
 }
 
 static struct variables make_variables(uint32_t major, uint32_t minor)

@@ -26,16 +26,21 @@ static struct ss_descriptor connection(const char *protocol,
 				       .remote = *remote };
 }
 
+/* Frees the key. */
+static void expect_key(char *key, const char *expected)
+{
+	if (expected) {
+		assert_non_null(key);
+		assert_string_equal(key, expected);
+	} else {
+		assert_null(key);
+	}
+	free(key);
+}
+
 static void expect(const struct ss_descriptor *descriptor, const char *expected)
 {
-	_cleanup_free_ char *key = ss_wait_key_new_descriptor(descriptor, "boot");
-
-	if (!expected) {
-		assert_null(key);
-		return;
-	}
-	assert_non_null(key);
-	assert_string_equal(key, expected);
+	expect_key(ss_wait_key_new_descriptor(descriptor, "boot"), expected);
 }
 
 TEST(test_connections)
@@ -72,14 +77,7 @@ TEST(test_pipes)
 
 static void expect_wait(const struct ss_wait *wait, const char *expected)
 {
-	_cleanup_free_ char *key = ss_wait_key_new(wait, 7, "boot");
-
-	if (!expected) {
-		assert_null(key);
-		return;
-	}
-	assert_non_null(key);
-	assert_string_equal(key, expected);
+	expect_key(ss_wait_key_new(wait, 7, "boot"), expected);
 }
 
 TEST(test_waits)

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -34,5 +35,16 @@ void unit_set_group(CMFixtureFunction setup, CMFixtureFunction teardown);
 	{                                                                                \
 		unit_set_group(setup, teardown);                                         \
 	}
+
+/* Copies from memory of so many bytes, from its offset at on, what there is: returns the size. */
+static inline size_t unit_copy(void *ret, size_t size, const void *bytes, size_t count,
+			       uint64_t at)
+{
+	if (at >= count)
+		return 0;
+	size = size < count - at ? size : (size_t)(count - at);
+	memcpy(ret, (const uint8_t *)bytes + at, size);
+	return size;
+}
 
 #endif

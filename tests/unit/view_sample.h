@@ -93,6 +93,32 @@ static inline struct ss_task *sample_add_thread(struct ss_snapshot *snapshot, pi
 	return thread;
 }
 
+/* Adds a thread that waits in a function of the program. */
+static inline void sample_add_waiting(struct ss_snapshot *snapshot, pid_t tid,
+				      uint64_t pc, const char *function,
+				      const struct ss_wait *wait)
+{
+	struct ss_frame frames[] = {
+		sample_frame(snapshot, SAMPLE_LIBC, pc, NULL),
+		sample_frame(snapshot, SAMPLE_PROGRAM, pc, function),
+	};
+
+	frames[1].symbol_offset = pc; /* all begin at the same place */
+	sample_add_thread(snapshot, tid, "w", frames, 2, SS_END_ROOT)->wait = wait;
+}
+
+/* A function of a runtime. */
+static inline struct ss_frame sample_function(enum ss_frame_kind kind, const char *symbol,
+					      const char *file, uint32_t line)
+{
+	return (struct ss_frame){ .module_index = -1,
+				  .kind = kind,
+				  .source = SS_FROM_RUNTIME,
+				  .symbol = symbol,
+				  .file = file,
+				  .line = line };
+}
+
 /* What a format writes; freed by the caller. Not inlined: gcc 12 would take the
    text for a pointer to the variable it was in (-Wdangling-pointer). */
 __attribute__((noinline, unused)) static char *

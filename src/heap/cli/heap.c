@@ -96,8 +96,6 @@ static void process_deinit(struct process *process)
 
 /* In the sandbox ---------------------------------------------------------------- */
 
-SS_DEFINE_CLEANUP(struct ss_heap, heap, ss_heap_free)
-
 static bool is_partial(const struct ss_heap *heap)
 {
 	bool partial = heap->classes_truncated;
@@ -138,8 +136,8 @@ static struct ss_error *read_heap(const struct process *process,
 static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
 {
 	const struct process *process = data;
-	_cleanup_(heap_cleanup) struct ss_heap *before = NULL;
-	_cleanup_(heap_cleanup) struct ss_heap *heap = NULL;
+	_cleanup_(ss_heap_cleanup) struct ss_heap *before = NULL;
+	_cleanup_(ss_heap_cleanup) struct ss_heap *heap = NULL;
 	bool names = attempt->level == SS_SANDBOX_NAMES;
 	struct ss_error *error = read_heap(process, attempt, &before);
 	uint64_t begin_ns = ss_now_ns();
