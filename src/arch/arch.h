@@ -267,8 +267,9 @@ struct ss_arch_attach {
 	/* How the name begins of the kernel function that is outermost on the kernel
 	   stack of a thread in a system call. */
 	const char *syscall_entry;
-	/* Likewise, of futex(2). */
-	const char *futex_entry;
+	/* Likewise, parts of names, of calls that lose nothing when they are interrupted before
+	   they sleep: futex(2), sched_yield(2). The last one is NULL. */
+	const char *const *safe_entries;
 };
 
 /* The register set of a thread in a core file (NT_PRSTATUS), in words of 8 bytes. Each

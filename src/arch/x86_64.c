@@ -601,6 +601,8 @@ static void set_execute(ss_kernel_regs *k, uint64_t path, uint64_t argv, uint64_
 	k->rdx = envp;
 }
 
+static const char *const safe_entries[] = { "__x64_sys_futex+", "sched_yield+", NULL };
+
 static const struct ss_arch_attach attach = {
 	.regs = get_regs,
 	.syscall = get_syscall,
@@ -621,7 +623,7 @@ static const struct ss_arch_attach attach = {
 	.execute_size = sizeof(execute_code),
 	.set_execute = set_execute,
 	.syscall_entry = "entry_SYSCALL_64",
-	.futex_entry = "__x64_sys_futex+",
+	.safe_entries = safe_entries,
 };
 #define ATTACH &attach
 

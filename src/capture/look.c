@@ -188,9 +188,18 @@ static void wait_for_samples(const struct ss_look *look, uint64_t limit_ns)
 /*
  * The kernel stack of a thread that waits for a CPU shows whether it was preempted in user
  * space, where it can be stopped, or in a system call. So can one that was woken up in futex(2),
- * which moves no data: on a busy machine it may wait for long. The stack is empty while the thread
- * is on a CPU, and not readable for all.
+ * which moves no data, and one that has yielded: on a busy machine they may wait for long. The stack
+ * is empty while the thread is on a CPU, and not readable for all.
  */
+static bool is_in_safe_call(const char *stack)
+{
+	for (const char *const *entry = ss_arch_host.attach->safe_entries; *entry;
+	     entry++)
+		if (strstr(stack, *entry))
+			return true;
+	return false;
+}
+
 static void look_at_kernel_stack(struct ss_look *look, struct ss_tracee *task,
 				 uint64_t now_ns)
 {
@@ -198,7 +207,7 @@ static void look_at_kernel_stack(struct ss_look *look, struct ss_tracee *task,
 	    look->text.size == 0)
 		return;
 	task->fragile = strstr(look->text.bytes, ss_arch_host.attach->syscall_entry) &&
-			!strstr(look->text.bytes, ss_arch_host.attach->futex_entry);
+			!is_in_safe_call(look->text.bytes);
 	if (!task->fragile)
 		task->sampled_ns = now_ns;
 }

@@ -1,7 +1,7 @@
 /*
  * The dump that the kernel writes to a pipe when a process has crashed (core(5)). Headers and
  * notes come first. While the rest is unread the kernel waits, and memory and /proc of the
- * process stay.
+ * process stay. Where its memory cannot be read, the rest is.
  *
  * The kernel has written the headers and notes that are parsed here, with privileges; the
  * process determines the names of files in them only.
@@ -9,11 +9,15 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/search.h"
 #include "base/vector.h"
@@ -35,6 +39,7 @@ enum {
 	READS_MAX = 128 << 20,
 	SEGMENTS_MAX = PN_XNUM - 2,
 	RANGES_MAX = 24000, /* each is up to two of these */
+	HALVES = 2,	    /* of a file: stacks, and other memory */
 };
 
 /* Memory that is wanted, within one segment. */
@@ -52,9 +57,10 @@ struct ss_dump {
 	SS_VECTOR(struct range) reads;
 	size_t reads_left; /* bytes */
 	SS_VECTOR(Elf64_Phdr) segments;
-	uint64_t left; /* of max_total */
-	uint64_t at;   /* in the new file */
-	int file;      /* borrowed */
+	uint64_t left;	  /* of max_total */
+	uint64_t at;	  /* in the new file */
+	int file;	  /* -1: none */
+	Elf64_Phdr notes; /* of the new file */
 };
 
 void ss_dump_close(struct ss_dump *dump)
@@ -64,6 +70,7 @@ void ss_dump_close(struct ss_dump *dump)
 	ss_core_file_free(dump->core);
 	close_cleanup(&dump->memory.mem_fd);
 	close_cleanup(&dump->memory.pagemap_fd);
+	close_cleanup(&dump->file);
 	ss_vector_free(&dump->ranges);
 	ss_vector_free(&dump->reads);
 	ss_vector_free(&dump->segments);
@@ -372,8 +379,9 @@ static struct ss_error *copy_memory(struct ss_dump *dump, Elf64_Phdr *segment)
 	return NULL;
 }
 
-static struct ss_error *copy_notes(struct ss_dump *dump, Elf64_Phdr *notes)
+static struct ss_error *copy_notes(struct ss_dump *dump)
 {
+	Elf64_Phdr *notes = &dump->notes;
 	_cleanup_free_ uint8_t *bytes = malloc(notes->p_filesz + 1);
 
 	if (!bytes)
@@ -399,32 +407,59 @@ static bool read_notes(const struct ss_dump *dump, const Elf64_Ehdr *header,
 	return false;
 }
 
-static struct ss_error *write_file(struct ss_dump *dump)
+static struct ss_error *read_header(const struct ss_dump *dump, Elf64_Ehdr *ret)
 {
-	Elf64_Ehdr header = {};
-	Elf64_Phdr notes = {};
-	struct ss_error *error = NULL;
+	return ss_io_pread(dump->head, ret, sizeof(*ret), 0) == (ssize_t)sizeof(*ret) ?
+		       NULL :
+		       ss_error_new(SS_ERROR_INVALID, "the dump has no headers");
+}
 
-	if (ss_io_pread(dump->head, &header, sizeof(header), 0) !=
-		    (ssize_t)sizeof(header) ||
-	    !read_notes(dump, &header, &notes))
+/* Memory of segments follows, at dump->at. */
+static struct ss_error *begin_file(struct ss_dump *dump)
+{
+	Elf64_Ehdr header;
+	struct ss_error *error = read_header(dump, &header);
+
+	if (error)
+		return error;
+	if (!read_notes(dump, &header, &dump->notes))
 		return ss_error_new(SS_ERROR_INVALID, "the dump has no notes");
+	close_cleanup(&dump->file);
+	dump->file = memfd_create("core", MFD_CLOEXEC);
+	int errnum = errno;
+	if (dump->file < 0)
+		return ss_error_new_errno(errnum, "copying the dump");
+	dump->at = sizeof(header);
+	dump->left = dump->options.max_total;
+	dump->ranges.count = dump->segments.count = 0;
+	return copy_notes(dump);
+}
+
+/* Writes the headers of what is in the file. */
+static struct ss_error *end_file(struct ss_dump *dump, int *ret)
+{
+	Elf64_Ehdr header;
+	struct ss_error *error = read_header(dump, &header);
+
 	header.e_phnum = (uint16_t)(dump->segments.count + 1);
+	header.e_phoff = dump->at;
 	header.e_shoff = 0;
 	header.e_shnum = header.e_shstrndx = 0;
-	dump->at = sizeof(header) + header.e_phnum * sizeof(notes);
-	error = copy_notes(dump, &notes);
-	for (size_t i = 0; !error && i < dump->segments.count; i++)
-		error = copy_memory(dump, &dump->segments.items[i]);
 	if (!error)
 		error = write_at(dump, &header, sizeof(header), 0);
 	if (!error)
-		error = write_at(dump, &notes, sizeof(notes), sizeof(header));
+		error = write_at(dump, &dump->notes, sizeof(dump->notes), dump->at);
 	if (!error)
 		error = write_at(dump, dump->segments.items,
-				 dump->segments.count * sizeof(notes),
-				 sizeof(header) + sizeof(notes));
-	return error;
+				 dump->segments.count * sizeof(dump->notes),
+				 dump->at + sizeof(dump->notes));
+	if (error)
+		return error;
+	int reading = ss_io_reopen(dump->file); /* a sandbox keeps what is read-only */
+	if (reading < 0)
+		return ss_error_new(SS_ERROR_SYSTEM, "reopening the dump");
+	*ret = reading;
+	return NULL;
 }
 
 static struct ss_error *open_process(struct ss_dump *dump, pid_t pid)
@@ -457,6 +492,7 @@ struct ss_error *ss_dump_open(int head, pid_t pid, const struct ss_dump_options 
 	}
 	*dump = (struct ss_dump){ .head = head,
 				  .memory = { .mem_fd = -1, .pagemap_fd = -1 },
+				  .file = -1,
 				  .reads_left = READS_MAX };
 	if (options)
 		memcpy(&dump->options, options,
@@ -496,14 +532,10 @@ size_t ss_dump_read(struct ss_dump *dump, uint64_t address, void *bytes, size_t 
 
 struct ss_error *ss_dump_shrink(struct ss_dump *dump, int *ret)
 {
-	_cleanup_close_ int file = memfd_create("core", MFD_CLOEXEC);
-	int errnum = errno;
+	struct ss_error *error = begin_file(dump);
 
-	if (file < 0)
-		return ss_error_new_errno(errnum, "copying the dump");
-	dump->file = file;
-	dump->left = dump->options.max_total;
-	dump->ranges.count = dump->segments.count = 0;
+	if (error)
+		return error;
 	if (dump->memory.tid && (!add_ranges(dump) || !add_reads(dump)))
 		return ss_error_no_memory();
 	sort_ranges(dump);
@@ -516,12 +548,169 @@ struct ss_error *ss_dump_shrink(struct ss_dump *dump, int *ret)
 	}
 	if (!divide(dump))
 		return ss_error_no_memory();
-	struct ss_error *error = write_file(dump);
+	for (size_t i = 0; !error && i < dump->segments.count; i++)
+		error = copy_memory(dump, &dump->segments.items[i]);
+	return error ? error : end_file(dump, ret);
+}
+
+/* Without the process ---------------------------------------------------------- */
+
+/* The rest of a dump, as it arrives. */
+struct stream {
+	int pipe;
+	uint64_t at; /* offset in the dump of what comes next */
+	uint64_t deadline_ns;
+	uint8_t bytes[PART];
+};
+
+static bool wait_for_bytes(const struct stream *stream)
+{
+	struct pollfd poll_fd = { .fd = stream->pipe, .events = POLLIN };
+	uint64_t now_ns = ss_now_ns();
+
+	return now_ns < stream->deadline_ns &&
+	       (poll(&poll_fd, 1, (int)((stream->deadline_ns - now_ns) / SS_NS_PER_MS)) >
+			0 ||
+		errno == EINTR);
+}
+
+/* The next bytes, at most PART. Returns how many came until the end or the deadline. */
+static size_t receive_bytes(struct stream *stream, uint64_t size)
+{
+	const size_t wanted = (size_t)SS_MIN(size, (uint64_t)PART);
+	size_t done = 0;
+
+	while (done < wanted && wait_for_bytes(stream)) {
+		ssize_t n = read(stream->pipe, stream->bytes + done, wanted - done);
+		if (n == 0 || (n < 0 && errno != EINTR))
+			break;
+		done += (size_t)SS_MAX(n, 0);
+	}
+	stream->at += done;
+	return done;
+}
+
+static bool is_zero(const uint8_t *bytes, size_t size)
+{
+	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+/* What ss_dump_shrink() copies; and of what the process has written, the first part. */
+static bool is_wanted(struct ss_dump *dump, const struct ss_core_segment *segment,
+		      uint64_t start, const uint8_t *bytes, size_t size)
+{
+	const struct range *ranges = dump->ranges.items;
+	size_t next = ss_lower_bound(dump->ranges.count, i, ranges[i].end <= start);
+
+	if (next < dump->ranges.count && ranges[next].start < start + size)
+		return true;
+	if (!(segment->prot & PROT_WRITE) || dump->reads_left < size ||
+	    is_zero(bytes, size))
+		return false;
+	dump->reads_left -= size;
+	return true;
+}
+
+/* Copies the next part of a segment to the new file, or leaves it out. */
+static struct ss_error *add_part(struct ss_dump *dump,
+				 const struct ss_core_segment *segment, uint64_t start,
+				 const uint8_t *bytes, size_t size)
+{
+	const uint64_t end = start + size;
+	bool copied = size > 0 && is_wanted(dump, segment, start, bytes, size);
+	const size_t count = dump->segments.count;
+	Elf64_Phdr *last = count ? &dump->segments.items[count - 1] : NULL;
+
+	if (last && last->p_vaddr + last->p_memsz == start && start > segment->start &&
+	    copied == (last->p_filesz > 0)) {
+		last->p_memsz += size;
+		last->p_filesz += copied ? size : 0;
+	} else {
+		if (!add_segment(dump, segment, start, end, copied))
+			return ss_error_no_memory();
+		copied = copied && dump->segments.count > count;
+		if (copied)
+			dump->segments.items[count].p_offset = dump->at;
+	}
+	if (!copied)
+		return NULL;
+	dump->at += size;
+	return write_at(dump, bytes, size, dump->at - size);
+}
+
+static struct ss_error *receive_segment(struct ss_dump *dump, struct stream *stream,
+					const Elf64_Phdr *header)
+{
+	const struct ss_core_segment *segment =
+		ss_core_file_find(dump->core, header->p_vaddr);
+	struct ss_error *error = NULL;
+	uint64_t done = 0;
+	size_t n;
+
+	if (header->p_type != PT_LOAD || !segment || segment->start != header->p_vaddr)
+		return NULL;
+	while (stream->at < header->p_offset &&
+	       receive_bytes(stream, header->p_offset - stream->at) > 0)
+		;
+	while (!error && stream->at == header->p_offset + done &&
+	       (n = receive_bytes(stream, header->p_filesz - done)) > 0) {
+		error = add_part(dump, segment, segment->start + done, stream->bytes, n);
+		done += n;
+	}
+	if (!error &&
+	    !add_segment(dump, segment, segment->start + done, segment->end, false))
+		error = ss_error_no_memory();
+	return error;
+}
+
+static int compare_offsets(const void *a, const void *b)
+{
+	const Elf64_Phdr *x = a;
+	const Elf64_Phdr *y = b;
+
+	return (x->p_offset > y->p_offset) - (x->p_offset < y->p_offset);
+}
+
+static struct ss_error *receive(struct ss_dump *dump, struct stream *stream)
+{
+	Elf64_Ehdr header;
+	struct ss_error *error = read_header(dump, &header);
+	const size_t count = error ? 0 : header.e_phnum;
+	_cleanup_free_ Elf64_Phdr *headers = calloc(count + 1, sizeof(*headers));
+
+	if (!error && !headers)
+		error = ss_error_no_memory();
+	if (!error && ss_io_pread(dump->head, headers, count * sizeof(*headers),
+				  header.e_phoff) != (ssize_t)(count * sizeof(*headers)))
+		error = ss_error_new(SS_ERROR_INVALID, "the dump has no headers");
 	if (error)
 		return error;
-	int reading = ss_io_reopen(file); /* a sandbox keeps what is read-only */
-	if (reading < 0)
-		return ss_error_new(SS_ERROR_SYSTEM, "reopening the dump");
-	*ret = reading;
-	return NULL;
+	qsort(headers, count, sizeof(*headers), compare_offsets); /* core_sort_vma */
+	for (size_t i = 0; !error && i < count; i++)
+		error = receive_segment(dump, stream, &headers[i]);
+	return error;
+}
+
+struct ss_error *ss_dump_receive(struct ss_dump *dump, int pipe, uint64_t deadline_ns,
+				 int *ret)
+{
+	struct rlimit limit;
+	struct stat status;
+
+	if (fstat(dump->head, &status) != 0 || getrlimit(RLIMIT_FSIZE, &limit) != 0)
+		return ss_error_new_errno(errno, "reading the dump");
+	_cleanup_free_ struct stream *stream = malloc(sizeof(*stream));
+	if (!stream)
+		return ss_error_no_memory();
+	stream->pipe = pipe;
+	stream->at = (uint64_t)status.st_size;
+	stream->deadline_ns = deadline_ns;
+	dump->reads_left = (size_t)SS_MIN((uint64_t)READS_MAX, limit.rlim_cur / HALVES);
+	struct ss_error *error = begin_file(dump);
+	if (!error && !add_ranges(dump))
+		error = ss_error_no_memory();
+	sort_ranges(dump);
+	if (!error)
+		error = receive(dump, stream);
+	return error ? error : end_file(dump, ret);
 }

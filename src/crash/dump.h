@@ -19,6 +19,10 @@ enum { SS_DUMP_NAME_MAX = 64, SS_DUMP_PATH_MAX = 4096 };
    passes it (%F in core_pattern, Linux 6.16); or a new one, which the caller closes; or -1. */
 int ss_dump_find_process(pid_t pid, int passed);
 
+/* Whether its memory can be read: not where Yama forbids it to everybody (kernel.yama.ptrace_scope
+   3), or another security module to this program. */
+bool ss_dump_is_readable(pid_t pid);
+
 /* Whether the process with that number is the one that is dumped. SIGKILL ends a dump, and then
    the number may be given to another process. */
 enum ss_dump_identity {
@@ -76,6 +80,15 @@ size_t ss_dump_read(struct ss_dump *dump, uint64_t address, void *bytes, size_t 
  * closes *ret. Errors: INVALID, SYSTEM, NO_MEMORY.
  */
 struct ss_error *ss_dump_shrink(struct ss_dump *dump, int *ret);
+
+/*
+ * The same without the process, from the rest of its dump: that is read until its end, or until
+ * deadline_ns (CLOCK_MONOTONIC). The file also has what the process has written elsewhere,
+ * up to 128 MiB or half of the limit of files. Once, for a dump that was opened with pid 0. Errors:
+ * as ss_dump_shrink().
+ */
+struct ss_error *ss_dump_receive(struct ss_dump *dump, int pipe, uint64_t deadline_ns,
+				 int *ret);
 
 /*
  * Captures as minidumps.

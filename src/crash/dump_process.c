@@ -38,6 +38,15 @@ int ss_dump_find_process(pid_t pid, int passed)
 	return is_pidfd(passed) ? passed : (int)syscall(PIDFD_OPEN, pid, 0);
 }
 
+bool ss_dump_is_readable(pid_t pid)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/mem", pid); /* always fits */
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0;
+}
+
 /* Since boot, in ticks. */
 static bool read_start_time(const char *path, uint64_t *ret)
 {

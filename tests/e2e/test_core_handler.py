@@ -166,11 +166,7 @@ class Process(Handler):
                    report.names(thread)]
         self.assertEqual([(wait["kind"], wait["owner_tid"]) for wait in waiting],
                          [("mutex", self.target.pid)] * 2)
-        # the same as of the whole core file
-        whole = Snapshot(self.run_tool("core", "-f", "json", self.core, status=(0, 1)))
-        for thread in whole.threads:
-            self.assertEqual(report.names(report.thread(thread["tid"])),
-                             [frame["symbol"] for frame in whole.frames(thread)])
+        self.assert_like_the_dump(report)
 
     def test_private(self):
         os.chmod(self.directory, 0o755)
@@ -316,7 +312,7 @@ class Process(Handler):
 
     def test_younger_process(self):
         """Without a descriptor, a process that has not started before the handler may be another
-        one: only what is in the dump is shown, to root."""
+        one: only what is in the dump is read, and shown to root."""
         begin, go = os.pipe()
         reading, writing = os.pipe()
         handler = subprocess.Popen(
@@ -334,8 +330,43 @@ class Process(Handler):
                 shutil.copyfileobj(file, pipe)
         self.assertEqual(handler.wait(LIMIT_S), 0)
         report, = self.wait_for_reports(1)
-        self.assertEqual({len(thread["frames"]) for thread in report.threads}, {1})
+        self.assert_like_the_dump(report)
         self.assertIn("-65534-", os.path.basename(report.path))
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can give up a capability alone")
+    def test_memory_that_cannot_be_read(self):
+        """As with Yama's ptrace_scope 3: the handler reads the whole dump instead."""
+        without = ("setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace")
+        copy = os.path.join(self.directory, "copy")
+        commands = ("cat > %s" % copy, "head -c 1000 > %s" % copy, "exec <&-; exec sleep 1")
+        for now, options in enumerate([[]] + [["--forward=" + words] for words in commands]):
+            with self.subTest(options=options):
+                done = self.handle(*options, now=now, prefix=without)
+                self.assertEqual(done, os.path.getsize(self.core))
+                wait_until(lambda now=now: self.can_see("-%d.json" % now), "the report")
+                self.assert_like_the_dump(Report(self.paths()[now]))
+                if "cat" in str(options):
+                    self.assertEqual(os.path.getsize(copy), os.path.getsize(self.core))
+
+    def test_dump_that_ends_early(self):
+        """What there is of it is shown."""
+        with open(self.core, "rb") as file:
+            data = file.read()
+        self.core = os.path.join(self.directory, "cut")
+        with open(self.core, "wb") as file:
+            file.write(data[:len(data) // 3])
+        self.handle(prefix=("setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"))
+        report, = self.wait_for_reports(1)
+        self.assertEqual(len(report.threads), 3)
+        for thread in report.threads:
+            self.assertTrue(thread["frames"] and thread["incomplete"], thread)
+
+    def assert_like_the_dump(self, report):
+        whole = Snapshot(self.run_tool("core", "-f", "json", self.core, status=(0, 1)))
+        self.assertGreater(len(whole.threads), 2)
+        for thread in whole.threads:
+            self.assertEqual(report.names(report.thread(thread["tid"])),
+                             [frame["symbol"] for frame in whole.frames(thread)])
 
     def test_rate(self):
         for now in range(2):

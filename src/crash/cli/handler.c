@@ -33,6 +33,7 @@
 enum {
 	/* The process is released after this, even if it has not been read completely. */
 	HOLD_MS = 5000,
+	RECEIVE_MS = 20000, /* or after so much more, if its whole dump is read instead */
 	PROBE_MS = 3000,    /* of that, to find the frames of runtimes, */
 	SLOW_COPY_MS = 500, /* unless copying the stacks took so long */
 	/* If another handler does not read, or does not end, for so long. */
@@ -61,6 +62,10 @@ struct crash {
 	enum ss_dump_identity identity;
 	int pidfd; /* -1: not known */
 	int head;  /* headers and notes */
+	/* Memory of the process cannot be read: what is needed is copied from its dump. */
+	bool whole_dump;
+	int rest; /* of the dump, for the child; and where the other end of that is fed, or -1 */
+	int feed;
 	struct ss_dump *dump;
 	int core;		 /* with stacks */
 	char sysroot[40];	 /* or empty */
@@ -226,9 +231,25 @@ static bool send_to(const struct sockaddr_un *address, writer *write,
 		      sizeof(*address)) >= 0;
 }
 
+/* The log of the kernel takes lines of the same form. */
+static void send_to_kernel(const struct ss_core_process *process, const char *path,
+			   const char *problem)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	_cleanup_close_ int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+	FILE *out = fd < 0 ? NULL : open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	write_line(out, process, path, problem);
+	if (fclose(out) == 0)
+		(void)!write(fd, text, size); /* nobody is left to tell */
+}
+
 /* Sends an entry about a crash to the journal of systemd (systemd-journald(8)), with the fields of its
    own handler (systemd.journal-fields(7)), so that "coredumpctl list" and others find it; or a line to
-   the log if there is no journal. path: of the report, or NULL; problem: why there is none, or what is
+   the log if there is no journal, or to that of the kernel if there is neither. path: of the report, or NULL; problem: why there is none, or what is
    missing in it, or NULL. Never blocks. */
 static void send_entry(const struct ss_core_process *process, const char *path,
 		       const char *problem)
@@ -239,9 +260,9 @@ static void send_entry(const struct ss_core_process *process, const char *path,
 	static const struct sockaddr_un log = { .sun_family = AF_UNIX,
 						.sun_path = "/dev/log" };
 
-	if (!send_to(&journal, write_entry, process, path, problem))
-		(void)send_to(&log, write_line, process, path,
-			      problem); /* there may be none, or it is full */
+	if (!send_to(&journal, write_entry, process, path, problem) &&
+	    !send_to(&log, write_line, process, path, problem))
+		send_to_kernel(process, path, problem);
 }
 
 /* The report, in a child --------------------------------------------------------- */
@@ -419,16 +440,20 @@ static struct ss_error *copy_process(struct crash *crash)
 					      .max_stack = options->common.max_stack,
 					      .max_total = options->max_total };
 	uint64_t begin_ns = ss_now_ns();
+	const bool readable = !crash->whole_dump;
 
-	bool known = crash->identity == SS_DUMP_SAME;
 	struct ss_error *error =
-		ss_dump_open(crash->head, known ? crash->pid : 0, &dump, &crash->dump);
+		ss_dump_open(crash->head, readable ? crash->pid : 0, &dump, &crash->dump);
 	if (!error)
-		error = ss_dump_shrink(crash->dump, &crash->core);
-	if (!error && known && ss_dump_identify(crash->pid, crash->pidfd) != SS_DUMP_SAME)
+		error = readable ? ss_dump_shrink(crash->dump, &crash->core) :
+				   ss_dump_receive(crash->dump, crash->rest,
+						   begin_ns + RECEIVE_MS * SS_NS_PER_MS,
+						   &crash->core);
+	if (!error && readable &&
+	    ss_dump_identify(crash->pid, crash->pidfd) != SS_DUMP_SAME)
 		error = gone(crash);
 	/* The search and another copy must fit into HOLD_MS. */
-	if (!error && known && ss_now_ns() - begin_ns < SLOW_COPY_MS * SS_NS_PER_MS)
+	if (!error && readable && ss_now_ns() - begin_ns < SLOW_COPY_MS * SS_NS_PER_MS)
 		add_runtimes(crash);
 	ss_dump_close(crash->dump);
 	crash->dump = NULL;
@@ -481,7 +506,9 @@ static int copy_and_report(void *data, int copied)
 
 	(void)alarm(REPORT_S);
 	limit_memory();
+	close_cleanup(&crash->feed); /* that is the parent's end */
 	struct ss_error *error = copy_process(crash);
+	close_cleanup(&crash->rest);
 	(void)close(copied);
 	if (!error)
 		error = report_copy(crash, &problem);
@@ -495,24 +522,46 @@ static int copy_and_report(void *data, int copied)
 	return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* The child reads the pipe of the kernel, unless another handler gets the dump, too. */
+static struct ss_error *open_rest(struct crash *crash)
+{
+	int ends[2];
+	bool feeds = crash->handler->forward;
+
+	if (!feeds)
+		crash->rest = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, FIRST_FD);
+	if (feeds ? pipe2(ends, O_CLOEXEC) != 0 : crash->rest < 0)
+		return ss_error_new_errno(errno, "reading the dump");
+	if (feeds) {
+		crash->rest = ends[0];
+		crash->feed = ends[1];
+		(void)fcntl(crash->feed, F_SETFL, O_NONBLOCK); /* cannot fail */
+	}
+	return NULL;
+}
+
 /* Waits until the process is copied, or the time is over. Then the child goes on alone. */
 static struct ss_error *report(struct crash *crash)
 {
 	const struct ss_child_options options = { .channel = SS_CHILD_WRITES,
 						  .streams = { SS_CHILD_NOWHERE } };
 	struct ss_child child = SS_NO_CHILD;
-	struct ss_error *error = ss_child_start(&options, copy_and_report, crash, &child);
+	struct ss_error *error = crash->whole_dump ? open_rest(crash) : NULL;
 
+	if (!error)
+		error = ss_child_start(&options, copy_and_report, crash, &child);
+	close_cleanup(&crash->rest);
 	if (error)
 		return error;
 	_cleanup_close_ int copied = child.channel;
 	struct pollfd poll_fd = { .fd = copied, .events = POLLIN };
-	if (poll(&poll_fd, 1, HOLD_MS) != 0)
+	const int hold_ms = HOLD_MS + (crash->whole_dump ? RECEIVE_MS : 0);
+	if (crash->feed >= 0 || poll(&poll_fd, 1, hold_ms) != 0)
 		return NULL;
 	/* Once the process has gone, its number may be that of another one. */
 	ss_child_signal(&child, SIGKILL);
 	return ss_error_new(SS_ERROR_SYSTEM, "the process was not copied in %d s",
-			    HOLD_MS / 1000);
+			    hold_ms / 1000);
 }
 
 /* Another handler ----------------------------------------------------------------- */
@@ -534,25 +583,33 @@ static bool send_all(int fd, const char *bytes, size_t size)
 	return true;
 }
 
-/* Writes what was read already, and the rest. Ends early if the handler does not read it all.
-   False: it does not even close the pipe. */
-static bool copy_dump(int head, int to)
+/* Writes what was read already, and the rest; and the rest to the child that needs it. Ends early if
+   nobody reads it all. False: the handler does not even close the pipe. */
+static bool copy_dump(struct crash *crash, int to)
 {
 	char bytes[SMALL * 16];
 	uint64_t at = 0;
 	ssize_t n;
+	bool reads = true;
+	bool stalls = false;
 
-	while ((n = ss_io_pread(head, bytes, sizeof(bytes), at)) > 0) {
-		if (!send_all(to, bytes, (size_t)n))
-			return errno != EAGAIN;
+	while (reads && (n = ss_io_pread(crash->head, bytes, sizeof(bytes), at)) > 0) {
+		reads = send_all(to, bytes, (size_t)n);
+		stalls = !reads && errno == EAGAIN;
 		at += (uint64_t)n;
 	}
-	while ((n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0 ||
-	       (n < 0 && errno == EINTR)) {
-		if (n > 0 && !send_all(to, bytes, (size_t)n))
-			return errno != EAGAIN;
+	while ((reads || crash->feed >= 0) &&
+	       ((n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0 ||
+		(n < 0 && errno == EINTR))) {
+		const size_t size = (size_t)SS_MAX(n, 0);
+		if (crash->feed >= 0 && !send_all(crash->feed, bytes, size))
+			close_cleanup(&crash->feed);
+		if (!reads || send_all(to, bytes, size))
+			continue;
+		reads = false;
+		stalls = errno == EAGAIN;
 	}
-	return true;
+	return !stalls;
 }
 
 /* $0 and the arguments after it: those that the kernel has passed. A command that is one word,
@@ -579,7 +636,7 @@ static int run_other(void *data, int channel)
 	return EXIT_FAILURE;
 }
 
-static struct ss_error *forward(const struct crash *crash)
+static struct ss_error *forward(struct crash *crash)
 {
 	const struct ss_child_options options = { .channel = SS_CHILD_READS,
 						  .streams = { SS_CHILD_CHANNEL } };
@@ -591,7 +648,8 @@ static struct ss_error *forward(const struct crash *crash)
 		return error;
 	(void)signal(SIGPIPE, SIG_IGN);			 /* cannot fail: a valid signal */
 	(void)fcntl(child.channel, F_SETFL, O_NONBLOCK); /* cannot fail */
-	bool read_all = copy_dump(crash->head, child.channel);
+	bool read_all = copy_dump(crash, child.channel);
+	close_cleanup(&crash->feed);
 	(void)close(child.channel);
 	if (read_all && ss_child_wait(&child, STALL_MS))
 		return NULL;
@@ -627,6 +685,8 @@ int ss_core_handler_run(const struct ss_core_handler *handler)
 	struct crash crash = { .handler = handler,
 			       .reports = SS_CORE_REPORTS_NONE,
 			       .head = -1,
+			       .rest = -1,
+			       .feed = -1,
 			       .core = -1 };
 
 	if (handler->argument_count < SS_CORE_HANDLER_ARGUMENTS - 1 ||
@@ -644,6 +704,8 @@ int ss_core_handler_run(const struct ss_core_handler *handler)
 	(void)alarm(HEAD_S);
 	open_pidfd(&crash);
 	describe(&crash);
+	crash.whole_dump = crash.identity != SS_DUMP_SAME ||
+			   !ss_dump_is_readable(crash.pid);
 	use_root(&crash);
 	_cleanup_error_ struct ss_error *error = begin(&crash);
 	(void)alarm(0);

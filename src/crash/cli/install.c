@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "cli/failure.h"
 #include "crash/cli/core.h"
 
 /* The kernel's limit (CORENAME_MAX_SIZE), with the NUL. */
@@ -241,6 +242,20 @@ static struct ss_error *write_boot_file(const struct ss_core_handler *handler,
 	return write_text(boot_file, text.bytes, O_CREAT | O_TRUNC | O_NOFOLLOW);
 }
 
+/* Yama. */
+static void warn_of_scope(void)
+{
+	_cleanup_free_ char *scope = NULL;
+	_cleanup_error_ struct ss_error *none =
+		read_line("/proc/sys/kernel/yama/ptrace_scope", &scope);
+
+	if (!none && strcmp(scope, "3") == 0)
+		ss_failure_warn(
+			"kernel.yama.ptrace_scope is 3: nobody may read the "
+			"memory of a process that crashes, so the handler reads its "
+			"whole dump, and large processes take longer to end");
+}
+
 struct ss_error *ss_core_handler_install(const struct ss_core_handler *handler)
 {
 	__attribute__((cleanup(settings_deinit))) struct settings now = {};
@@ -270,6 +285,8 @@ struct ss_error *ss_core_handler_install(const struct ss_core_handler *handler)
 		error = set(handler, pattern_file, now.pattern, pattern.bytes);
 	if (!error)
 		warn_of_later_files();
+	if (!error)
+		warn_of_scope();
 	return error;
 }
 
