@@ -302,6 +302,15 @@ def may_load_programs():
     return fd >= 0
 
 
+def snapshot_of(pid, *options):
+    """The document, whatever the status."""
+    done = subprocess.run([STACKSNAP, "-f", "json", "-n", "0", *options, str(pid)],
+                          capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    if not done.stdout:
+        raise AssertionError(f"no output, status {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
 def report_stacks(path, *options):
     """Of the samples of a recording: the thread, the frames from the innermost one on, the count."""
     done = subprocess.run([STACKSNAP, "report", "-f", "json", *options, path], stdout=subprocess.PIPE,

@@ -66,7 +66,7 @@ class Installed(unittest.TestCase):
 
     def test_shared(self):
         program = self.build()
-        self.assertIn("libstacksnap.so.0", run(["readelf", "-d", program]))
+        self.assertIn("libstacksnap.so.1", run(["readelf", "-d", program]))
         self.check(program)
 
     def test_static_library(self):
@@ -95,6 +95,8 @@ class Installed(unittest.TestCase):
         version = run(["pkg-config", "--modversion", "stacksnap"], env=self.environment)
         version_text = run([self.prefix + "/bin/stacksnap", "--version"])
         self.assertIn(version.strip(), version_text)
+        for page in glob.glob(SOURCE + "/man/*.[135]"):
+            self.assertIn('"stacksnap %s"' % version.strip(), read(page).split("\n")[0], page)
 
     def test_files(self):
         """All manual pages, and a completion for each shell."""

@@ -8,7 +8,7 @@ import unittest
 
 SOURCE = os.environ["SOURCE"]
 LIBRARY = os.path.join(os.environ["BUILD"], "libstacksnap.so")
-VERSION = "STACKSNAP_0.1"
+VERSION = "STACKSNAP_1"
 
 
 def read(path):
@@ -44,7 +44,7 @@ class Symbols(unittest.TestCase):
         self.assertEqual(sorted(exported), sorted(wanted))
 
     def test_soname(self):
-        self.assertRegex(run("readelf", "-d", LIBRARY), r"SONAME.*\[libstacksnap\.so\.0\]")
+        self.assertRegex(run("readelf", "-d", LIBRARY), r"SONAME.*\[libstacksnap\.so\.1\]")
 
 
 if __name__ == "__main__":
