@@ -421,9 +421,9 @@ class EndToEnd(unittest.TestCase):
         self.addCleanup(target.kill)
         return target
 
-    def run_tool(self, *arguments, status=(0,), **options):
+    def run_tool(self, *arguments, status=(0,), tool=STACKSNAP, **options):
         """Runs the tool with these arguments; its exit status must be one of status."""
-        command = [STACKSNAP] + [str(word) for word in arguments]
+        command = [tool] + [str(word) for word in arguments]
         options.setdefault("stdin", subprocess.DEVNULL)
         result = subprocess.run(command, timeout=LIMIT_S, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, **options)
