@@ -116,7 +116,6 @@ static struct ss_error *interpret(struct ss_reading *reading, struct hang *hang,
 	options.last_level = SS_SANDBOX_RAW;
 	options.last_waits = true;
 	options.max_plans = 1;
-	options.stops = hang->options.mode == SS_MODE_AUTO ? 1 : 0;
 	struct ss_error *error = ss_reading_interpret(reading, source, &options, &result);
 	*ret_died = error && ss_error_code(error) == SS_ERROR_SYSTEM;
 	if (!error && result->sandbox->no_waits) /* without waits there is no verdict */

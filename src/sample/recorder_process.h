@@ -21,15 +21,6 @@
  * stopped. All lookups together take a limited share of the time.
  */
 
-/* A thread in a system call, as it was captured. */
-struct ss_blocked_thread {
-	pid_t tid;
-	char state;
-	uint64_t run_count; /* while it is the same, the thread is in that call */
-	struct ss_syscall call;
-	struct ss_regs regs;
-};
-
 enum { SS_WAIT_NAME_MAX = 64 };
 
 /*
@@ -43,11 +34,15 @@ enum { SS_WAIT_NAME_MAX = 64 };
  */
 enum ss_wait_lookup { SS_LOOKUP_NONE, SS_LOOKUP_PENDING, SS_LOOKUP_DROPPED };
 
-/* The wait of one thread. */
+/* The wait of one thread, as it was captured. */
 struct ss_recorder_wait {
 	enum ss_wait_lookup lookup;
 	bool musl; /* its C library */
-	struct ss_blocked_thread thread;
+	char state;
+	pid_t tid;
+	uint64_t run_count; /* while it is the same, the thread is in that call */
+	struct ss_syscall call;
+	struct ss_regs regs;
 	char function[SS_WAIT_NAME_MAX]; /* that waits for a lock; "": not known */
 };
 

@@ -38,7 +38,7 @@ struct locks {
 
 /* Copies the memory around the futexes, within their areas. */
 static void read_locks(struct ss_sampler *sampler, struct locks *locks,
-		       const struct ss_blocked_thread *threads, size_t count)
+		       struct ss_sampled_thread *const *waiters, size_t count)
 {
 	struct ss_process_memory memory = sampler->space.memory;
 
@@ -46,7 +46,7 @@ static void read_locks(struct ss_sampler *sampler, struct locks *locks,
 		struct ss_piece *piece = &locks->pieces[i];
 		struct ss_futex futex;
 		const struct ss_area *area =
-			ss_futex_parse(&threads[i].call, &futex) ?
+			ss_futex_parse(&waiters[i]->recorded->wait.call, &futex) ?
 				ss_capture_find_area(sampler->space.capture,
 						     futex.address) :
 				NULL;
@@ -68,7 +68,7 @@ static void read_locks(struct ss_sampler *sampler, struct locks *locks,
  * ascending order. NULL: no memory. The caller frees the facts.
  */
 static struct ss_facts *read_facts(struct ss_sampler *sampler,
-				   const struct ss_blocked_thread *threads, size_t count)
+				   struct ss_sampled_thread *const *waiters, size_t count)
 {
 	/* The captured threads of this tick are not needed any more. */
 	struct ss_capture *capture = sampler->space.capture;
@@ -78,14 +78,15 @@ static struct ss_facts *read_facts(struct ss_sampler *sampler,
 	capture->threads.count = 0;
 	if (!ss_vector_reserve(&capture->threads, count + 1))
 		return NULL;
-	read_locks(sampler, &locks, threads, count);
+	read_locks(sampler, &locks, waiters, count);
 	for (size_t i = 0; i < count; i++) {
+		const struct ss_recorder_wait *wait = &waiters[i]->recorded->wait;
 		const struct ss_piece *piece = &locks.pieces[i];
 		capture->threads.items[i] = (struct ss_capture_thread){
-			.tid = threads[i].tid,
-			.state = threads[i].state,
-			.syscall = threads[i].call,
-			.regs = threads[i].regs,
+			.tid = wait->tid,
+			.state = wait->state,
+			.syscall = wait->call,
+			.regs = wait->regs,
 			.lock = { .address = piece->address,
 				  .size = piece->done,
 				  .bytes = piece->bytes },
@@ -103,11 +104,10 @@ static struct ss_facts *read_facts(struct ss_sampler *sampler,
 }
 
 /* Whether a thread has not run since. */
-static bool has_not_run(struct ss_sampler *sampler,
-			const struct ss_blocked_thread *thread)
+static bool has_not_run(struct ss_sampler *sampler, const struct ss_recorder_wait *wait)
 {
-	return sampler->access->read_run_count(sampler->target, thread->tid,
-					       &sampler->text) == thread->run_count;
+	return sampler->access->read_run_count(sampler->target, wait->tid,
+					       &sampler->text) == wait->run_count;
 }
 
 /* Reads memory that a call refers to, of pages that are in memory. False: not all of it. */
@@ -212,10 +212,10 @@ bool ss_recorder_waits_note(struct ss_recorder_waits *waits,
 	}
 	wait->lookup = SS_LOOKUP_PENDING;
 	wait->musl = musl;
-	wait->thread = (struct ss_blocked_thread){ .tid = captured->tid,
-						   .state = captured->state,
-						   .call = captured->syscall,
-						   .regs = captured->regs };
+	wait->tid = captured->tid;
+	wait->state = captured->state;
+	wait->call = captured->syscall;
+	wait->regs = captured->regs;
 	(void)snprintf(wait->function, sizeof(wait->function), "%s",
 		       function ? function : ""); /* may be cut */
 	return true;
@@ -263,7 +263,7 @@ static bool add_polled(struct ss_buffer *key, const struct ss_sampler *sampler,
 static bool add_memory(struct ss_buffer *key, struct ss_sampler *sampler,
 		       const struct ss_recorder_wait *wait, const struct ss_call *call)
 {
-	const struct ss_syscall *syscall = &wait->thread.call;
+	const struct ss_syscall *syscall = &wait->call;
 	_Alignas(struct pollfd) uint8_t bytes[KEY_MEMORY_MAX];
 	bool any = false;
 
@@ -283,7 +283,7 @@ static bool add_memory(struct ss_buffer *key, struct ss_sampler *sampler,
 		any = true;
 	}
 	/* It could have been overwritten after the wait. */
-	return !any || has_not_run(sampler, &wait->thread);
+	return !any || has_not_run(sampler, wait);
 }
 
 /* Makes the key of a wait that is the same for as long as its object. False: look it up
@@ -291,7 +291,7 @@ static bool add_memory(struct ss_buffer *key, struct ss_sampler *sampler,
 static bool make_key(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
 		     const struct ss_recorder_wait *wait)
 {
-	const struct ss_syscall *syscall = &wait->thread.call;
+	const struct ss_syscall *syscall = &wait->call;
 	const struct ss_call *call = ss_call_find(syscall->id);
 	struct ss_buffer *key = &waits->key;
 	struct ss_futex futex;
@@ -390,7 +390,7 @@ static bool add_waiter(struct ss_snapshot *snapshot, struct ss_sampler *sampler,
 	if (!thread || !add_stack(snapshot, wait))
 		return false;
 	*thread = task_of(sampler, waiter);
-	thread->state = wait->thread.state;
+	thread->state = wait->state;
 	thread->stack_id = (uint32_t)snapshot->stacks.count - 1;
 	thread->frame_count = 1;
 	return true;
@@ -516,10 +516,10 @@ static bool take_wait(struct ss_recorder_waits *waits, struct ss_sampler *sample
 		      const struct ss_wait *diagnosed)
 {
 	const struct ss_recorder_wait *wait = &thread->wait;
-	const struct ss_syscall *syscall = &wait->thread.call;
+	const struct ss_syscall *syscall = &wait->call;
 	struct simple simple;
 
-	if (!diagnosed || !has_not_run(sampler, &wait->thread))
+	if (!diagnosed || !has_not_run(sampler, wait))
 		return true;
 	simplify(&simple, diagnosed);
 	thread->call =
@@ -535,14 +535,11 @@ static bool look_up(struct ss_recorder_waits *waits, struct ss_sampler *sampler,
 		    struct ss_writer *writer, struct ss_sampled_thread *const *waiters,
 		    size_t count)
 {
-	struct ss_blocked_thread threads[LOOKUPS_MAX];
 	_cleanup_error_ struct ss_error *error =
 		waits->table ? NULL : ss_wait_table_new(&waits->table);
 
-	for (size_t i = 0; i < count; i++)
-		threads[i] = waiters[i]->recorded->wait.thread;
 	_cleanup_(ss_facts_cleanup) struct ss_facts *facts =
-		error ? NULL : read_facts(sampler, threads, count);
+		error ? NULL : read_facts(sampler, waiters, count);
 	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot =
 		facts ? make_snapshot(sampler, waiters, count, facts) : NULL;
 	const struct ss_diagnose_options options = { .size = sizeof(options),
@@ -597,7 +594,7 @@ bool ss_recorder_waits_look(struct ss_recorder_waits *waits,
 		if (!pending)
 			continue;
 		tried[tried_count++] = thread;
-		recorded->wait.thread.run_count = thread->run_count;
+		recorded->wait.run_count = thread->run_count;
 		if (!find_known(waits, sampler, &recorded->wait, &recorded->call))
 			unknown[count++] = thread;
 	}

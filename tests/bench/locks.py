@@ -14,11 +14,8 @@ import sys
 from statistics import median
 
 import programs
+from programs import BUILD, STACKSNAP
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.environ.get("BUILD") or os.path.join(ROOT, "build/release")
-STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
 ROUNDS = int(os.environ.get("ROUNDS") or 200)
 ALLOWED_PERCENT = 10
 

@@ -21,11 +21,8 @@ import time
 from statistics import median
 
 import programs
+from programs import BUILD, HERE, STACKSNAP
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.environ.get("BUILD") or os.path.join(ROOT, "build/release")
-STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
 ROUNDS = int(os.environ.get("ROUNDS") or 15)
 COPIES = int(os.environ.get("COPIES") or 90)
 SLOW_ROUNDS = 3

@@ -48,6 +48,8 @@ VARIABLE = (
     (r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+Z?", "TIME"),
     (r"[0-9.,]+ (ns|us|µs|ms|s|min|h|KiB|MiB|bytes|B)\b", r"N \1"),
     (r"(woken|switches|times|run) [0-9]+|[0-9]+ (times|switches)", "N times"),
+    # The tool itself: its output goes to a pipe of the process that the program waits for.
+    (r"written by [0-9]+ \([^)]*\)(, perhaps others)?", "written by TOOL"),
 )
 
 

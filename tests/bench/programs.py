@@ -12,6 +12,10 @@ import sys
 import tempfile
 import time
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.environ.get("BUILD") or os.path.join(ROOT, "build/release")
+STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
 PR_SET_PDEATHSIG = 1
 READY_S = 60
 

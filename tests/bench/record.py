@@ -19,10 +19,8 @@ import time
 from functools import partial
 from statistics import median
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.environ.get("BUILD") or os.path.join(ROOT, "build/release")
-STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
+from programs import BUILD, HERE, STACKSNAP
+
 ROUNDS, WINDOW_S = 3, 5
 OWN, CONTROL = "stacksnap record", "a loop that uses as much CPU"
 TICKS = 1e9 / os.sysconf("SC_CLK_TCK")

@@ -19,12 +19,8 @@ import threading
 import time
 from statistics import median
 
-from programs import Program, Unavailable, end_with_parent, require
+from programs import BUILD, STACKSNAP, Program, Unavailable, end_with_parent, require
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.environ.get("BUILD") or os.path.join(ROOT, "build/release")
-STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
 ROUNDS = int(os.environ.get("ROUNDS") or 15)
 LIMIT_S = 120
 

@@ -17,10 +17,8 @@ import tempfile
 import time
 from statistics import median
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-BUILD = os.environ.get("BUILD") or os.path.join(ROOT, "build/release")
-STACKSNAP = os.environ.get("STACKSNAP") or os.path.join(BUILD, "stacksnap")
+from programs import BUILD, STACKSNAP
+
 TRACED = os.path.join(BUILD, "targets/traced")
 ROUNDS, HITS, HITS_GDB, GOAL = 5, 500000, 2000, 1.2
 TICKS = os.sysconf("SC_CLK_TCK")

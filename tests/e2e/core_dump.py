@@ -2,12 +2,29 @@
 
 import glob
 import os
+import re
 import resource
 import shutil
 import subprocess
 import tempfile
 
 from harness import EndToEnd, LIMIT_S, TARGETS, read_text
+
+
+def eu_stack(core, program, frames=0):
+    """The program counters of each thread, as eu-stack finds them. frames: of each; 0: all."""
+    text = subprocess.run(["eu-stack", "-n", str(frames), "--core=" + core,
+                           "--executable=" + program], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, timeout=LIMIT_S, text=True).stdout
+    stacks, counters = {}, []
+    for line in text.splitlines():
+        thread = re.match(r"TID (\d+):", line)
+        frame = re.match(r"#\d+ +0x([0-9a-f]+)", line)
+        if thread:
+            stacks[int(thread.group(1))] = counters = []
+        elif frame:
+            counters.append(int(frame.group(1), 16))
+    return stacks
 
 
 class CoreDump(EndToEnd):

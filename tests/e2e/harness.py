@@ -302,6 +302,15 @@ def may_load_programs():
     return fd >= 0
 
 
+def snapshot_of(pid, *options):
+    """The document, whatever the status."""
+    done = subprocess.run([STACKSNAP, "-f", "json", "-n", "0", *options, str(pid)],
+                          capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    if not done.stdout:
+        raise AssertionError(f"no output, status {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
 def report_stacks(path, *options):
     """Of the samples of a recording: the thread, the frames from the innermost one on, the count."""
     done = subprocess.run([STACKSNAP, "report", "-f", "json", *options, path], stdout=subprocess.PIPE,
@@ -412,9 +421,9 @@ class EndToEnd(unittest.TestCase):
         self.addCleanup(target.kill)
         return target
 
-    def run_tool(self, *arguments, status=(0,), **options):
+    def run_tool(self, *arguments, status=(0,), tool=STACKSNAP, **options):
         """Runs the tool with these arguments; its exit status must be one of status."""
-        command = [STACKSNAP] + [str(word) for word in arguments]
+        command = [tool] + [str(word) for word in arguments]
         options.setdefault("stdin", subprocess.DEVNULL)
         result = subprocess.run(command, timeout=LIMIT_S, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, **options)

@@ -15,7 +15,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "report"))
 
-from core_dump import CoreDump  # noqa: E402
+from core_dump import CoreDump, eu_stack  # noqa: E402
 from file_server import Server  # noqa: E402
 from harness import (LIMIT_S, MAIN_STACK, STACKSNAP, Snapshot, TARGETS,  # noqa: E402
                      UnopenedFifo, canonical, main)
@@ -23,22 +23,6 @@ from harness import (LIMIT_S, MAIN_STACK, STACKSNAP, Snapshot, TARGETS,  # noqa:
 TRUNCATED = 12
 SANITIZED = bool(os.environ.get("SANITIZED"))
 DAMAGED = 8
-
-
-def eu_stack(core, program):
-    """The program counters of each thread, as eu-stack finds them."""
-    text = subprocess.run(["eu-stack", "-n", "0", "--core=" + core, "--executable=" + program],
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT_S,
-                          text=True).stdout
-    stacks = {}
-    for line in text.splitlines():
-        thread = re.match(r"TID (\d+):", line)
-        frame = re.match(r"#\d+ +0x([0-9a-f]+)", line)
-        if thread:
-            stacks[int(thread.group(1))] = frames = []
-        elif frame:
-            frames.append(int(frame.group(1), 16))
-    return stacks
 
 
 class Core(CoreDump):

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 
-from core_dump import CoreDump
+from core_dump import CoreDump, eu_stack
 from harness import LIMIT_S, Snapshot, TARGETS, canonical, main
 
 PROGRAM = os.path.join(TARGETS, "fatal_signals")
@@ -35,21 +35,6 @@ print("STACKS " + json.dumps(stacks))
 """ % FRAMES
 
 
-def eu_stack(core, program):
-    text = subprocess.run(["eu-stack", "-n", str(FRAMES), "--core=" + core,
-                           "--executable=" + program], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, timeout=LIMIT_S, text=True).stdout
-    stacks, frames = {}, []
-    for line in text.splitlines():
-        thread = re.match(r"TID (\d+):", line)
-        frame = re.match(r"#\d+ +0x([0-9a-f]+)", line)
-        if thread:
-            stacks[int(thread.group(1))] = frames = []
-        elif frame:
-            frames.append(int(frame.group(1), 16))
-    return stacks
-
-
 def gdb(core, program):
     with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
         script.write(GDB)
@@ -71,7 +56,7 @@ class Crashes(CoreDump):
         known to be the outermost one. Returns the snapshot."""
         snapshot = Snapshot(self.run_tool("core", "-f", "json", "-n", str(FRAMES), "--native", core,
                                           program, status=(0, 1)))
-        others = [eu_stack(core, program), gdb(core, program)]
+        others = [eu_stack(core, program, FRAMES), gdb(core, program)]
         different = []
         for thread in snapshot.threads:
             # A recursion that is cut ends the others.

@@ -23,6 +23,7 @@ import unittest
 
 import harness
 import recording
+from harness import snapshot_of as snapshot
 from test_on_cpu import may_sample_cpus
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -422,14 +423,6 @@ def sys_version():
     """That of Debian's interpreter."""
     return int(subprocess.run(["/usr/bin/python3", "-c", "import sys; print(sys.hexversion)"],
                               capture_output=True, text=True, check=True).stdout)
-
-
-def snapshot(pid, *options):
-    done = subprocess.run([harness.STACKSNAP, "-f", "json", "-n", "0", *options, str(pid)],
-                          capture_output=True, text=True, timeout=harness.LIMIT_S, check=False)
-    if not done.stdout:
-        raise AssertionError(f"no output, status {done.returncode}: {done.stderr}")
-    return json.loads(done.stdout)
 
 
 CYCLE = """

@@ -21,6 +21,7 @@ import unittest
 import urllib.request
 
 import harness
+from harness import snapshot_of as snapshot
 from test_on_cpu import may_sample_cpus
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -35,14 +36,6 @@ def nodes():
     for path in named.split(":") if named else [shutil.which("node")]:
         if path and os.path.exists(path):
             yield os.path.realpath(path)
-
-
-def snapshot(pid, *options):
-    done = subprocess.run([harness.STACKSNAP, "-f", "json", "-n", "0", *options, str(pid)],
-                          capture_output=True, text=True, timeout=harness.LIMIT_S, check=False)
-    if not done.stdout:
-        raise AssertionError(f"no output, status {done.returncode}: {done.stderr}")
-    return json.loads(done.stdout)
 
 
 def record(target, seconds, path, options):
