@@ -7,8 +7,8 @@
  * leak_large:	LARGE MiB in allocations of 3 MiB, in thread "large"; all are kept
  * churn:	CHURN MiB in mappings of 4 MiB, in the main thread, each removed before the next one
  *
- * Each fills what it has allocated. Prints "done" afterwards, and waits. The caller is
- * small_routine or large_routine, and main for churn.
+ * Each fills what it has allocated, without transparent huge pages. Prints "done" afterwards, and
+ * waits. The caller is small_routine or large_routine, and main for churn.
  */
 #include "target.h"
 
@@ -89,6 +89,7 @@ int main(int argc, char **argv)
 	pthread_t threads[2];
 	char line[16];
 
+	(void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* or has none */
 	sizes[0] = (argc > 1 ? strtoul(argv[1], NULL, 10) : 64) * MIB;
 	sizes[1] = (argc > 2 ? strtoul(argv[2], NULL, 10) : 64) * MIB;
 	size_t churned = (argc > 3 ? strtoul(argv[3], NULL, 10) : 64) * MIB;

@@ -121,6 +121,14 @@ class Alloc(EndToEnd):
                          r"holds [0-9.]+ MiB; each sample stands for 508 KiB; up to "
                          r"[0-9.]+ [KM]iB more may be missing from the samples$")
 
+    def test_huge_pages(self):
+        """Where they are always used, a line says that the sizes are too low."""
+        process = self.trace(self.start("grows", 1, 1, 1).pid)
+        process.send_signal(2)
+        errors = process.communicate(timeout=LIMIT_S)[1].decode()
+        always = "[always]" in read_text("/sys/kernel/mm/transparent_hugepage/enabled")
+        self.assertEqual("transparent huge pages are always used" in errors, always, errors)
+
     def test_in_step(self):
         """Two functions that touch 64 pages each in turns: samples of 128 pages would all be of
         one of them. And threads that touch less than a sample are counted."""
