@@ -648,7 +648,7 @@ static void take_mode(void *mode, const char *name)
 }
 
 /* Where this program is mapped; the linker defines it. */
-extern const uint8_t __ehdr_start[]; /* NOLINT(bugprone-reserved-identifier) */
+extern const uint8_t __ehdr_start[];
 
 static ssize_t read_own_image(void *data, uint64_t position, void *bytes, size_t size)
 {
