@@ -287,6 +287,8 @@ static void compare_samples(struct ss_progress *progress, const struct ss_task *
 			continue;
 		}
 		ret->samples++;
+		ret->seen_in = snapshot;
+		ret->seen = then;
 		if (!ss_end_is_outermost(then->end) &&
 		    then->frame_count < thread->frame_count) {
 			*same &= is_part(snapshot, then, progress->last, thread) &&

@@ -50,6 +50,10 @@ struct ss_thread_progress {
 	unsigned samples; /* snapshots that contain its stack */
 	unsigned stops;	  /* snapshots for which it was stopped */
 	bool blocked;	  /* it made no progress, waiting for an application lock */
+	/* The last snapshot that contains its stack, and its task there; NULL: none does. On a busy
+	   machine the last one may not. */
+	const struct ss_snapshot *seen_in;
+	const struct ss_task *seen;
 };
 
 /* Whether the thread waits for a lock whose holder waits for work, in the same function: they take

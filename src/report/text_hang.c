@@ -150,10 +150,14 @@ static void write_place(const void *data, size_t index)
 		ss_progress_thread(report->progress, index);
 	size_t program = 0;
 
-	if (progress->stuck || progress->blocked ||
-	    progress->movement == SS_MOVEMENT_BUSY ||
-	    progress->movement == SS_MOVEMENT_NONE ||
-	    ss_text_find_call(report->snapshot, thread, &program) < thread->frame_count)
+	if (progress->movement == SS_MOVEMENT_BUSY && progress->seen)
+		ss_text_write_where(progress->seen_in, progress->seen, report->options,
+				    report->out);
+	else if (progress->stuck || progress->blocked ||
+		 progress->movement == SS_MOVEMENT_BUSY ||
+		 progress->movement == SS_MOVEMENT_NONE ||
+		 ss_text_find_call(report->snapshot, thread, &program) <
+			 thread->frame_count)
 		ss_text_write_where(report->snapshot, thread, report->options,
 				    report->out);
 }

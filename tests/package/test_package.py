@@ -41,7 +41,6 @@ def copy(directory):
 
 
 def packages(directory):
-    copy(directory)
     unwind = re.search("^SS_STATIC_UNWIND:PATH=(.*)", read(os.environ["BUILD"] + "/CMakeCache.txt"), re.M)[1]
     run("python3", directory + "/packaging/package.py", directory + "/out", "-DSS_STATIC_UNWIND=" + unwind,
         env=dict(os.environ, SOURCE_DATE_EPOCH=EPOCH))
@@ -54,6 +53,8 @@ class Packages(unittest.TestCase):
         top = tempfile.mkdtemp(prefix="stacksnap-package.")
         cls.addClassCleanup(shutil.rmtree, top)
         cls.top = top
+        for name in ("one", "another-directory"):
+            copy(os.path.join(top, name))
         cls.out = packages(top + "/one")
 
     def setUp(self):

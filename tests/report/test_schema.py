@@ -1,4 +1,5 @@
 """share/schemas/stacksnap.json describes all members of the JSON documents, and no others."""
+# ctest: release-only
 
 import copy
 import json

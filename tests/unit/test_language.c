@@ -130,6 +130,26 @@ TEST(test_within)
 	ss_progress_free(progress);
 }
 
+/* Where a thread was that was not stopped in the last snapshot. */
+TEST(test_seen)
+{
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *snapshot = sample_new();
+	_cleanup_(ss_snapshot_cleanup) struct ss_snapshot *last = sample_new();
+	struct ss_activity activity = {};
+	struct ss_progress *progress = NULL;
+
+	ADD(snapshot, 100, "J.work", "java.lang.Thread.run");
+	ADD(last, 100, "J.work");
+	last->tasks[SS_TASK_THREAD].items[0].frame_count = 0;
+	const struct ss_snapshot *snapshots[] = { snapshot, snapshot, last };
+	assert_null(ss_progress_new(&activity, &activity, snapshots, 3, &progress));
+	assert_int_equal(ss_progress_thread(progress, 0)->samples, 2);
+	assert_ptr_equal(ss_progress_thread(progress, 0)->seen_in, snapshot);
+	assert_ptr_equal(ss_progress_thread(progress, 0)->seen,
+			 ss_snapshot_find_thread(snapshot, 100));
+	ss_progress_free(progress);
+}
+
 /* Inlined functions of the language count as frames that refer to locks, since only inlined
    native calls are inserted later. */
 TEST(test_owner_frames)
