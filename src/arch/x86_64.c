@@ -601,7 +601,8 @@ static void set_execute(ss_kernel_regs *k, uint64_t path, uint64_t argv, uint64_
 	k->rdx = envp;
 }
 
-static const char *const safe_entries[] = { "__x64_sys_futex+", "sched_yield+", NULL };
+static const char *const safe_entries[] = { "__x64_sys_futex+", "sys_sched_yield+",
+					    NULL };
 
 static const struct ss_arch_attach attach = {
 	.regs = get_regs,
