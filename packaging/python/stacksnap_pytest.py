@@ -9,6 +9,7 @@ import threading
 import pytest
 
 PR_SET_PTRACER = 0x59616D61
+LIMIT_S = 60
 
 def pytest_addoption(parser):
     parser.addoption("--stacksnap-timeout", type=float, metavar="SECONDS",
@@ -25,9 +26,13 @@ def show(name, stderr):
     # Yama allows a parent to trace its children, but not the reverse.
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PTRACER, ctypes.c_long(-1))
-    text = subprocess.run([program(), "--tree", str(os.getpid())], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False).stdout
-    libc.prctl(PR_SET_PTRACER, ctypes.c_long(0))
+    try:
+        text = subprocess.run([program(), "--tree", str(os.getpid())], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired) as error:
+        text = b"no stacks: %s\n" % str(error).encode()
+    finally:
+        libc.prctl(PR_SET_PTRACER, ctypes.c_long(0))
     os.write(stderr, b"\nstacksnap: %s is slow\n%s" % (name.encode(), text))
 
 
@@ -43,6 +48,7 @@ def pytest_runtest_protocol(item):
         yield
         return
     timer = threading.Timer(seconds, show, [item.nodeid, item.config.stacksnap_stderr])
+    timer.daemon = True
     timer.start()
     yield
     timer.cancel()

@@ -267,8 +267,8 @@ struct ss_arch_attach {
 	/* How the name begins of the kernel function that is outermost on the kernel
 	   stack of a thread in a system call. */
 	const char *syscall_entry;
-	/* Likewise, parts of names, of calls that lose nothing when they are interrupted before
-	   they sleep: futex(2), sched_yield(2). The last one is NULL. */
+	/* Parts of the names of system calls that lose nothing if they are interrupted while
+	   the thread waits for a CPU: futex(2), sched_yield(2). The last one is NULL. */
 	const char *const *safe_entries;
 };
 

@@ -155,6 +155,13 @@ bool ss_status_dumps_core(const char *text, size_t size)
 	return find_numbers(text, size, "CoreDumping", 10, &dumping, 1) && dumping != 0;
 }
 
+bool ss_status_refuses_huge_pages(const char *text, size_t size)
+{
+	uint64_t enabled;
+
+	return find_numbers(text, size, "THP_enabled", 10, &enabled, 1) && enabled == 0;
+}
+
 bool ss_status_parse(const char *text, size_t size, struct ss_status *ret)
 {
 	uint64_t tgid;

@@ -63,6 +63,9 @@ bool ss_status_parse(const char *text, size_t size, struct ss_status *ret);
 /* ss_status.dumping_core alone. */
 bool ss_status_dumps_core(const char *text, size_t size);
 
+/* Whether the process does without transparent huge pages (prctl(2); Linux 5.0). */
+bool ss_status_refuses_huge_pages(const char *text, size_t size);
+
 enum ss_syscall_kind {
 	SS_SYSCALL_RUNNING, /* running or runnable: nothing is known */
 	SS_SYSCALL_NONE,    /* blocked outside a system call (a page fault): sp, pc */

@@ -187,16 +187,17 @@ static void wait_for_samples(const struct ss_look *look, uint64_t limit_ns)
 
 /*
  * The kernel stack of a thread that waits for a CPU shows whether it was preempted in user
- * space, where it can be stopped, or in a system call. So can one that was woken up in futex(2),
- * which moves no data, and one that has yielded: on a busy machine they may wait for long. The stack
- * is empty while the thread is on a CPU, and not readable for all.
+ * space, where it can be stopped, or in a system call. A thread that was woken up in futex(2), or
+ * that has yielded, can be stopped as well: neither call moves data, and on a busy machine they may
+ * wait for long. The stack is empty while the thread is on a CPU, and not readable for all.
  */
 static bool is_in_safe_call(const char *stack)
 {
 	for (const char *const *entry = ss_arch_host.attach->safe_entries; *entry;
-	     entry++)
+	     entry++) {
 		if (strstr(stack, *entry))
 			return true;
+	}
 	return false;
 }
 

@@ -40,6 +40,8 @@ enum {
 	SEGMENTS_MAX = PN_XNUM - 2,
 	RANGES_MAX = 24000, /* each is up to two of these */
 	HALVES = 2,	    /* of a file: stacks, and other memory */
+	PAGE = 4096,
+	HEADERS_MAX = (SEGMENTS_MAX + 2) * sizeof(Elf64_Phdr),
 };
 
 /* Memory that is wanted, within one segment. */
@@ -59,6 +61,7 @@ struct ss_dump {
 	SS_VECTOR(Elf64_Phdr) segments;
 	uint64_t left;	  /* of max_total */
 	uint64_t at;	  /* in the new file */
+	uint64_t end;	  /* of its memory, at most */
 	int file;	  /* -1: none */
 	Elf64_Phdr notes; /* of the new file */
 };
@@ -566,12 +569,17 @@ struct stream {
 static bool wait_for_bytes(const struct stream *stream)
 {
 	struct pollfd poll_fd = { .fd = stream->pipe, .events = POLLIN };
-	uint64_t now_ns = ss_now_ns();
+	int ready = 0;
 
-	return now_ns < stream->deadline_ns &&
-	       (poll(&poll_fd, 1, (int)((stream->deadline_ns - now_ns) / SS_NS_PER_MS)) >
-			0 ||
-		errno == EINTR);
+	for (uint64_t now_ns = ss_now_ns(); now_ns < stream->deadline_ns && ready == 0;
+	     now_ns = ss_now_ns()) {
+		/* at least 1: the last part of a millisecond is waited for, too */
+		ready = poll(&poll_fd, 1,
+			     (int)((stream->deadline_ns - now_ns) / SS_NS_PER_MS) + 1);
+		if (ready < 0 && errno == EINTR)
+			ready = 0;
+	}
+	return ready > 0;
 }
 
 /* The next bytes, at most PART. Returns how many came until the end or the deadline. */
@@ -595,14 +603,22 @@ static bool is_zero(const uint8_t *bytes, size_t size)
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-/* What ss_dump_shrink() copies; and of what the process has written, the first part. */
-static bool is_wanted(struct ss_dump *dump, const struct ss_core_segment *segment,
-		      uint64_t start, const uint8_t *bytes, size_t size)
+/* Whether ss_dump_shrink() would copy some of it. */
+static bool is_in_range(const struct ss_dump *dump, uint64_t start, size_t size)
 {
 	const struct range *ranges = dump->ranges.items;
 	size_t next = ss_lower_bound(dump->ranges.count, i, ranges[i].end <= start);
 
-	if (next < dump->ranges.count && ranges[next].start < start + size)
+	return next < dump->ranges.count && ranges[next].start < start + size;
+}
+
+/* That; and of what the process has written, the first part. */
+static bool is_wanted(struct ss_dump *dump, const struct ss_core_segment *segment,
+		      uint64_t start, const uint8_t *bytes, size_t size)
+{
+	if (dump->at > dump->end || size > dump->end - dump->at)
+		return false;
+	if (is_in_range(dump, start, size))
 		return true;
 	if (!(segment->prot & PROT_WRITE) || dump->reads_left < size ||
 	    is_zero(bytes, size))
@@ -611,13 +627,13 @@ static bool is_wanted(struct ss_dump *dump, const struct ss_core_segment *segmen
 	return true;
 }
 
-/* Copies the next part of a segment to the new file, or leaves it out. */
-static struct ss_error *add_part(struct ss_dump *dump,
-				 const struct ss_core_segment *segment, uint64_t start,
-				 const uint8_t *bytes, size_t size)
+/* Copies the next bytes of a segment to the new file, or leaves them out. */
+static struct ss_error *add_bytes(struct ss_dump *dump,
+				  const struct ss_core_segment *segment, uint64_t start,
+				  const uint8_t *bytes, size_t size)
 {
 	const uint64_t end = start + size;
-	bool copied = size > 0 && is_wanted(dump, segment, start, bytes, size);
+	bool copied = is_wanted(dump, segment, start, bytes, size);
 	const size_t count = dump->segments.count;
 	Elf64_Phdr *last = count ? &dump->segments.items[count - 1] : NULL;
 
@@ -636,6 +652,20 @@ static struct ss_error *add_part(struct ss_dump *dump,
 		return NULL;
 	dump->at += size;
 	return write_at(dump, bytes, size, dump->at - size);
+}
+
+/* Of a part with a stack, which most of the limit is for, only its pages. */
+static struct ss_error *add_part(struct ss_dump *dump,
+				 const struct ss_core_segment *segment, uint64_t start,
+				 const uint8_t *bytes, size_t size)
+{
+	const size_t step = is_in_range(dump, start, size) ? PAGE : PART;
+	struct ss_error *error = NULL;
+
+	for (size_t at = 0; !error && at < size; at += step)
+		error = add_bytes(dump, segment, start + at, bytes + at,
+				  SS_MIN(size - at, step));
+	return error;
 }
 
 static struct ss_error *receive_segment(struct ss_dump *dump, struct stream *stream,
@@ -706,6 +736,7 @@ struct ss_error *ss_dump_receive(struct ss_dump *dump, int pipe, uint64_t deadli
 	stream->at = (uint64_t)status.st_size;
 	stream->deadline_ns = deadline_ns;
 	dump->reads_left = (size_t)SS_MIN((uint64_t)READS_MAX, limit.rlim_cur / HALVES);
+	dump->end = limit.rlim_cur - SS_MIN(limit.rlim_cur, (rlim_t)HEADERS_MAX);
 	struct ss_error *error = begin_file(dump);
 	if (!error && !add_ranges(dump))
 		error = ss_error_no_memory();

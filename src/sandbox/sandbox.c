@@ -64,7 +64,7 @@ struct sandbox {
 
 static const char *const step_names[] = {
 	[SS_SANDBOX_UNWIND] = "unwinding",
-	[SS_SANDBOX_HEAP] = "reading of the heap",
+	[SS_SANDBOX_HEAP] = "heap analysis",
 	[SS_SANDBOX_SYMBOLIZE] = "symbolization",
 	[SS_SANDBOX_DIAGNOSE] = "wait analysis",
 	[SS_SANDBOX_OUTPUT] = "output",

@@ -55,21 +55,32 @@ static uint64_t limit(void *data, unsigned table)
 					     UINT64_MAX;
 }
 
-/* Takes references to the modules. False: too many of something. */
+/* Stores a reference to the module. False: there is no such module or spec. An index that is absent from
+   the answer is 0, and was not checked. */
+static bool refer(const struct reader *reader, uint32_t spec, uint32_t module,
+		  struct ss_module_impl **ret)
+{
+	if (spec >= reader->spec_count || module >= reader->capture->modules.count)
+		return false;
+	*ret = ss_module_ref(reader->capture->modules.items[module]);
+	return true;
+}
+
+/* Takes references to the modules. False: it is not valid, or has too many of something. */
 static bool complete(const struct reader *reader)
 {
 	struct ss_resolved *resolved = reader->resolved;
-	struct ss_module_impl **modules = reader->capture->modules.items;
 
 	for (size_t i = 0; i < resolved->probes.count; i++) {
 		struct ss_resolved_probe *at = &resolved->probes.items[i];
-		at->module = ss_module_ref(modules[at->module_index]);
-		if (at->return_count > SS_RESOLVE_RETURNS_MAX)
+		if (!refer(reader, at->spec, at->module_index, &at->module) ||
+		    at->return_count > SS_RESOLVE_RETURNS_MAX)
 			return false;
 	}
 	for (size_t i = 0; i < resolved->notes.count; i++) {
 		struct ss_resolved_note *at = &resolved->notes.items[i];
-		at->module = ss_module_ref(modules[at->module_index]);
+		if (!refer(reader, at->spec, at->module_index, &at->module))
+			return false;
 	}
 	return resolved->probes.count <= SS_RESOLVE_FUNCTIONS_MAX;
 }

@@ -2,6 +2,7 @@
  * A trace: sets probes, merges the rings of the CPUs in the order of time, and follows the scopes
  * of each thread.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/io.h"
+#include "base/procfs.h"
 #include "sample/address_space.h"
 #include "process/perf.h"
 #include "trace/resolve.h"
@@ -20,7 +23,7 @@
 enum { STACK_DISTANCE = 1 << 20 };
 
 /* Following what was mapped takes some milliseconds. */
-enum { REPLACE_MS = 50 };
+enum { REPLACE_MS = 50, HUGE_PAGES_MAX = 256 /* bytes of the setting */ };
 
 /* With callers, a stack is a function and its caller. Of so many calls it is kept. Unwinding takes half
    of the time, and may be so far ahead of that. */
@@ -819,6 +822,22 @@ struct ss_error *ss_trace_read(struct ss_trace *trace, ss_trace_handler *handler
 size_t ss_trace_page_size(void)
 {
 	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+const char *ss_trace_huge_pages_file(const struct ss_trace *trace)
+{
+	static const char path[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+	static const char always[] = "[always]";
+	_cleanup_buffer_ struct ss_buffer text = {};
+
+	if (ss_target_read_task(trace->target, trace->target->pid, "status", &text) &&
+	    ss_status_refuses_huge_pages(text.bytes, text.size))
+		return NULL;
+
+	return ss_io_read_path(AT_FDCWD, path, HUGE_PAGES_MAX, &text) == 0 &&
+			       strncmp(text.bytes, always, strlen(always)) == 0 ?
+		       path :
+		       NULL;
 }
 
 bool ss_trace_is_resident(const struct ss_trace *trace, uint64_t address)

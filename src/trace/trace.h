@@ -12,6 +12,11 @@
 size_t ss_trace_page_size(void);
 bool ss_trace_is_resident(const struct ss_trace *trace, uint64_t address);
 
+/* The file of the setting by which the process, or any if it has ended, gets transparent huge pages
+   without asking for them; NULL: it does not. A huge page is one page fault, and its size is not in
+   the sample. */
+const char *ss_trace_huge_pages_file(const struct ss_trace *trace);
+
 /*
  * Writes the events of a trace to a recording, for ss_recording_open(). Each hit and each entry
  * becomes a sample; without a stack, its stack is the scopes that the thread is in.

@@ -12,6 +12,7 @@ import socket
 import stat
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -347,6 +348,25 @@ class Process(Handler):
                 self.assert_like_the_dump(Report(self.paths()[now]))
                 if "cat" in str(options):
                     self.assertEqual(os.path.getsize(copy), os.path.getsize(self.core))
+
+    @unittest.skipIf("SANITIZED" in os.environ, "4,000 threads")
+    def test_many_stacks(self):
+        """More of a dump than may be copied is left out, and there is a report."""
+        code = ("import os, threading\n"
+                "threading.stack_size(1 << 16)\n"
+                "lock = threading.Lock()\n"
+                "lock.acquire()\n"
+                "for _ in range(4000): threading.Thread(target=lock.acquire, daemon=True).start()\n"
+                "print('ready', flush=True)\n"
+                "os.read(0, 1)\n"
+                "os._exit(0)\n")
+        self.target = self.start_command([sys.executable, "-c", code])
+        self.core = dump_core(self.directory, self.target.pid)
+        self.handle(prefix=("setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"))
+        report, = self.wait_for_reports(1)
+        self.assertGreater(len(report.thread(self.target.pid)["frames"]), 2)
+        # The report has a limit of its own. Equal stacks are written once.
+        self.assertGreater(len(report.threads), 1000)
 
     def test_dump_that_ends_early(self):
         """What there is of it is shown."""

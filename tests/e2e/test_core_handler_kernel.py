@@ -1,6 +1,7 @@
 """stacksnap core --install: the kernel starts the handler, where core_pattern may be changed."""
 # ctest: slow serial timeout=300 long-with-sanitizers
 
+import ctypes
 import fcntl
 import glob
 import os
@@ -22,6 +23,20 @@ PATTERN = "/proc/sys/kernel/core_pattern"
 BOOT = "/etc/sysctl.d/60-stacksnap.conf"
 SYSCTL = shutil.which("systemd-sysctl", path="/usr/lib/systemd:/lib/systemd")
 SANITIZED = "SANITIZED" in os.environ
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
+
+
+def setUpModule():
+    """This process and its children have a directory of their own in place of that of the file, which
+    nothing leaves behind."""
+    if os.geteuid() != 0 or not os.access(PATTERN, os.W_OK):
+        return
+    os.makedirs(os.path.dirname(BOOT), exist_ok=True)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if (libc.unshare(CLONE_NEWNS) != 0 or
+            libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0 or
+            libc.mount(b"none", os.path.dirname(BOOT).encode(), b"tmpfs", 0, None) != 0):
+        raise unittest.SkipTest("no mount namespace: " + os.strerror(ctypes.get_errno()))
 
 
 @unittest.skipIf(os.geteuid() != 0 or not os.access(PATTERN, os.W_OK),
@@ -44,10 +59,6 @@ class Kernel(Handler, CoreDump):
             for path, text in ((PATTERN, before), ("/proc/sys/kernel/core_pipe_limit", limit)):
                 with open(path, "w", encoding="ascii") as file:
                     file.write(text)
-            if os.path.exists(BOOT):
-                os.unlink(BOOT)
-        if os.path.exists(BOOT):
-            self.skipTest(BOOT + " exists: stacksnap is installed")
         self.addCleanup(restore)
         self.limit = limit.strip()
 
@@ -128,12 +139,58 @@ class Kernel(Handler, CoreDump):
                                     "--directory=" + self.reports], check=True, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    timeout=LIMIT_S)
-            self.assertIn("warning: %s sets core_pattern too" % later, again.stderr)
+            self.assertIn("stacksnap: %s sets core_pattern too" % later, again.stderr)
         finally:
             if os.path.exists(later):
                 os.unlink(later)
             self.uninstall()
         self.assertFalse(os.path.exists(BOOT))
+
+    def test_refused(self):
+        """Settings that cannot be made leave no file, or the one that was there."""
+        for before in (None, "# another\n"):
+            with self.subTest(before=before):
+                if before:
+                    with open(BOOT, "w", encoding="ascii") as file:
+                        file.write(before)
+                command = "mount -o bind,ro /proc/sys /proc/sys && exec \"$@\""
+                result = subprocess.run(["unshare", "--mount", "sh", "-c", command, "sh", self.program,
+                                         "core", "--install", "--directory=" + self.reports],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        timeout=LIMIT_S)
+                self.assertEqual(result.returncode, 2, result)
+                self.assertIn("cannot write /proc/sys/kernel/core_pipe_limit: Read-only file system",
+                              result.stderr)
+                self.assertEqual(os.listdir(os.path.dirname(BOOT)),
+                                 [os.path.basename(BOOT)] if before else [])
+                self.assertEqual(read_text(PATTERN).strip(), self.before)
+        self.assertEqual(read_text(BOOT), "# another\n")
+        os.unlink(BOOT)
+
+    def test_hidden_files(self):
+        """A file that another directory hides is not read at boot."""
+        directory = "/run/sysctl.d"
+        made = not os.path.isdir(directory)
+        os.makedirs(directory, exist_ok=True)
+        later = os.path.join(directory, "99-stacksnap-test.conf")
+        hides = os.path.join(os.path.dirname(BOOT), os.path.basename(later))
+        try:
+            with open(later, "w", encoding="ascii") as file:
+                file.write("kernel.core_pattern=core\n")
+            for hidden in (False, True):
+                if hidden:
+                    os.symlink("/dev/null", hides)
+                result = subprocess.run([self.program, "core", "--install", "--directory=" + self.reports],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                        check=True, timeout=LIMIT_S)
+                self.assertEqual(later in result.stderr, not hidden, result.stderr)
+        finally:
+            os.unlink(later)
+            if os.path.islink(hides):
+                os.unlink(hides)
+            if made:
+                os.rmdir(directory)
+            self.uninstall()
 
     def test_taken_over(self):
         """The handler of another program stays."""

@@ -35,9 +35,9 @@ def children_of(pid):
 
 @unittest.skipUnless(os.geteuid() == 0, "only root may trace")
 class Alloc(EndToEnd):
-    def trace(self, pid, *arguments):
+    def trace(self, pid, *arguments, prefix=()):
         """Begins a trace; returns once it sees page faults."""
-        process = subprocess.Popen([STACKSNAP, "trace", "--alloc", *arguments, str(pid)],
+        process = subprocess.Popen([*prefix, STACKSNAP, "trace", "--alloc", *arguments, str(pid)],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(lambda: process.poll() is None and process.kill())
         self.addCleanup(process.communicate)
@@ -122,12 +122,25 @@ class Alloc(EndToEnd):
                          r"[0-9.]+ [KM]iB more may be missing from the samples$")
 
     def test_huge_pages(self):
-        """Where they are always used, a line says that the sizes are too low."""
-        process = self.trace(self.start("grows", 1, 1, 1).pid)
-        process.send_signal(2)
-        errors = process.communicate(timeout=LIMIT_S)[1].decode()
-        always = "[always]" in read_text("/sys/kernel/mm/transparent_hugepage/enabled")
-        self.assertEqual("transparent huge pages are always used" in errors, always, errors)
+        """Where they are always used, a warning says that the sizes are too low, unless the process
+        does without them."""
+        setting = "/sys/kernel/mm/transparent_hugepage/enabled"
+        directory = tempfile.mkdtemp(prefix="stacksnap-")
+        self.addCleanup(shutil.rmtree, directory)
+        for text in ("[always] madvise never\n", "always [madvise] never\n"):
+            made_up = os.path.join(directory, "enabled")
+            with open(made_up, "w", encoding="ascii") as file:
+                file.write(text)
+            prefix = ("unshare", "--mount", "sh", "-c", "mount --bind %s %s && exec \"$@\"" %
+                      (made_up, setting), "sh")
+            if subprocess.run([*prefix, "true"], stderr=subprocess.DEVNULL, timeout=LIMIT_S).returncode:
+                self.skipTest("cannot mount")
+            for target, possible in ((self.start("grows", 1, 1, 1), False), (self.start("threads", 1, 1), True)):
+                process = self.trace(target.pid, prefix=prefix)
+                process.send_signal(2)
+                errors = process.communicate(timeout=LIMIT_S)[1].decode()
+                self.assertEqual("transparent huge pages are always used" in errors,
+                                 possible and text.startswith("["), errors)
 
     def test_in_step(self):
         """Two functions that touch 64 pages each in turns: samples of 128 pages would all be of

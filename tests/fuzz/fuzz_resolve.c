@@ -74,6 +74,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t left = size - (size_t)(end + 1 - data);
 	int file = memory_file(end + 1, left);
 	if (strcmp(spec, "answer") == 0) {
+		_cleanup_(ss_capture_cleanup) struct ss_capture *none = ss_capture_new();
+		FUZZ_REQUIRE(none);
+		read_answer(file, none, 0, true); /* no index is valid */
 		read_answer(file, capture, 0, true);
 		(void)close(file); /* in memory */
 		return 0;

@@ -29,8 +29,10 @@ def prepare(job):
     for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
         os.symlink("/proc/self/fd" + target, "/dev/" + name)
     for name, value in job["settings"].items():
-        with open("/proc/sys/" + name.replace(".", "/"), "w", encoding="ascii") as file:
-            file.write(value)
+        path = "/proc/sys/" + name.replace(".", "/")
+        if os.path.exists(path):  # else the kernel has no such setting
+            with open(path, "w", encoding="ascii") as file:
+                file.write(value)
     # go links against what was compiled before, and writes to its cache
     cache = os.environ["GOCACHE"]
     if os.path.isdir(cache):

@@ -35,11 +35,12 @@ class Notes:
     def cell(self, result, text):
         if result == "ok":
             return "yes"
+        word = "not tried" if result == "untried" else "no"
         if result == "failed":
             text = "failed: " + (re.findall(r"^\w*Error: .*$", text, re.M) or ["a time limit"])[0][:80]
         if text not in self.texts:
             self.texts.append(text)
-        return "no (%d)" % (self.texts.index(text) + 1)
+        return "%s (%d)" % (word, self.texts.index(text) + 1)
 
 
 def of_kernels(found, notes):
@@ -57,7 +58,10 @@ def of_kernels(found, notes):
 
 def of_settings(found, notes):
     rows = [["setting", "as it should be"]]
-    rows += [[setting, notes.cell(*found[setting])] for setting in SETTINGS if setting in found]
+    for setting in SETTINGS:
+        if setting in found:
+            result, text = found[setting]
+            rows.append([setting, notes.cell("untried" if result == "skipped" else result, text)])
     return table(rows)
 
 

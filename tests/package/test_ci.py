@@ -79,6 +79,7 @@ class Lines(unittest.TestCase):
             self.skipTest("no python3-yaml")
         github = yaml.safe_load(read(SOURCE + "/share/ci/github.yml"))
         gitlab = yaml.safe_load(read(SOURCE + "/share/ci/gitlab.yml"))
+        self.assertEqual(github[True], ["push", "pull_request"])  # YAML 1.1 reads "on" as true
         commands = [step["run"] for step in github["jobs"]["test"]["steps"] if "run" in step]
         for line in commands + gitlab["test"]["before_script"] + gitlab["test"]["script"]:
             subprocess.run(["sh", "-n", "-c", line], check=True)

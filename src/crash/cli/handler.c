@@ -249,8 +249,8 @@ static void send_to_kernel(const struct ss_core_process *process, const char *pa
 
 /* Sends an entry about a crash to the journal of systemd (systemd-journald(8)), with the fields of its
    own handler (systemd.journal-fields(7)), so that "coredumpctl list" and others find it; or a line to
-   the log if there is no journal, or to that of the kernel if there is neither. path: of the report, or NULL; problem: why there is none, or what is
-   missing in it, or NULL. Never blocks. */
+   the log if there is no journal, or to that of the kernel if there is neither. path: of the report, or
+   NULL; problem: why there is none, or what is missing in it, or NULL. Never blocks. */
 static void send_entry(const struct ss_core_process *process, const char *path,
 		       const char *problem)
 {

@@ -104,9 +104,8 @@ static struct ss_error *write_text(const char *path, const char *text, int flags
 	if (fd < 0)
 		return ss_error_with_remedy(
 			ss_error_new_errno(errnum, "cannot write %s", path),
-			geteuid() ?
-				"sudo stacksnap core --install" :
-				"core --install --dry-run shows what would be written");
+			geteuid() ? "run it as root: sudo stacksnap core ..." :
+				    "--dry-run shows the lines to write by hand");
 	int error = ss_io_write_all(fd, text, strlen(text));
 	return error ? ss_error_new_errno(-error, "cannot write %s", path) : NULL;
 }
@@ -188,6 +187,19 @@ static bool sets_pattern(const char *text)
 	return false;
 }
 
+/* A file of one directory hides those of the same name in the directories after it. */
+static bool is_hidden(const char *const *directories, size_t index, const char *name)
+{
+	for (size_t i = 0; i < index; i++) {
+		char path[PATH_MAX];
+		(void)snprintf(path, sizeof(path), "%s/%s", directories[i],
+			       name); /* fits */
+		if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* At boot, a file with a later name has the last word. */
 static void warn_of_later_files(void)
 {
@@ -205,18 +217,30 @@ static void warn_of_later_files(void)
 
 			if (dot && strcmp(dot, ".conf") == 0 &&
 			    strcmp(entry->d_name, BOOT_NAME) > 0 &&
+			    !is_hidden(directories, i, entry->d_name) &&
 			    !ss_io_read_path(dirfd(directory), entry->d_name, SMALL,
 					     &text) &&
 			    sets_pattern(text.bytes))
-				(void)fprintf(stderr,
-					      "warning: %s/%s sets core_pattern too, and "
-					      "has the "
-					      "last word at the next boot\n",
-					      directories[i], entry->d_name);
+				ss_failure_warn("%s/%s sets core_pattern too, and has "
+						"the last word at the next boot",
+						directories[i], entry->d_name);
 		}
 		if (directory)
 			(void)closedir(directory);
 	}
+}
+
+/* Replaces the file at once: what it remembers is not lost if the disk is full. */
+static struct ss_error *replace_boot_file(const char *text)
+{
+	static const char other[] = BOOT_DIRECTORY "/" BOOT_NAME ".new";
+	struct ss_error *error = write_text(other, text, O_CREAT | O_TRUNC | O_NOFOLLOW);
+
+	if (!error && rename(other, boot_file) != 0)
+		error = ss_error_new_errno(errno, "cannot write %s", boot_file);
+	if (error)
+		(void)unlink(other); /* it may not exist */
+	return error;
 }
 
 static struct ss_error *write_boot_file(const struct ss_core_handler *handler,
@@ -225,7 +249,8 @@ static struct ss_error *write_boot_file(const struct ss_core_handler *handler,
 {
 	_cleanup_buffer_ struct ss_buffer text = {};
 
-	(void)printf("%s:\n  sets both again at each boot\n", boot_file);
+	(void)printf("%s:\n  sets core_pattern and core_pipe_limit at each boot\n",
+		     boot_file);
 	(void)fflush(stdout);
 	if (handler->dry_run)
 		return NULL;
@@ -237,12 +262,23 @@ static struct ss_error *write_boot_file(const struct ss_core_handler *handler,
 			 pattern, LIMIT);
 	if (text.failed)
 		return ss_error_no_memory();
-	(void)mkdir(BOOT_DIRECTORY,
-		    0755); /* if it cannot be made, the next call says so */
-	return write_text(boot_file, text.bytes, O_CREAT | O_TRUNC | O_NOFOLLOW);
+	/* If it cannot be made, the next call says so. */
+	(void)mkdir(BOOT_DIRECTORY, 0755);
+	return replace_boot_file(text.bytes);
 }
 
-/* Yama. */
+/* What the file was before, if the settings could not be made. text: NULL: there was none. */
+static void restore_boot_file(const struct ss_core_handler *handler, const char *text)
+{
+	if (handler->dry_run)
+		return;
+	if (text)
+		ss_error_free(replace_boot_file(text)); /* the first error is told */
+	else
+		(void)unlink(boot_file); /* likewise */
+}
+
+/* With ptrace_scope 3 a crash takes longer. */
 static void warn_of_scope(void)
 {
 	_cleanup_free_ char *scope = NULL;
@@ -263,6 +299,7 @@ struct ss_error *ss_core_handler_install(const struct ss_core_handler *handler)
 	_cleanup_buffer_ struct ss_buffer pattern = {};
 	__attribute__((cleanup(ss_core_reports_close))) struct ss_core_reports reports =
 		SS_CORE_REPORTS_NONE;
+	_cleanup_buffer_ struct ss_buffer old = {};
 	char limit[16];
 	bool found = false;
 
@@ -273,6 +310,7 @@ struct ss_error *ss_core_handler_install(const struct ss_core_handler *handler)
 		error = read_now(&now);
 	if (!error && is_ours(now.pattern))
 		error = read_before(&before, &found);
+	bool is_old = ss_io_read_path(AT_FDCWD, boot_file, SMALL, &old) == 0;
 	if (!error)
 		error = write_boot_file(handler, is_ours(now.pattern) ? &before : &now,
 					pattern.bytes);
@@ -283,6 +321,8 @@ struct ss_error *ss_core_handler_install(const struct ss_core_handler *handler)
 	error = set(handler, limit_file, now.limit, limit);
 	if (!error)
 		error = set(handler, pattern_file, now.pattern, pattern.bytes);
+	if (error)
+		restore_boot_file(handler, is_old ? old.bytes : NULL);
 	if (!error)
 		warn_of_later_files();
 	if (!error)
@@ -306,6 +346,10 @@ struct ss_error *ss_core_handler_uninstall(const struct ss_core_handler *handler
 		return ss_error_new(SS_ERROR_INVALID,
 				    "stacksnap is not the handler: core_pattern is '%s'",
 				    now.pattern);
+	if (!found)
+		ss_failure_warn("there is no %s, which says what was there before: the "
+				"kernel's defaults are set",
+				boot_file);
 	if (ours)
 		error = set(handler, pattern_file, now.pattern, before.pattern);
 	else
@@ -316,7 +360,10 @@ struct ss_error *ss_core_handler_uninstall(const struct ss_core_handler *handler
 		error = set(handler, limit_file, now.limit, before.limit);
 	if (error || !found)
 		return error;
-	(void)printf("%s:\n  is removed\n", boot_file);
+	(void)printf("%s:\n  now:  sets core_pattern and core_pipe_limit at each boot\n"
+		     "  then: removed\n",
+		     boot_file);
+	(void)fflush(stdout);
 	if (!handler->dry_run && unlink(boot_file) && errno != ENOENT)
 		return ss_error_new_errno(errno, "cannot remove %s", boot_file);
 	return NULL;

@@ -2,15 +2,12 @@
  * stacksnap trace [OPTIONS] PID -p FUNCTION...: reports calls of functions as they happen.
  */
 #include <argp.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/io.h"
 #include "base/search.h"
 #include "base/vector.h"
 #include "cli/command.h"
@@ -33,10 +30,7 @@ enum {
 	ALLOC_BYTES = 512 << 10,
 	ALLOC_ROWS = 20,
 	ROWS_MAX = 1000000,
-	HUGE_PAGES_MAX = 256,
 };
-
-static const char huge_pages_file[] = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 struct trace {
 	struct ss_target_options process;
@@ -464,20 +458,16 @@ static void warn_lost(const struct trace *trace)
 				lost);
 }
 
-/* A huge page is one page fault, and its size is not in the sample. */
-static void warn_of_huge_pages(void)
+static void warn_of_huge_pages(const struct ss_trace *trace)
 {
-	static const char always[] = "[always]";
-	_cleanup_buffer_ struct ss_buffer text = {};
+	const char *setting = ss_trace_huge_pages_file(trace);
 
-	if (ss_io_read_path(AT_FDCWD, huge_pages_file, HUGE_PAGES_MAX, &text) == 0 &&
-	    strncmp(text.bytes, always, strlen(always)) == 0) {
-		ss_failure_warn(
-			"transparent huge pages are always used (%s): each counts "
-			"as one page, so sizes may be far too low",
-			huge_pages_file);
-		ss_failure_hint("echo madvise | sudo tee %s", huge_pages_file);
-	}
+	if (!setting)
+		return;
+	ss_failure_warn("transparent huge pages are always used (%s): each counts as one "
+			"page, so sizes may be far too low",
+			setting);
+	ss_failure_hint("echo madvise | sudo tee %s", setting);
 }
 
 static void report_recording(const struct trace *trace)
@@ -542,7 +532,7 @@ static int run_trace(int argc, char **argv, bool *broken)
 	if (any && !trace.list && !trace.recorder)
 		warn_lost(&trace);
 	if (any && trace.options.faults)
-		warn_of_huge_pages();
+		warn_of_huge_pages(trace.trace);
 	*broken = is_broken_pipe();
 	return any ? status_of(&trace, all) : SS_STATUS_NOTHING;
 }
