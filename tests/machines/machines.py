@@ -17,7 +17,7 @@ import time
 import kernels
 import page
 import userlands
-from checks import CAPABILITIES, SETTINGS
+from checks import BOOTS, CAPABILITIES
 
 SOURCE = os.environ["SOURCE"]
 PLACE = os.path.join(SOURCE, "build", "machines")
@@ -82,9 +82,12 @@ def make_initramfs(kernel, path):
 class Machine:
     accelerator = None  # the one that works here
 
-    def __init__(self, kernel, parameters=""):
+    def __init__(self, kernel, parameters="", root="/", init=""):
+        """init: what is the first process of that root directory; "": guest.py."""
         self.kernel = kernel
         self.parameters = parameters
+        self.root = root
+        self.init = init
         self.share = os.path.join(PLACE, "run", kernel.name)
         shutil.rmtree(self.share, ignore_errors=True)
         os.makedirs(self.share)
@@ -100,9 +103,13 @@ class Machine:
                         "PYTHONPATH": os.path.join(SOURCE, "tests", "e2e"), "LIMIT_S": "400",
                         "LC_ALL": "C.UTF-8"}
         with open(os.path.join(self.share, "job.json"), "w", encoding="utf-8") as file:
-            json.dump({"tests": tests, "settings": settings, "environment": environment}, file)
+            json.dump({"tests": tests, "settings": settings, "environment": environment,
+                       "init": self.init}, file)
         with open(os.path.join(self.share, "environment"), "w", encoding="utf-8") as file:
-            file.write("export SOURCE=%s PATH=%s\n" % (shlex.quote(SOURCE), environment["PATH"]))
+            file.write("export SOURCE=%s PATH=%s INIT=%s\n" % (
+                shlex.quote(SOURCE), environment["PATH"], self.init))
+        with open(os.path.join(self.share, "guest.service"), "w", encoding="utf-8") as file:
+            file.write("[Service]\nExecStart=/usr/bin/python3 %s/guest.py\n" % HERE)
 
     def command(self, accelerator):
         initramfs = os.path.join(self.share, "initramfs")
@@ -117,7 +124,7 @@ class Machine:
                 "-device", "virtio-rng-pci",
                 "-kernel", self.kernel.image, "-initrd", initramfs,
                 "-append", PARAMETERS + " " + self.parameters,
-                *shared("root", "/", ",readonly=on"), *shared("source", SOURCE, ",readonly=on"),
+                *shared("root", self.root, ",readonly=on"), *shared("source", SOURCE, ",readonly=on"),
                 *shared("job", self.share, "")]
 
     def boots(self, process):
@@ -179,11 +186,11 @@ def file_of(name):
             os.path.join(SOURCE, "tests", "e2e", "test_%s.py" % file), test]
 
 
-def check(kernel, table, parameters=""):
+def check(kernel, table, **options):
     """Runs a table in a machine. Returns its version and {capability: (result, text)}."""
     tests = [test for tests in table.values() for test in tests]
     found, version = {}, None
-    for line in Machine(kernel, parameters).run({test: file_of(test) for test in tests}):
+    for line in Machine(kernel, **options).run({test: file_of(test) for test in tests}):
         if "kernel" in line:
             version = line["version"]
             continue
@@ -221,10 +228,16 @@ def check_kernels(names, only):
         if not kernel.image:
             say(name + ": not downloaded")
             continue
-        table = {**CAPABILITIES, **(SETTINGS if name == kernels.OF_SETTINGS else {})}
-        version, rows = check(kernel, {row: tests for row, tests in table.items() if only in row})
-        save("kernel", name, {"version": version, "rows": rows})
-        good &= all(result != "failed" for result, _ in rows.values())
+        for options, table in (BOOTS if name == kernels.OF_SETTINGS else BOOTS[:1]):
+            table = {row: tests for row, tests in table.items() if only in row and
+                     (name == kernels.OF_SETTINGS or row in CAPABILITIES)}
+            release = options.get("root")
+            root = userlands.make(PLACE, release, say) if release else "/"
+            if not table or not root:
+                continue
+            version, rows = check(kernel, table, **{**options, "root": root})
+            save("kernel", name, {"version": version, "rows": rows})
+            good &= all(result != "failed" for result, _ in rows.values())
     return good
 
 
