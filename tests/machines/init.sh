@@ -12,7 +12,11 @@ done </modules/list
 # shared TAG DIRECTORY [OPTION]
 shared() {
 	mkdir -p "$2"
-	mount -t 9p -o "trans=virtio,version=9p2000.L,msize=262144$3" "$1" "$2"
+	if [ -e /modules/9p ]; then
+		mount -t 9p -o "trans=virtio,version=9p2000.L,msize=262144$3" "$1" "$2"
+	else
+		mount -t virtiofs "$1" "$2"
+	fi
 }
 shared job /job
 # shellcheck disable=SC1091 # written by machines.py

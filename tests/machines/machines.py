@@ -24,6 +24,7 @@ PLACE = os.path.join(SOURCE, "build", "machines")
 HERE = os.path.dirname(os.path.abspath(__file__))
 QEMU = "qemu-system-x86_64"
 BUSYBOX = "/bin/busybox"
+VIRTIOFSD = "/usr/lib/qemu/virtiofsd"  # for kernels without 9p
 BOOT_LIMIT_S = 40  # with KVM
 LIMIT_S = 3 * 3600
 MEMORY_MIB = 3072
@@ -72,7 +73,7 @@ def make_initramfs(kernel, path):
     archive.add("bin/busybox", stat.S_IFREG | 0o755, read(os.path.realpath(BUSYBOX)))
     archive.add("bin/sh", stat.S_IFLNK | 0o777, b"busybox")
     archive.add("init", stat.S_IFREG | 0o755, read(os.path.join(HERE, "init.sh")))
-    modules = kernel.modules()
+    modules = kernel.modules
     for name, content in modules.items():
         archive.add("modules/" + name, stat.S_IFREG | 0o644, content)
     archive.add("modules/list", stat.S_IFREG | 0o644, "".join(name + "\n" for name in modules).encode())
@@ -116,10 +117,20 @@ class Machine:
         make_initramfs(self.kernel, initramfs)
 
         def shared(tag, path, access):
-            return ["-fsdev", "local,id=%s,path=%s,security_model=none,multidevs=remap%s" % (
-                tag, path, access), "-device", "virtio-9p-pci,fsdev=%s,mount_tag=%s" % (tag, tag)]
+            if "9p" in self.kernel.modules:
+                return ["-fsdev", "local,id=%s,path=%s,security_model=none,multidevs=remap%s" % (
+                    tag, path, access), "-device", "virtio-9p-pci,fsdev=%s,mount_tag=%s" % (tag, tag)]
+            socket = os.path.join(self.share, tag + ".socket")
+            subprocess.Popen([VIRTIOFSD, "--socket-path=" + socket, "-o", "source=" + path, "-o", "cache=always"],
+                             stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # ends with the machine
+            while not os.path.exists(socket):
+                time.sleep(0.1)
+            return ["-chardev", "socket,id=%s,path=%s" % (tag, socket),
+                    "-device", "vhost-user-fs-pci,chardev=%s,tag=%s" % (tag, tag)]
         return [QEMU, "-accel", accelerator, "-cpu", "host" if accelerator == "kvm" else "max",
-                "-smp", str(PROCESSORS), "-m", str(MEMORY_MIB), "-nic", "none", "-display", "none",
+                "-smp", str(PROCESSORS), "-m", str(MEMORY_MIB),
+                "-object", "memory-backend-memfd,id=memory,size=%dM,share=on" % MEMORY_MIB,
+                "-machine", "memory-backend=memory", "-nic", "none", "-display", "none",
                 "-no-reboot", "-serial", "file:" + self.console, "-monitor", "none",
                 "-device", "virtio-rng-pci",
                 "-kernel", self.kernel.image, "-initrd", initramfs,
