@@ -22,7 +22,7 @@ CAPABILITIES = {
     "no call disturbed": ["eintr.Interruptions.test_default_mode", "eintr.Interruptions.test_no_stop",
                           "eintr.Interruptions.test_modes_that_stop",
                           "eintr.Interruptions.test_record"],
-    "samples by the kernel": ["record_by_kernel.ByKernel.test_functions_on_cpu"],
+    "samples by the kernel": ["record_by_kernel.ByKernel.test_modules_between_ticks"],
     "node": ["real.Node.test_node"],
     "MariaDB": ["real.MariaDb.test_mariadb"],
     "Java": ["java.Standing.test_deadlock"],
