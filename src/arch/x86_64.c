@@ -578,8 +578,10 @@ static void from_sample(const uint64_t *values, ss_kernel_regs *ret)
 }
 
 /* The entry code sets rax to -ENOSYS until there is a result (entry_64.S). */
-static bool in_syscall(const ss_kernel_regs *k, const uint8_t *code, size_t size)
+static bool in_syscall(const ss_kernel_regs *k, const uint8_t *code, size_t size,
+		       long *ret)
 {
+	*ret = entered_syscall(code, size);
 	return (int64_t)k->rax == -ENOSYS && size >= 2 && code[size - 2] == 0x0f &&
 	       code[size - 1] == 0x05;
 }
@@ -605,6 +607,7 @@ static const char *const safe_entries[] = { "__x64_sys_futex+", "sys_sched_yield
 					    NULL };
 
 static const struct ss_arch_attach attach = {
+	.sets = { { NT_PRSTATUS, 0, sizeof(ss_kernel_regs) } },
 	.regs = get_regs,
 	.syscall = get_syscall,
 	.is_blocked = is_blocked,
@@ -615,7 +618,6 @@ static const struct ss_arch_attach attach = {
 	.avoid_restart_syscall = avoid_restart_syscall,
 	.sample_mask = SAMPLE_MASK,
 	.from_sample = from_sample,
-	.decode = ss_x86_64_decode,
 	.probe_sp = "%sp",
 	.probe_return = "+0(%sp)",
 	.probe_args = { "%di", "%si", "%dx", "%cx", "%r8", "%r9" },
@@ -698,6 +700,7 @@ const struct ss_arch ss_arch_x86_64 = {
 	.syscalls = syscalls,
 	.syscall_count = sizeof(syscalls),
 	.is_sigreturn = is_sigreturn,
+	.decode = ss_x86_64_decode,
 	.is_call = is_call,
 	.call_target = call_target,
 	.next_jump = next_jump,
