@@ -1,5 +1,5 @@
-"""Makes the packages of this tree: package.py DIRECTORY BUILD. BUILD has what ./dev has prepared: libunwind/prefix,
-aarch64/root and aarch64/libunwind/prefix.
+"""Makes the packages of this tree: package.py DIRECTORY UNWIND. ./dev has built libunwind with prefix UNWIND,
+and put arm64 packages into build/aarch64/root.
 
 Two builds are equal bit for bit: archives are sorted, owners and times are fixed, and no path of the
 build is in a file. SOURCE_DATE_EPOCH is the time of the files (default: that of the last commit)."""
@@ -94,9 +94,9 @@ def licences(link_map):
     for path in sorted(os.path.realpath(path) for path in archives):
         if path.endswith("/libstacksnap.a"):
             continue
-        # The same packages are installed here.
-        path = re.sub("^.*/aarch64/root/usr/lib/aarch64-linux-gnu/", "/usr/lib/x86_64-linux-gnu/", path)
-        if path.startswith("/usr/lib/"):
+        if "/aarch64/root/" in path:  # the same packages are installed here
+            path = path.split("/root")[1].replace("aarch64", "x86_64")
+        if path.startswith("/usr/"):
             packages.add(output("dpkg-query", "--search", path).split(":")[0])
         else:  # libunwind.a of ./dev
             texts.append(("libunwind", os.path.join(os.path.dirname(path), "../../source/COPYING")))
@@ -244,13 +244,12 @@ def deb(out, work):
 
 
 def main():
-    out, build = map(os.path.abspath, sys.argv[1:])
+    out, unwind = map(os.path.abspath, sys.argv[1:])
     work = out + "/work"
     shutil.rmtree(out, ignore_errors=True)
     os.makedirs(work)
     trees = {}
     for processor in PROCESSORS:
-        unwind = build + ("" if processor == "x86_64" else "/" + processor) + "/libunwind/prefix"
         trees[processor], debug = static_tree(work, processor, unwind)
         tarballs(out, trees[processor], debug, processor)
         wheel(out, trees[processor], processor)
