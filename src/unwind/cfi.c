@@ -558,8 +558,8 @@ static enum ss_step step_registered(void *state, struct ss_unwind_context *ctx,
 		return SS_STEP_SKIP;
 	for (size_t i = 0; i < ctx->registered.sections.count; i++) {
 		enum ss_cfi_found found = ss_cfi_entry_find_in_memory(
-			&ctx->stacks.memory, ctx->registered.sections.items[i], pc,
-			&entry);
+			&ctx->stacks.memory, ctx->arch->word,
+			ctx->registered.sections.items[i], pc, &entry);
 		if (found == SS_CFI_FOUND && ss_cfi_row_make(ctx->arch, &entry, pc, &row))
 			return ss_cfi_row_apply(&row, ctx, frame);
 	}
