@@ -18,7 +18,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
+
+/* Newer processors have only the calls that replace these, which their C libraries use. */
+#ifndef SYS_poll
+#define SYS_poll SYS_ppoll
+#define SYS_pause SYS_ppoll
+#define SYS_epoll_wait SYS_epoll_pwait
+#endif
 
 #ifdef __cplusplus
 extern "C" {

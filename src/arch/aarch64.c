@@ -118,6 +118,16 @@ static const struct ss_sigframe *find_sigframe(const uint8_t *code, size_t size)
 		       NULL;
 }
 
+/* A signed field of an instruction: bits from low on, in instructions from this one. */
+static uint64_t field_target(uint32_t instruction, unsigned low, unsigned bits,
+			     uint64_t address)
+{
+	const int32_t distance = (int32_t)(instruction << (32 - low - bits)) >>
+				 (32 - bits);
+
+	return address + (uint64_t)((int64_t)distance * INSTRUCTION);
+}
+
 static bool is_bl(uint32_t instruction)
 {
 	return (instruction & 0xfc000000) == 0x94000000;
@@ -138,10 +148,42 @@ static bool call_target(const uint8_t *before, size_t size, uint64_t pc, uint64_
 	if (size < INSTRUCTION)
 		return false;
 	uint32_t last = instruction_at(before + size - INSTRUCTION);
-	/* 26 bits, signed, in instructions from the call. */
-	int32_t distance = (int32_t)(last << 6) >> 6;
-	*ret = pc - INSTRUCTION + (uint64_t)((int64_t)distance * INSTRUCTION);
+	*ret = field_target(last, 0, 26, pc - INSTRUCTION);
 	return is_bl(last);
+}
+
+/* Arm Architecture Reference Manual, C4.1.66, Branches; C6.2 */
+static bool decode(const uint8_t *code, size_t size, uint64_t address,
+		   struct ss_instruction *ret)
+{
+	if (size < INSTRUCTION || address % INSTRUCTION)
+		return false;
+	const uint32_t i = instruction_at(code);
+	struct ss_instruction found = { .size = INSTRUCTION };
+
+	if ((i & 0x1e000000) == 0) /* reserved: udf, or data */
+		return false;
+	if ((i & 0xfc000000) == 0x14000000) { /* b */
+		found.flow = SS_FLOW_JUMP;
+		found.target = field_target(i, 0, 26, address);
+	} else if ((i & 0xff000000) == 0x54000000 || /* b.cond, bc.cond */
+		   (i & 0x7e000000) == 0x34000000) { /* cbz, cbnz */
+		found.flow = SS_FLOW_BRANCH;
+		found.target = field_target(i, 5, 19, address);
+	} else if ((i & 0x7e000000) == 0x36000000) { /* tbz, tbnz */
+		found.flow = SS_FLOW_BRANCH;
+		found.target = field_target(i, 5, 14, address);
+	} else if ((i & 0xfffffc1f) == 0xd65f0000 || /* ret */
+		   (i & 0xfffffbff) == 0xd65f0bff) { /* retaa, retab */
+		found.flow = SS_FLOW_RETURN;
+	} else if ((i & 0xfffffc1f) == 0xd61f0000 || /* br */
+		   (i & 0xfefff800) == 0xd61f0800) { /* braa, braaz, brab, brabz */
+		found.flow = SS_FLOW_INDIRECT;
+	}
+	found.marker = i == 0xd503201f ||	       /* nop */
+		       (i & 0xffffff3f) == 0xd503241f; /* bti */
+	*ret = found;
+	return true;
 }
 
 /* mov x8, #number; svc #0 */
@@ -193,6 +235,12 @@ static const char *const reg_names[REG_COUNT] = {
 	"x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30", "sp",  "pc",
 };
 
+#if defined(__aarch64__)
+#define ATTACH &ss_aarch64_attach
+#else
+#define ATTACH NULL
+#endif
+
 const struct ss_arch ss_arch_aarch64 = {
 	.name = "aarch64",
 	.elf_machine = EM_AARCH64,
@@ -207,6 +255,7 @@ const struct ss_arch ss_arch_aarch64 = {
 	.return_column = X30,
 	.link = X30,
 	.syscall_args = { X0, 1, 2, 3, 4, 5 },
+	.pthread_tid = 208, /* after 24 words of padding and a list */
 	/* Linux: addresses have 48 bits, bit 55 tells user space from the kernel; see
 	   Documentation/arm64/pointer-authentication.rst. */
 	.pac_mask = UINT64_C(0xff7f000000000000),
@@ -238,8 +287,10 @@ const struct ss_arch ss_arch_aarch64 = {
 	.syscalls = syscalls,
 	.syscall_count = sizeof(syscalls),
 	.find_sigframe = find_sigframe,
+	.decode = decode,
 	.is_call = is_call,
 	.call_target = call_target,
 	.entered_syscall = entered_syscall,
 	.next_argument = next_argument,
+	.attach = ATTACH,
 };

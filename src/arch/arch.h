@@ -193,15 +193,42 @@ enum {
 
 enum { SS_PROBE_ARGS = 6 };
 
-/* The kernel's register set (NT_PRSTATUS) of a stopped thread of the host. */
+/* What the kernel shows of a stopped thread of the host: the register set NT_PRSTATUS first. */
+#if defined(__aarch64__)
+struct ss_aarch64_kernel_regs {
+	struct user_regs_struct user;
+	uint64_t tls; /* NT_ARM_TLS */
+	uint32_t code
+		[2]; /* the instruction before the program counter, and the one there */
+};
+typedef struct ss_aarch64_kernel_regs ss_kernel_regs;
+#else
 typedef struct user_regs_struct ss_kernel_regs;
+#endif
+
+/* A register set of ptrace(2), and its place in ss_kernel_regs. */
+struct ss_register_set {
+	uint32_t type; /* NT_... */
+	uint16_t at;
+	uint16_t size;
+};
+
+enum { SS_REGISTER_SETS = 2 };
 
 /* What attaching needs. */
 struct ss_arch_attach {
+	/* NT_PRSTATUS, and sets that may be missing. A size of 0: no set. */
+	struct ss_register_set sets[SS_REGISTER_SETS];
+
+	/* Where the code from code_before bytes before the program counter on goes.
+	   A size of 0: it is not needed. */
+	struct ss_register_set code;
+	uint8_t code_before;
+
 	void (*regs)(const ss_kernel_regs *kernel, struct ss_regs *ret);
 
 	/* The system call in which the thread was stopped; number -1: it was in user
-	   space. */
+	   space. If the call is about to return, its first argument may be the result. */
 	void (*syscall)(const ss_kernel_regs *kernel, struct ss_syscall *ret);
 
 	/* Whether the stop interrupted a wait in that system call, which the kernel will
@@ -224,7 +251,9 @@ struct ss_arch_attach {
 	 * thread is in such a call, with an infinite wait and -EINTR as its result, this
 	 * rewrites the result to -ERESTARTNOHAND: the kernel then restarts the call, or
 	 * returns EINTR if a signal handler really runs. True: the registers were changed
-	 * and must be written back. Follows arch/x86/kernel/signal.c, signal(7).
+	 * and must be written back. Follows arch/x86/kernel/signal.c, signal(7). NULL:
+	 * the kernel reads the result before the stop, so threads in such calls must not be
+	 * stopped.
 	 */
 	bool (*undo_eintr)(ss_kernel_regs *kernel);
 
@@ -234,7 +263,7 @@ struct ss_arch_attach {
 	 * changes the result to -ERESTARTNOHAND: the kernel makes the original call again,
 	 * with its full time limit. If a signal handler runs, the call returns EINTR, as
 	 * it would without a stop. True:
-	 * the registers were changed and must be written back.
+	 * the registers were changed and must be written back. May be NULL, as undo_eintr.
 	 */
 	bool (*avoid_restart_syscall)(ss_kernel_regs *kernel);
 
@@ -246,13 +275,10 @@ struct ss_arch_attach {
 
 	/* Whether a thread that was in the kernel with these user registers was in a
 	   system call that had no result yet, rather than in a page fault or an
-	   interrupt. code: the bytes before its program counter. */
-	bool (*in_syscall)(const ss_kernel_regs *kernel, const uint8_t *code,
-			   size_t size);
-
-	/* See struct ss_instruction. */
-	bool (*decode)(const uint8_t *code, size_t size, uint64_t address,
-		       struct ss_instruction *ret);
+	   interrupt. code: the bytes before its program counter. *ret: the number of the call, or
+	   -1. */
+	bool (*in_syscall)(const ss_kernel_regs *kernel, const uint8_t *code, size_t size,
+			   long *ret);
 
 	/* What a uprobe fetches (Documentation/trace/uprobetracer.rst): the stack pointer, the
 	   return address at the entry of a function, and its integer arguments in their
@@ -338,6 +364,10 @@ struct ss_arch {
 	   is none. */
 	const struct ss_sigframe *(*find_sigframe)(const uint8_t *code, size_t size);
 
+	/* See struct ss_instruction. */
+	bool (*decode)(const uint8_t *code, size_t size, uint64_t address,
+		       struct ss_instruction *ret);
+
 	/* Whether the bytes before a return address end in a call instruction. */
 	bool (*is_call)(const uint8_t *before, size_t size);
 
@@ -400,6 +430,9 @@ extern const struct ss_arch ss_arch_aarch64;
 /* The processor that this program runs on. */
 #if defined(__x86_64__)
 #define ss_arch_host ss_arch_x86_64
+#elif defined(__aarch64__)
+#define ss_arch_host ss_arch_aarch64
+extern const struct ss_arch_attach ss_aarch64_attach;
 #else
 #error "add ss_arch_host and a struct ss_arch_attach for this processor"
 #endif

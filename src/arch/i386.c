@@ -383,8 +383,10 @@ static bool avoid_restart_syscall(ss_kernel_regs *k)
 }
 
 /* int $0x80, also where the vDSO has entered by another instruction */
-static bool in_syscall(const ss_kernel_regs *k, const uint8_t *code, size_t size)
+static bool in_syscall(const ss_kernel_regs *k, const uint8_t *code, size_t size,
+		       long *ret)
 {
+	*ret = entered_syscall(code, size);
 	return ss_x86_in_syscall(&ss_arch_i386, k, code, size, 0xcd, 0x80);
 }
 
@@ -412,6 +414,7 @@ static const char *const safe_entries[] = { "sys_futex+", "sys_futex_time32+",
 					    "sys_sched_yield+", NULL };
 
 static const struct ss_arch_attach attach = {
+	.sets = { { NT_PRSTATUS, 0, sizeof(ss_kernel_regs) } },
 	.regs = get_regs,
 	.syscall = get_syscall,
 	.is_blocked = is_blocked,
@@ -422,7 +425,6 @@ static const struct ss_arch_attach attach = {
 	.avoid_restart_syscall = avoid_restart_syscall,
 	.sample_mask = SS_X86_SAMPLE_MASK,
 	.from_sample = ss_x86_from_sample,
-	.decode = ss_i386_decode,
 	.probe_sp = "%sp",
 	.probe_return = "+0(%sp)",
 	.probe_args = { "+4(%sp)", "+8(%sp)", "+12(%sp)", "+16(%sp)", "+20(%sp)",
@@ -491,6 +493,7 @@ const struct ss_arch ss_arch_i386 = {
 	.syscall_count = sizeof(syscalls),
 	.unfold = unfold,
 	.find_sigframe = find_sigframe,
+	.decode = ss_i386_decode,
 	.is_call = ss_x86_is_call,
 	.call_target = call_target,
 	.next_jump = next_jump,

@@ -621,8 +621,10 @@ bool ss_x86_in_syscall(const struct ss_arch *arch, const ss_kernel_regs *k,
 	       code[size - 1] == enter1;
 }
 
-static bool in_syscall(const ss_kernel_regs *k, const uint8_t *code, size_t size)
+static bool in_syscall(const ss_kernel_regs *k, const uint8_t *code, size_t size,
+		       long *ret)
 {
+	*ret = entered_syscall(code, size);
 	return ss_x86_in_syscall(&ss_arch_x86_64, k, code, size, 0x0f, 0x05);
 }
 
@@ -648,6 +650,7 @@ static const char *const safe_entries[] = { "__x64_sys_futex+", "sys_sched_yield
 					    NULL };
 
 static const struct ss_arch_attach attach = {
+	.sets = { { NT_PRSTATUS, 0, sizeof(ss_kernel_regs) } },
 	.regs = get_regs,
 	.syscall = get_syscall,
 	.is_blocked = is_blocked,
@@ -658,7 +661,6 @@ static const struct ss_arch_attach attach = {
 	.avoid_restart_syscall = avoid_restart_syscall,
 	.sample_mask = SS_X86_SAMPLE_MASK,
 	.from_sample = ss_x86_from_sample,
-	.decode = ss_x86_64_decode,
 	.probe_sp = "%sp",
 	.probe_return = "+0(%sp)",
 	.probe_args = { "%di", "%si", "%dx", "%cx", "%r8", "%r9" },
@@ -743,6 +745,7 @@ const struct ss_arch ss_arch_x86_64 = {
 	.syscalls = syscalls,
 	.syscall_count = sizeof(syscalls),
 	.find_sigframe = find_sigframe,
+	.decode = ss_x86_64_decode,
 	.is_call = ss_x86_is_call,
 	.call_target = ss_x86_call_target,
 	.next_jump = ss_x86_next_jump,

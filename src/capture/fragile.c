@@ -99,11 +99,9 @@ bool ss_fragile_blocked(const struct ss_target *target, pid_t tid,
 	case SS_SYS_CLONE3:
 	case SS_SYS_VFORK:
 	case SS_SYS_RESTART_SYSCALL:
-	/* undo_eintr() */
-	case SS_SYS_SEMOP:
 		return false;
-	/* Without a time limit they are restarted. With one, they return EINTR, or the
-	   kernel writes the time that is left to memory of the program. */
+	case SS_SYS_SEMOP:
+		return !ss_arch_host.attach->undo_eintr;
 	case SS_SYS_EPOLL_WAIT:
 	case SS_SYS_EPOLL_PWAIT:
 	case SS_SYS_EPOLL_PWAIT2:
@@ -111,6 +109,11 @@ bool ss_fragile_blocked(const struct ss_target *target, pid_t tid,
 	case SS_SYS_RT_SIGTIMEDWAIT:
 	case SS_SYS_IO_GETEVENTS:
 	case SS_SYS_IO_PGETEVENTS:
+		if (!ss_arch_host.attach->undo_eintr)
+			return true;
+		/* fallthrough */
+	/* Without a time limit they are restarted. With one, they return EINTR, or the
+	   kernel writes the time that is left to memory of the program. */
 	case SS_SYS_SELECT:
 	case SS_SYS_PSELECT6:
 	case SS_SYS_PPOLL:

@@ -53,6 +53,7 @@ bool ss_look_find_call(const struct ss_process_memory *memory,
 {
 	struct ss_regs regs;
 	struct ss_syscall made;
+	long number;
 	uint8_t code[SS_SYSCALL_CODE];
 
 	ss_arch_host.attach->regs(kernel, &regs);
@@ -63,11 +64,11 @@ bool ss_look_find_call(const struct ss_process_memory *memory,
 				  .size = sizeof(code) };
 	ss_process_memory_read_present(memory, &piece, 1);
 	if (piece.done != sizeof(code) ||
-	    !ss_arch_host.attach->in_syscall(kernel, code, sizeof(code)))
+	    !ss_arch_host.attach->in_syscall(kernel, code, sizeof(code), &number))
 		return false;
 	*ret = (struct ss_syscall_text){
 		.kind = SS_SYSCALL_BLOCKED,
-		.number = ss_arch_host.entered_syscall(code, sizeof(code)),
+		.number = number,
 		.sp = ss_regs_sp(&ss_arch_host, &regs),
 		.pc = pc,
 	};

@@ -1,15 +1,14 @@
 #include "capture/freeze.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "process/registers.h"
 
 enum {
 	EACH_NS = 4 * 1000, /* wake up, run to the stop, sleep */
@@ -38,33 +37,32 @@ void ss_stop_seize(const struct ss_freeze *freeze, struct ss_tracee *task)
 
 /* False: it has not stopped. */
 static bool read_registers(struct ss_freeze *freeze, struct ss_tracee *task,
-			   struct iovec *iov)
+			   bool *ret_32bit)
 {
-	*iov = (struct iovec){ &task->kernel, sizeof(task->kernel) };
-	if (ptrace(PTRACE_GETREGSET, task->tid, NT_PRSTATUS, iov) != 0)
+	if (!ss_registers_read(task->tid, &task->kernel, ret_32bit))
 		return false;
-	freeze->is_32bit |= iov->iov_len != sizeof(task->kernel);
+	freeze->is_32bit |= *ret_32bit;
 	ss_task_enter(task, SS_TASK_STOPPED);
 	freeze->stopped += task->stopped_ns == 0;
 	return true;
 }
 
 /* Prevents the stop from making a call return EINTR. */
-static void stay_in_call(struct ss_tracee *task, struct iovec *iov)
+static void stay_in_call(struct ss_tracee *task)
 {
+	const struct ss_arch_attach *attach = ss_arch_host.attach;
 	struct ss_syscall made;
 
-	if (iov->iov_len != sizeof(task->kernel))
-		return;
-	ss_arch_host.attach->syscall(&task->kernel, &made);
+	attach->syscall(&task->kernel, &made);
 	task->runs = task->runs || made.number < 0;
-	bool changed = ss_arch_host.attach->undo_eintr(&task->kernel);
+	bool changed = attach->undo_eintr && attach->undo_eintr(&task->kernel);
 	/* One of NONE_LATELY ran a moment ago: its wait gets hardly longer. */
-	if (task->filter == SS_FILTER_PRESENT || task->filter == SS_FILTER_NONE_LATELY)
-		changed |= ss_arch_host.attach->avoid_restart_syscall(&task->kernel);
+	if (attach->avoid_restart_syscall &&
+	    (task->filter == SS_FILTER_PRESENT || task->filter == SS_FILTER_NONE_LATELY))
+		changed |= attach->avoid_restart_syscall(&task->kernel);
 	/* On failure the thread was killed. */
 	if (changed)
-		(void)ptrace(PTRACE_SETREGSET, task->tid, NT_PRSTATUS, iov);
+		(void)ss_registers_write(task->tid, &task->kernel);
 }
 
 /* Only its parent, which may be this program, should reap a process: do not reap
@@ -155,7 +153,7 @@ static bool is_group_stop(struct ss_tracee *task)
  */
 void ss_stop_interrupt(struct ss_freeze *freeze, struct ss_tracee *task)
 {
-	struct iovec iov;
+	bool is_32bit;
 
 	if (task->state != 'T') {
 		task->interrupted = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0;
@@ -163,22 +161,23 @@ void ss_stop_interrupt(struct ss_freeze *freeze, struct ss_tracee *task)
 			      task->interrupted ? SS_TASK_INTERRUPTED : SS_TASK_GONE);
 		return;
 	}
-	if (!read_registers(freeze, task, &iov))
+	if (!read_registers(freeze, task, &is_32bit))
 		return;
 	const bool group_stop = is_group_stop(task);
 	if (group_stop && !task->interrupted)
 		return;
 	if (!group_stop) /* Its registers tell what it does. */
 		task->state = '?';
-	stay_in_call(task, &iov);
+	if (!is_32bit)
+		stay_in_call(task);
 }
 
 void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 {
 	uint64_t now = ss_now_ns();
-	struct iovec iov;
+	bool is_32bit;
 
-	if (!read_registers(freeze, task, &iov)) {
+	if (!read_registers(freeze, task, &is_32bit)) {
 		if (has_ended(freeze, task))
 			ss_task_enter(task, SS_TASK_GONE);
 		/* One that slept waits for a CPU, as after any other wake-up. */
@@ -186,8 +185,8 @@ void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 		return;
 	}
 	/* Not for a group-stop alone, see ss_stop_interrupt(). */
-	if (!is_group_stop(task) || task->interrupted)
-		stay_in_call(task, &iov);
+	if ((!is_group_stop(task) || task->interrupted) && !is_32bit)
+		stay_in_call(task);
 }
 
 void ss_stop_check_late(struct ss_freeze *freeze)

@@ -35,6 +35,7 @@
 #include "base/scan.h"
 #include "base/search.h"
 #include "base/vector.h"
+#include "process/registers.h"
 #include "process/target.h"
 #include "crash/supervisor.h"
 
@@ -167,12 +168,11 @@ static bool execute_again(pid_t pid)
 	const struct ss_arch_attach *attach = ss_arch_host.attach;
 	ss_kernel_regs kernel;
 	struct ss_regs regs = {};
-	struct iovec iov = { &kernel, sizeof(kernel) };
 	uint64_t path;
 	uint64_t argc;
+	bool is_32bit;
 
-	if (ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &iov) != 0 ||
-	    iov.iov_len != sizeof(kernel))
+	if (!ss_registers_read(pid, &kernel, &is_32bit) || is_32bit)
 		return false;
 	attach->regs(&kernel, &regs);
 	uint64_t sp = ss_regs_sp(&ss_arch_host, &regs);
@@ -181,7 +181,7 @@ static bool execute_again(pid_t pid)
 	uint64_t argv = sp + WORD;
 	attach->set_execute(&kernel, path, argv, argv + (argc + 1) * WORD);
 	return write_code(pid, ss_regs_pc(&ss_arch_host, &regs)) &&
-	       ptrace(PTRACE_SETREGSET, pid, NT_PRSTATUS, &iov) == 0;
+	       ss_registers_write(pid, &kernel);
 }
 
 /*
@@ -349,11 +349,12 @@ static bool is_stop_signal(int signal)
 static void undo_eintr(pid_t tid)
 {
 	ss_kernel_regs kernel;
-	struct iovec iov = { &kernel, sizeof(kernel) };
+	bool is_32bit;
 
-	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov) == 0 &&
-	    iov.iov_len == sizeof(kernel) && ss_arch_host.attach->undo_eintr(&kernel))
-		(void)ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov);
+	if (ss_arch_host.attach->undo_eintr &&
+	    ss_registers_read(tid, &kernel, &is_32bit) && !is_32bit &&
+	    ss_arch_host.attach->undo_eintr(&kernel))
+		(void)ss_registers_write(tid, &kernel);
 }
 
 /* Ends a stop. On failure the thread was killed. */

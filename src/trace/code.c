@@ -8,8 +8,8 @@ enum { CALL_SIZE = 5 };
 
 static bool decode(const struct ss_code *code, size_t at, struct ss_instruction *ret)
 {
-	return ss_arch_host.attach->decode(code->bytes + at, code->size - at,
-					   code->start + at, ret);
+	return ss_arch_host.decode(code->bytes + at, code->size - at, code->start + at,
+				   ret);
 }
 
 static bool is_within(const struct ss_code *code, uint64_t address)

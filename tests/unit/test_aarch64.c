@@ -62,6 +62,51 @@ TEST(test_calls)
 	assert_false(arch->call_target(code, 3, 0x1003, &target));
 }
 
+static void check_flow(uint32_t instruction, enum ss_flow flow, int64_t distance)
+{
+	struct ss_instruction ret;
+	CODE(instruction);
+
+	assert_true(arch->decode(code, size, 0x10000, &ret));
+	assert_int_equal(ret.size, 4);
+	assert_int_equal(ret.flow, flow);
+	assert_int_equal(ret.target, distance ? 0x10000 + (uint64_t)distance : 0);
+	assert_false(ret.marker);
+}
+
+TEST(test_decode)
+{
+	struct ss_instruction ret;
+	const uint8_t data[8] = {};
+
+	check_flow(0x14000002, SS_FLOW_JUMP, 8);     /* b .+8 */
+	check_flow(0x17ffffff, SS_FLOW_JUMP, -4);    /* b .-4 */
+	check_flow(0x54000040, SS_FLOW_BRANCH, 8);   /* b.eq .+8 */
+	check_flow(0x54ffffe1, SS_FLOW_BRANCH, -4);  /* b.ne .-4 */
+	check_flow(0xb4000060, SS_FLOW_BRANCH, 12);  /* cbz x0, .+12 */
+	check_flow(0x35ffffc1, SS_FLOW_BRANCH, -8);  /* cbnz w1, .-8 */
+	check_flow(0x37080040, SS_FLOW_BRANCH, 8);   /* tbnz w0, #1, .+8 */
+	check_flow(0xb607ffe0, SS_FLOW_BRANCH, -4);  /* tbz x0, #32, .-4 */
+	check_flow(0xd65f03c0, SS_FLOW_RETURN, 0);   /* ret */
+	check_flow(0xd65f0bff, SS_FLOW_RETURN, 0);   /* retaa */
+	check_flow(0xd65f0fff, SS_FLOW_RETURN, 0);   /* retab */
+	check_flow(0xd61f0200, SS_FLOW_INDIRECT, 0); /* br x16 */
+	check_flow(0xd71f0a11, SS_FLOW_INDIRECT, 0); /* braa x16, x17 */
+	check_flow(0x94000001, SS_FLOW_NEXT, 0);     /* bl */
+	check_flow(0xd63f0000, SS_FLOW_NEXT, 0);     /* blr x0 */
+	check_flow(0xd4000001, SS_FLOW_NEXT, 0);     /* svc #0 */
+	check_flow(0xd503233f, SS_FLOW_NEXT, 0);     /* paciasp */
+	check_flow(0xa9bf7bfd, SS_FLOW_NEXT, 0);     /* stp x29, x30, [sp, #-16]! */
+	for (size_t i = 0; i < 2; i++) {
+		CODE(i ? 0xd503245f : 0xd503201f); /* bti c, nop */
+		assert_true(arch->decode(code, size, 0x1000, &ret));
+		assert_true(ret.marker);
+		assert_false(arch->decode(code, size - 1, 0x1000, &ret));
+		assert_false(arch->decode(code, size, 0x1002, &ret));
+	}
+	assert_false(arch->decode(data, sizeof(data), 0x1000, &ret)); /* udf */
+}
+
 TEST(test_system_calls)
 {
 	{

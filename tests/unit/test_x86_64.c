@@ -40,6 +40,7 @@ TEST(test_samples)
 	const uint8_t other[] = { 0x90, 0x90 };
 	uint64_t values[20];
 	ss_kernel_regs kernel;
+	long number = 0;
 
 	assert_int_equal(__builtin_popcountll(attach->sample_mask),
 			 SS_ARRAY_SIZE(values));
@@ -52,11 +53,12 @@ TEST(test_samples)
 	assert_int_equal(kernel.r8, 112);
 	assert_int_equal(kernel.r15, 119);
 	assert_int_equal(kernel.orig_rax, -1);
-	assert_false(attach->in_syscall(&kernel, entered, sizeof(entered)));
+	assert_false(attach->in_syscall(&kernel, entered, sizeof(entered), &number));
 	kernel.rax = (unsigned long)-ENOSYS;
-	assert_true(attach->in_syscall(&kernel, entered, sizeof(entered)));
-	assert_false(attach->in_syscall(&kernel, other, sizeof(other)));
-	assert_false(attach->in_syscall(&kernel, entered, 1));
+	assert_true(attach->in_syscall(&kernel, entered, sizeof(entered), &number));
+	assert_int_equal(number, 1);
+	assert_false(attach->in_syscall(&kernel, other, sizeof(other), &number));
+	assert_false(attach->in_syscall(&kernel, entered, 1, &number));
 }
 
 TEST(test_undo_eintr)
