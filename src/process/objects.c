@@ -24,6 +24,7 @@
 
 enum {
 	TOTAL_MAX = 16 << 20, /* bytes of all arguments together */
+	PAGE = 4096,
 	/* delay for threads that are about to return to their call: 100 us, doubled
 	   each time, 12.7 ms in total */
 	NAP_NS = 100 * 1000,
@@ -92,7 +93,7 @@ static void nap(unsigned doublings)
 	ss_sleep_ns((uint64_t)NAP_NS << doublings);
 }
 
-/* If a call was made with syscall(3), the code does not show its number. The kernel
+/* In syscall(3), and in glibc since 2.41, the code does not show the number of the call. The kernel
    function in which it waits does, once the thread is back in the call; these names
    have been stable for many years. UNKNOWN otherwise. */
 static enum ss_syscall_id find_where_it_waits(struct arguments *a,
@@ -104,7 +105,8 @@ static enum ss_syscall_id find_where_it_waits(struct arguments *a,
 	} places[] = { { "futex_", SS_SYS_FUTEX },
 		       { "poll_schedule_timeout", SS_SYS_POLL },
 		       { "do_poll", SS_SYS_POLL },
-		       { "do_sys_poll", SS_SYS_POLL } };
+		       { "do_sys_poll", SS_SYS_POLL },
+		       { "hrtimer_nanosleep", SS_SYS_CLOCK_NANOSLEEP } };
 	_cleanup_buffer_ struct ss_buffer text = {};
 
 	for (;; nap(a->naps++)) {
@@ -141,8 +143,12 @@ static void find_restarted(struct arguments *a, const struct ss_target *target,
 	enum ss_syscall_id id = find_in_code(a, ss_regs_pc(target->arch, &thread->regs));
 
 	facts->restarted = true;
-	if (id == SS_SYS_UNKNOWN)
+	if (id == SS_SYS_UNKNOWN) {
 		id = find_where_it_waits(a, target, thread->tid);
+		/* Its first argument is a clock, that of nanosleep(2) an address. */
+		if (id == SS_SYS_CLOCK_NANOSLEEP && facts->call.args[0] >= PAGE)
+			id = SS_SYS_NANOSLEEP;
+	}
 	if (id == SS_SYS_UNKNOWN)
 		return;
 	facts->call.id = id;
