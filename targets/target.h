@@ -27,6 +27,11 @@
 #define SYS_pause SYS_ppoll
 #define SYS_epoll_wait SYS_epoll_pwait
 #endif
+/* i386 has one call for all of these. */
+#ifndef SYS_accept
+#define SYS_accept SYS_socketcall
+#define SYS_semtimedop SYS_ipc
+#endif
 
 #ifdef __cplusplus
 extern "C" {
