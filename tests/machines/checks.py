@@ -49,7 +49,6 @@ _SETTINGS = {
 _SYSTEMD = {
     "systemd: core --install": ["booted.Booted.test_pattern"],
     "systemd: stacksnap-hang@": ["booted.Booted.test_unit"],
-    "systemd: restricted services": ["booted.Booted.test_restricted"],
     "systemd: its own stack": ["booted.Booted.test_first_process"],
 }
 
