@@ -107,7 +107,11 @@ static enum ss_syscall_id find_where_it_waits(struct arguments *a,
 		       { "poll_schedule_timeout", SS_SYS_POLL },
 		       { "do_poll", SS_SYS_POLL },
 		       { "do_sys_poll", SS_SYS_POLL },
-		       { "hrtimer_nanosleep", SS_SYS_CLOCK_NANOSLEEP } };
+		       /* hrtimer_nanosleep_restart() is seldom seen: it calls last. */
+		       { "hrtimer_nanosleep", SS_SYS_CLOCK_NANOSLEEP },
+		       { "__do_sys_restart_syscall", SS_SYS_CLOCK_NANOSLEEP },
+		       { "__x64_sys_restart_syscall", SS_SYS_CLOCK_NANOSLEEP },
+		       { "do_syscall_64", SS_SYS_CLOCK_NANOSLEEP } };
 	_cleanup_buffer_ struct ss_buffer text = {};
 
 	for (;; nap(a->naps++)) {
