@@ -483,6 +483,9 @@ static inline enum ss_syscall_id ss_arch_syscall_id(const struct ss_arch *arch,
 /* -1: this processor has no such call. */
 long ss_arch_syscall_number(const struct ss_arch *arch, enum ss_syscall_id id);
 
+/* The number that the host has for a call of this processor; -1: not known, or no call. */
+long ss_arch_host_number(const struct ss_arch *arch, const struct ss_syscall *call);
+
 static inline bool ss_regs_has(const struct ss_regs *regs, unsigned reg)
 {
 	return reg < SS_REG_MAX && (regs->valid >> reg & 1);
