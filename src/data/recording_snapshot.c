@@ -142,7 +142,8 @@ static uint32_t call_of(struct series *series, const struct ss_task *thread)
 			NULL;
 
 	const long call =
-		facts ? ss_arch_host_number(series->snapshot->arch, &facts->call) : -1;
+		facts ? ss_arch_recorded_number(series->snapshot->arch, &facts->call) :
+			-1;
 	if (call < 0 || thread->state == 'R')
 		return SS_ID_NONE;
 	return ss_writer_call(series->writer, call, facts->call.args[0], NULL);

@@ -424,8 +424,8 @@ static bool record_thread(struct tick *tick, size_t index)
 	recorded->stack = unusable ? ss_recorder_no_stack(process, tick->stale) :
 				     accept(tick, &item, index);
 	recorded->state = captured->state;
-	const long call =
-		ss_arch_host_number(process->sampler.target->arch, &captured->syscall);
+	const long call = ss_arch_recorded_number(process->sampler.target->arch,
+						  &captured->syscall);
 	recorded->call =
 		call < 0 ? SS_ID_NONE :
 			   ss_writer_call(writer, call, captured->syscall.args[0], NULL);
