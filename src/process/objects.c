@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/scan.h"
 #include "base/search.h"
@@ -106,7 +107,11 @@ static enum ss_syscall_id find_where_it_waits(struct arguments *a,
 		       { "poll_schedule_timeout", SS_SYS_POLL },
 		       { "do_poll", SS_SYS_POLL },
 		       { "do_sys_poll", SS_SYS_POLL },
-		       { "hrtimer_nanosleep", SS_SYS_CLOCK_NANOSLEEP } };
+		       /* hrtimer_nanosleep_restart() is seldom seen: it calls last. */
+		       { "hrtimer_nanosleep", SS_SYS_CLOCK_NANOSLEEP },
+		       { "__do_sys_restart_syscall", SS_SYS_CLOCK_NANOSLEEP },
+		       { "__x64_sys_restart_syscall", SS_SYS_CLOCK_NANOSLEEP },
+		       { "do_syscall_64", SS_SYS_CLOCK_NANOSLEEP } };
 	_cleanup_buffer_ struct ss_buffer text = {};
 
 	for (;; nap(a->naps++)) {
@@ -166,7 +171,6 @@ static void find_stream_owner(struct arguments *a, struct ss_thread_facts *threa
 	const struct ss_memory_fact *lock = &thread->lock;
 	const size_t word = a->arch->word;
 	struct ss_futex futex;
-	uint64_t address = 0;
 	uint64_t self = 0;
 	uint32_t count;
 	uint32_t tid;
@@ -177,7 +181,7 @@ static void find_stream_owner(struct arguments *a, struct ss_thread_facts *threa
 	if (at > lock->size || lock->size - at < OWNER + word)
 		return;
 	memcpy(&count, lock->bytes + at + COUNT, sizeof(count));
-	memcpy(&address, lock->bytes + at + OWNER, word);
+	const uint64_t address = ss_load_word(lock->bytes, at + OWNER, word);
 	if (count > COUNT_MAX || address == 0 || address % word)
 		return;
 	if (address != a->stream_thread) {
