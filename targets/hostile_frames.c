@@ -43,8 +43,8 @@ static uint8_t *code;
 TARGET_FRAME static void spin(void)
 {
 	target_arrive();
-	for (volatile int i = 0;; i++)
-		;
+	for (;;)
+		TARGET_KEEP();
 }
 
 TARGET_FRAME static void thread_routine(void *function)

@@ -1,6 +1,7 @@
 #include "arch/arch.h"
 
 #include <elf.h>
+#include <linux/audit.h>
 #include <string.h>
 
 /* DWARF register numbers, "DWARF for the Arm 64-bit Architecture", 4.1. */
@@ -109,10 +110,12 @@ static uint32_t instruction_at(const uint8_t *code)
 }
 
 /* mov x8, #__NR_rt_sigreturn; svc #0 */
-static bool is_sigreturn(const uint8_t *code, size_t size)
+static const struct ss_sigframe *find_sigframe(const uint8_t *code, size_t size)
 {
 	return size >= 2 * INSTRUCTION && instruction_at(code) == 0xd2801168 &&
-	       instruction_at(code + INSTRUCTION) == 0xd4000001;
+			       instruction_at(code + INSTRUCTION) == 0xd4000001 ?
+		       &ss_arch_aarch64.sigframe :
+		       NULL;
 }
 
 /* A signed field of an instruction: bits from low on, in instructions from this one. */
@@ -241,7 +244,9 @@ static const char *const reg_names[REG_COUNT] = {
 const struct ss_arch ss_arch_aarch64 = {
 	.name = "aarch64",
 	.elf_machine = EM_AARCH64,
+	.audit = AUDIT_ARCH_AARCH64,
 	.elf_class = ELFCLASS64,
+	.word = 8,
 	.reg_names = reg_names,
 	.reg_count = REG_COUNT,
 	.pc = PC,
@@ -281,7 +286,7 @@ const struct ss_arch ss_arch_aarch64 = {
 				[30] = SAVED(30), [31] = SAVED(31), [32] = SAVED(32) } },
 	.syscalls = syscalls,
 	.syscall_count = sizeof(syscalls),
-	.is_sigreturn = is_sigreturn,
+	.find_sigframe = find_sigframe,
 	.decode = decode,
 	.is_call = is_call,
 	.call_target = call_target,

@@ -117,7 +117,7 @@ const struct ss_arch_attach ss_aarch64_attach = {
 	.execute_code = execute_code,
 	.execute_size = sizeof(execute_code),
 	.set_execute = set_execute,
-	.syscall_entry = "el0_svc",
+	.syscall_entries = (const char *const[]){ "el0_svc", NULL },
 	.safe_entries = safe_entries,
 };
 

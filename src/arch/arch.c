@@ -4,7 +4,8 @@
 
 #include "base/search.h"
 
-static const struct ss_arch *const processors[] = { &ss_arch_x86_64, &ss_arch_aarch64 };
+static const struct ss_arch *const processors[] = { &ss_arch_x86_64, &ss_arch_i386,
+						    &ss_arch_aarch64 };
 
 enum { PROCESSORS = sizeof(processors) / sizeof(processors[0]) };
 
@@ -64,11 +65,11 @@ enum ss_syscall_id ss_arch_restarted_call(const struct ss_arch *arch, const uint
 	}
 }
 
-/* struct stack_t of a signal frame: ss_sp, ss_flags and padding, ss_size. */
+/* struct stack_t of a signal frame: ss_sp, ss_flags (with padding, which the kernel leaves as it
+   was), ss_size. */
 struct alternate_stack {
 	uint64_t start;
 	uint32_t flags;
-	uint32_t padding; /* the kernel leaves it as it was */
 	uint64_t size;
 };
 
@@ -85,19 +86,20 @@ static bool is_alternate(const struct alternate_stack *stack, uint64_t here)
 
 /* Whether the bytes at an address describe an alternate stack, in a signal frame. *ret: the stack
    pointer of the interrupted stack. */
-static bool describes_alternate(const uint8_t *bytes, size_t sp_offset, uint64_t here,
-				uint64_t *ret)
+static bool describes_alternate(const uint8_t *bytes, size_t word, size_t sp_offset,
+				uint64_t here, uint64_t *ret)
 {
-	struct alternate_stack stack;
-	uint64_t sp;
+	struct alternate_stack stack = {};
+	uint64_t sp = 0;
 
-	memcpy(&stack.start, bytes, sizeof(stack.start));
+	memcpy(&stack.start, bytes, word);
 	if (stack.start == 0 || stack.start > here || here - stack.start >= ALTERNATE_MAX)
 		return false;
-	memcpy(&stack, bytes, sizeof(stack));
+	memcpy(&stack.flags, bytes + word, sizeof(stack.flags));
+	memcpy(&stack.size, bytes + 2 * word, word);
 	if (!is_alternate(&stack, here))
 		return false;
-	memcpy(&sp, bytes + sp_offset, sizeof(sp));
+	memcpy(&sp, bytes + sp_offset, word);
 	/* If the interrupted stack is the same one, it is copied already. */
 	if (sp == 0 || sp - stack.start < stack.size)
 		return false;
@@ -109,19 +111,22 @@ bool ss_arch_find_alternate(const struct ss_arch *arch, const uint8_t *bytes, si
 			    uint64_t address, uint64_t *ret)
 {
 	size_t sp_offset = arch->sigframe.regs[arch->sp] - arch->sigframe.stack;
-	size_t needed = sp_offset + sizeof(*ret);
-	size_t first = (SS_REG_WORD - address % SS_REG_WORD) % SS_REG_WORD;
+	const size_t word = arch->word;
+	size_t needed = sp_offset + word;
+	size_t first = (word - address % word) % word;
 
 	for (size_t at = first; at < size && size - at >= needed;) {
 		uint64_t here = address + at;
-		bool whole = size - at >= needed + SS_WORDS_SIZE;
-		size_t end = at + (whole ? SS_WORDS_SIZE : SS_REG_WORD);
+		bool whole = word == sizeof(uint64_t) &&
+			     size - at >= needed + SS_WORDS_SIZE;
+		size_t end = at + (whole ? SS_WORDS_SIZE : word);
 		/* Most words fail here. */
 		if (whole && !ss_words_any(bytes + at, here - ALTERNATE_MAX,
 					   ALTERNATE_MAX + SS_WORDS_SIZE))
 			at = end;
-		for (; at < end; at += SS_REG_WORD) {
-			if (describes_alternate(bytes + at, sp_offset, address + at, ret))
+		for (; at < end; at += word) {
+			if (describes_alternate(bytes + at, word, sp_offset, address + at,
+						ret))
 				return true;
 		}
 	}

@@ -41,6 +41,8 @@ struct ss_instruction {
    valid one, or is cut off. */
 bool ss_x86_64_decode(const uint8_t *code, size_t size, uint64_t address,
 		      struct ss_instruction *ret);
+bool ss_i386_decode(const uint8_t *code, size_t size, uint64_t address,
+		    struct ss_instruction *ret);
 
 /*
  * System calls by name. Numbers differ between processors: each struct ss_arch has a
@@ -157,10 +159,13 @@ struct ss_syscall {
 	uint64_t args[SS_SYSCALL_ARGS];
 };
 
+/* Reads all of size bytes at an address. */
+typedef bool ss_arch_reader(void *data, uint64_t address, void *bytes, size_t size);
+
 enum {
 	SS_REG_MAX = 33, /* of all processors; registers above are not tracked */
 	SS_REG_NONE = 0xff,
-	SS_REG_WORD = 8, /* bytes of a register and of an address */
+	SS_SAMPLE_WORD = 8, /* bytes of a register in a sample of the kernel */
 };
 
 /* Registers by DWARF number. */
@@ -290,15 +295,15 @@ struct ss_arch_attach {
 	void (*set_execute)(ss_kernel_regs *kernel, uint64_t path, uint64_t argv,
 			    uint64_t envp);
 
-	/* How the name begins of the kernel function that is outermost on the kernel
-	   stack of a thread in a system call. */
-	const char *syscall_entry;
+	/* How the names begin of the kernel functions one of which is outermost on the kernel
+	   stack of a thread in a system call. The last one is NULL. */
+	const char *const *syscall_entries;
 	/* Parts of the names of system calls that lose nothing if they are interrupted while
 	   the thread waits for a CPU: futex(2), sched_yield(2). The last one is NULL. */
 	const char *const *safe_entries;
 };
 
-/* The register set of a thread in a core file (NT_PRSTATUS), in words of 8 bytes. Each
+/* The register set of a thread in a core file (NT_PRSTATUS), in words of the processor. Each
    place is an index + 1; 0: it is not there. */
 struct ss_core_regs {
 	uint8_t words; /* 0: core files of this processor are not supported */
@@ -306,6 +311,7 @@ struct ss_core_regs {
 	uint8_t syscall; /* the number of the call that the thread was in */
 	uint8_t result;	 /* of the call */
 	uint8_t thread_pointer;
+	uint8_t thread_pointer_selector; /* its descriptor is in NT_386_TLS */
 };
 
 /* The registers of a thread in a minidump (struct MDRawContext... of Breakpad). Offsets of
@@ -319,9 +325,11 @@ struct ss_minidump_context {
 };
 
 struct ss_arch {
-	const char *name;     /* as uname(2) and libseccomp have it */
+	const char *name;     /* as uname(2) has it */
 	uint16_t elf_machine; /* EM_... */
+	uint32_t audit;	      /* AUDIT_ARCH_..., as libseccomp has it */
 	uint8_t elf_class;    /* ELFCLASS... */
+	uint8_t word;	      /* bytes of an address, and of most registers */
 
 	const char *const *reg_names; /* reg_count; NULL: no names */
 
@@ -341,14 +349,20 @@ struct ss_arch {
 	uint16_t red_zone; /* bytes below sp that a leaf function may use */
 	bool fp_gives_sp;  /* the caller's sp is right above the frame record that fp
 				  points to */
-	struct ss_sigframe sigframe;
+	struct ss_sigframe sigframe; /* of a handler with SA_SIGINFO */
 	struct ss_core_regs core_regs;
 	struct ss_minidump_context minidump;
 	const uint8_t *syscalls; /* enum ss_syscall_id by number */
 	size_t syscall_count;
 
-	/* Whether code is the signal trampoline to which a handler returns. */
-	bool (*is_sigreturn)(const uint8_t *code, size_t size);
+	/* Makes a call that stands for several the one that is meant. Its arguments may be in
+	   memory: without read, or if they cannot be read, it stays as it is. NULL: there is no
+	   such call. */
+	void (*unfold)(struct ss_syscall *call, ss_arch_reader *read, void *data);
+
+	/* What the signal trampoline with this code removes, to which a handler returns. NULL: it
+	   is none. */
+	const struct ss_sigframe *(*find_sigframe)(const uint8_t *code, size_t size);
 
 	/* See struct ss_instruction. */
 	bool (*decode)(const uint8_t *code, size_t size, uint64_t address,
@@ -410,6 +424,7 @@ struct ss_arch {
 };
 
 extern const struct ss_arch ss_arch_x86_64;
+extern const struct ss_arch ss_arch_i386;
 extern const struct ss_arch ss_arch_aarch64;
 
 /* The processor that this program runs on. */

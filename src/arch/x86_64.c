@@ -1,6 +1,7 @@
-#include "arch/arch.h"
+#include "arch/x86.h"
 
 #include <elf.h>
+#include <linux/audit.h>
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <string.h>
@@ -130,16 +131,18 @@ static const uint8_t syscalls[] = {
 static const uint8_t sigreturn_rax[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 static const uint8_t sigreturn_eax[] = { 0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 
-static bool is_sigreturn(const uint8_t *code, size_t size)
+static const struct ss_sigframe *find_sigframe(const uint8_t *code, size_t size)
 {
 	return (size >= sizeof(sigreturn_rax) &&
 		memcmp(code, sigreturn_rax, sizeof(sigreturn_rax)) == 0) ||
-	       (size >= sizeof(sigreturn_eax) &&
-		memcmp(code, sigreturn_eax, sizeof(sigreturn_eax)) == 0);
+			       (size >= sizeof(sigreturn_eax) &&
+				memcmp(code, sigreturn_eax, sizeof(sigreturn_eax)) == 0) ?
+		       &ss_arch_x86_64.sigframe :
+		       NULL;
 }
 
-/* mov $number, %eax; syscall */
-static long entered_syscall(const uint8_t *code, size_t size)
+long ss_x86_entered_syscall(const uint8_t *code, size_t size, uint8_t enter0,
+			    uint8_t enter1)
 {
 	enum { SIZE = 7 };
 	int32_t number;
@@ -147,10 +150,15 @@ static long entered_syscall(const uint8_t *code, size_t size)
 	if (size < SIZE)
 		return -1;
 	code += size - SIZE;
-	if (code[0] != 0xb8 || code[5] != 0x0f || code[6] != 0x05)
+	if (code[0] != 0xb8 || code[5] != enter0 || code[6] != enter1)
 		return -1;
 	memcpy(&number, code + 1, sizeof(number));
 	return number;
+}
+
+static long entered_syscall(const uint8_t *code, size_t size)
+{
+	return ss_x86_entered_syscall(code, size, 0x0f, 0x05);
 }
 
 /* "call rel32", "call *disp32(%rip)", or the form to which linkers relax the latter. */
@@ -230,13 +238,13 @@ static bool is_direct_call(const uint8_t *before, size_t size)
 	return size >= 5 && before[size - 5] == 0xe8; /* call rel32 */
 }
 
-static bool is_call(const uint8_t *before, size_t size)
+bool ss_x86_is_call(const uint8_t *before, size_t size)
 {
 	return is_direct_call(before, size) || ends_with_indirect_call(before, size);
 }
 
 /* "mov %r13, %rax; call *8(%rsp)" ends with the bytes of a direct call, too. */
-static bool call_target(const uint8_t *before, size_t size, uint64_t pc, uint64_t *ret)
+bool ss_x86_call_target(const uint8_t *before, size_t size, uint64_t pc, uint64_t *ret)
 {
 	int32_t relative;
 
@@ -252,7 +260,7 @@ static bool call_target(const uint8_t *before, size_t size, uint64_t pc, uint64_
  * 127 bytes is reached so, but one byte in 16 looks like it. Every function would seem to jump to its
  * neighbours, and nothing could be refuted.
  */
-static bool next_jump(const uint8_t *code, size_t size, uint64_t address, size_t *at,
+bool ss_x86_next_jump(const uint8_t *code, size_t size, uint64_t address, size_t *at,
 		      uint64_t *ret)
 {
 	int32_t relative;
@@ -431,7 +439,7 @@ static void get_regs(const ss_kernel_regs *k, struct ss_regs *ret)
 	ret->valid = (UINT64_C(1) << REG_COUNT) - 1;
 }
 
-static bool is_worker(const ss_kernel_regs *kernel)
+bool ss_x86_is_worker(const ss_kernel_regs *kernel)
 {
 	return kernel->rip == 0 && kernel->rsp == 0;
 }
@@ -451,22 +459,44 @@ static void get_syscall(const ss_kernel_regs *k, struct ss_syscall *ret)
 					      k->r9 } };
 }
 
-static bool is_blocked(const ss_kernel_regs *k)
+/* The registers of a program of 32 bits have no upper halves. */
+static int64_t result_of(const struct ss_arch *arch, const ss_kernel_regs *k)
 {
-	int64_t result = (int64_t)k->rax;
+	return arch->word == sizeof(uint32_t) ? (int32_t)k->rax : (int64_t)k->rax;
+}
 
-	return (long)k->orig_rax >= 0 &&
+static long number_of(const struct ss_arch *arch, const ss_kernel_regs *k)
+{
+	return arch->word == sizeof(uint32_t) ? (int32_t)k->orig_rax : (long)k->orig_rax;
+}
+
+bool ss_x86_is_blocked(const struct ss_arch *arch, const ss_kernel_regs *k)
+{
+	const int64_t result = result_of(arch, k);
+
+	return number_of(arch, k) >= 0 &&
 	       (result == -ERESTARTSYS || result == -ERESTARTNOINTR ||
 		result == -ERESTARTNOHAND || result == -ERESTART_RESTARTBLOCK);
 }
 
+static bool is_blocked(const ss_kernel_regs *k)
+{
+	return ss_x86_is_blocked(&ss_arch_x86_64, k);
+}
+
 /* In the parent the call returns an id, which is never 0. */
+bool ss_x86_is_new(const struct ss_arch *arch, const ss_kernel_regs *k)
+{
+	enum ss_syscall_id call = ss_arch_syscall_id(arch, number_of(arch, k));
+
+	return result_of(arch, k) == 0 &&
+	       (call == SS_SYS_CLONE || call == SS_SYS_CLONE3 || call == SS_SYS_FORK ||
+		call == SS_SYS_VFORK);
+}
+
 static bool is_new(const ss_kernel_regs *k)
 {
-	enum ss_syscall_id call = ss_arch_syscall_id(&ss_arch_x86_64, (long)k->orig_rax);
-
-	return k->rax == 0 && (call == SS_SYS_CLONE || call == SS_SYS_CLONE3 ||
-			       call == SS_SYS_FORK || call == SS_SYS_VFORK);
+	return ss_x86_is_new(&ss_arch_x86_64, k);
 }
 
 /* How the arguments of a call express an infinite wait. */
@@ -515,13 +545,13 @@ static bool waits_forever(const struct eintr_call *call, const struct ss_syscall
 	}
 }
 
-static bool undo_eintr(ss_kernel_regs *k)
+bool ss_x86_undo_eintr(const struct ss_arch *arch, ss_kernel_regs *k)
 {
 	struct ss_syscall made;
 
-	if ((int64_t)k->rax != -EINTR)
+	if (result_of(arch, k) != -EINTR)
 		return false;
-	get_syscall(k, &made);
+	arch->attach->syscall(k, &made);
 	for (size_t i = 0; i < sizeof(eintr_calls) / sizeof(eintr_calls[0]); i++) {
 		if (eintr_calls[i].id == made.id &&
 		    waits_forever(&eintr_calls[i], &made)) {
@@ -532,13 +562,18 @@ static bool undo_eintr(ss_kernel_regs *k)
 	return false;
 }
 
-static bool avoid_restart_syscall(ss_kernel_regs *k)
+static bool undo_eintr(ss_kernel_regs *k)
+{
+	return ss_x86_undo_eintr(&ss_arch_x86_64, k);
+}
+
+bool ss_x86_avoid_restart_syscall(const struct ss_arch *arch, ss_kernel_regs *k)
 {
 	struct ss_syscall made;
 
-	if ((int64_t)k->rax != -ERESTART_RESTARTBLOCK)
+	if (result_of(arch, k) != -ERESTART_RESTARTBLOCK)
 		return false;
-	get_syscall(k, &made);
+	arch->attach->syscall(k, &made);
 	/* It was let through before, and only it knows the original call. */
 	if (made.number < 0 || made.id == SS_SYS_RESTART_SYSCALL)
 		return false;
@@ -546,11 +581,12 @@ static bool avoid_restart_syscall(ss_kernel_regs *k)
 	return true;
 }
 
-/* uapi/asm/perf_regs.h: ax to ss, then r8 to r15; without ds, es, fs and gs, which the
-   kernel does not sample. */
-enum { SAMPLE_MASK = 0xff0fff };
+static bool avoid_restart_syscall(ss_kernel_regs *k)
+{
+	return ss_x86_avoid_restart_syscall(&ss_arch_x86_64, k);
+}
 
-static void from_sample(const uint64_t *values, ss_kernel_regs *ret)
+void ss_x86_from_sample(const uint64_t *values, ss_kernel_regs *ret)
 {
 	*ret = (ss_kernel_regs){
 		.rax = values[0],
@@ -578,12 +614,18 @@ static void from_sample(const uint64_t *values, ss_kernel_regs *ret)
 }
 
 /* The entry code sets rax to -ENOSYS until there is a result (entry_64.S). */
+bool ss_x86_in_syscall(const struct ss_arch *arch, const ss_kernel_regs *k,
+		       const uint8_t *code, size_t size, uint8_t enter0, uint8_t enter1)
+{
+	return result_of(arch, k) == -ENOSYS && size >= 2 && code[size - 2] == enter0 &&
+	       code[size - 1] == enter1;
+}
+
 static bool in_syscall(const ss_kernel_regs *k, const uint8_t *code, size_t size,
 		       long *ret)
 {
 	*ret = entered_syscall(code, size);
-	return (int64_t)k->rax == -ENOSYS && size >= 2 && code[size - 2] == 0x0f &&
-	       code[size - 1] == 0x05;
+	return ss_x86_in_syscall(&ss_arch_x86_64, k, code, size, 0x0f, 0x05);
 }
 
 static const uint8_t execute_code[] = {
@@ -603,6 +645,7 @@ static void set_execute(ss_kernel_regs *k, uint64_t path, uint64_t argv, uint64_
 	k->rdx = envp;
 }
 
+static const char *const syscall_entries[] = { "entry_SYSCALL_64", NULL };
 static const char *const safe_entries[] = { "__x64_sys_futex+", "sys_sched_yield+",
 					    NULL };
 
@@ -612,12 +655,12 @@ static const struct ss_arch_attach attach = {
 	.syscall = get_syscall,
 	.is_blocked = is_blocked,
 	.is_new = is_new,
-	.is_worker = is_worker,
+	.is_worker = ss_x86_is_worker,
 	.thread_pointer = thread_pointer,
 	.undo_eintr = undo_eintr,
 	.avoid_restart_syscall = avoid_restart_syscall,
-	.sample_mask = SAMPLE_MASK,
-	.from_sample = from_sample,
+	.sample_mask = SS_X86_SAMPLE_MASK,
+	.from_sample = ss_x86_from_sample,
 	.probe_sp = "%sp",
 	.probe_return = "+0(%sp)",
 	.probe_args = { "%di", "%si", "%dx", "%cx", "%r8", "%r9" },
@@ -625,7 +668,7 @@ static const struct ss_arch_attach attach = {
 	.execute_code = execute_code,
 	.execute_size = sizeof(execute_code),
 	.set_execute = set_execute,
-	.syscall_entry = "entry_SYSCALL_64",
+	.syscall_entries = syscall_entries,
 	.safe_entries = safe_entries,
 };
 #define ATTACH &attach
@@ -648,7 +691,9 @@ const struct ss_arch ss_arch_x86_64 = {
 	.reg_names = reg_names,
 	.name = "x86_64",
 	.elf_machine = EM_X86_64,
+	.audit = AUDIT_ARCH_X86_64,
 	.elf_class = ELFCLASS64,
+	.word = 8,
 	.reg_count = REG_COUNT,
 	.pc = RIP,
 	.sp = RSP,
@@ -699,11 +744,11 @@ const struct ss_arch ss_arch_x86_64 = {
 				[RIP] = SAVED(16) } },
 	.syscalls = syscalls,
 	.syscall_count = sizeof(syscalls),
-	.is_sigreturn = is_sigreturn,
+	.find_sigframe = find_sigframe,
 	.decode = ss_x86_64_decode,
-	.is_call = is_call,
-	.call_target = call_target,
-	.next_jump = next_jump,
+	.is_call = ss_x86_is_call,
+	.call_target = ss_x86_call_target,
+	.next_jump = ss_x86_next_jump,
 	.called_slot = called_slot,
 	.jump_slot = jump_slot,
 	.entered_syscall = entered_syscall,

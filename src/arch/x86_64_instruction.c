@@ -1,6 +1,5 @@
 /*
- * The length of an instruction in 64-bit mode, by the opcode maps of the Intel manual
- * (volume 2, appendix A).
+ * The length of an instruction, by the opcode maps of the Intel manual (volume 2, appendix A).
  */
 #include "arch/arch.h"
 
@@ -15,8 +14,8 @@ enum {
 	I2 = 4,		    /* of 2 bytes, */
 	I4 = 8,		    /* of 4 bytes, or 2 with the prefix 66 */
 	IV = 16,	    /* of 8 bytes with REX.W, else as before */
-	MOFFS = 32,	    /* an address of 8 bytes, or 4 with the prefix 67 */
-	INVALID = 64,	    /* not in 64-bit mode */
+	MOFFS = 32,	    /* an address; with the prefix 67 of half its size */
+	INVALID = 64,	    /* in 64-bit mode */
 	GROUP3 = 128,	    /* an immediate only if the ModR/M byte says "test" */
 	REL4 = I4 | 1 << 8, /* relative: always 4 bytes */
 };
@@ -25,9 +24,10 @@ struct decoder {
 	const uint8_t *at;
 	const uint8_t *end;
 	bool operand16;
-	bool address32;
-	bool wide;   /* REX.W */
-	bool repeat; /* the prefix f3 */
+	bool short_address; /* the prefix 67 */
+	bool is_32bit;	    /* the mode */
+	bool wide;	    /* REX.W */
+	bool repeat;	    /* the prefix f3 */
 };
 
 static unsigned arithmetic(uint8_t op)
@@ -42,6 +42,43 @@ static unsigned arithmetic(uint8_t op)
 		return INVALID;
 	default:
 		return M;
+	}
+}
+
+/* What 64-bit mode has not. */
+static unsigned only_32bit(uint8_t op)
+{
+	switch (op) {
+	case 0x62: /* bound */
+	case 0xc4: /* les, lds */
+	case 0xc5:
+		return M;
+	case 0x82:
+		return M | I1;
+	case 0x9a: /* call and jmp far */
+	case 0xea:
+		return I4 | I2;
+	case 0xd4:
+	case 0xd5:
+		return I1;
+	case 0x06:
+	case 0x07:
+	case 0x0e:
+	case 0x16:
+	case 0x17:
+	case 0x1e:
+	case 0x1f:
+	case 0x27:
+	case 0x2f:
+	case 0x37:
+	case 0x3f:
+	case 0x40 ... 0x4f: /* inc and dec */
+	case 0x60:
+	case 0x61:
+	case 0xce:
+		return 0;
+	default:
+		return INVALID;
 	}
 }
 
@@ -202,7 +239,7 @@ static bool skip_operands(struct decoder *decoder, unsigned what, uint8_t *modrm
 	if (what & IV)
 		size += decoder->wide ? 8 : decoder->operand16 ? 2 : 4;
 	if (what & MOFFS)
-		size += decoder->address32 ? 4 : 8;
+		size += (decoder->is_32bit ? 4U : 8U) >> decoder->short_address;
 	return skip(decoder, size);
 }
 
@@ -214,7 +251,7 @@ static bool skip_prefixes(struct decoder *decoder)
 			decoder->operand16 = true;
 			break;
 		case 0x67:
-			decoder->address32 = true;
+			decoder->short_address = true;
 			break;
 		case 0xf3:
 			decoder->repeat = true;
@@ -229,6 +266,8 @@ static bool skip_prefixes(struct decoder *decoder)
 		case 0xf2:
 			break;
 		case 0x40 ... 0x4f: /* REX, directly before the opcode */
+			if (decoder->is_32bit)
+				return true;
 			decoder->wide = *decoder->at & 8;
 			decoder->at++;
 			return decoder->at < decoder->end;
@@ -329,6 +368,47 @@ static bool decode_escaped(struct decoder *decoder, struct ss_instruction *ret,
 	return true;
 }
 
+/* In 32-bit mode the same bytes may be instructions with an operand in memory. */
+static bool is_vector(const struct decoder *decoder)
+{
+	const uint8_t op = *decoder->at;
+
+	return (op == 0x62 || op == 0xc4 || op == 0xc5) &&
+	       (!decoder->is_32bit ||
+		(decoder->end - decoder->at > 1 && decoder->at[1] >= 0xc0));
+}
+
+static bool decode(struct decoder *decoder, uint64_t address, struct ss_instruction *ret)
+{
+	const uint8_t *const code = decoder->at;
+	struct ss_instruction found = {};
+	uint8_t modrm = 0;
+	bool ok;
+
+	if (!skip_prefixes(decoder))
+		return false;
+	uint8_t op = *decoder->at;
+	if (is_vector(decoder)) {
+		ok = decode_vector(decoder);
+	} else if (op == 0x0f) {
+		decoder->at++;
+		ok = decode_escaped(decoder, &found, address, code);
+	} else {
+		unsigned what = one_byte(op);
+		if (decoder->is_32bit && what == INVALID)
+			what = only_32bit(op);
+		decoder->at++;
+		ok = skip_operands(decoder, what, &modrm);
+		if (ok)
+			set_flow(decoder, op, modrm,
+				 address + (uint64_t)(decoder->at - code), &found);
+	}
+	found.size = (size_t)(decoder->at - code);
+	if (ok)
+		*ret = found;
+	return ok;
+}
+
 bool ss_x86_64_decode(const uint8_t *code, size_t size, uint64_t address,
 		      struct ss_instruction *ret)
 {
@@ -336,27 +416,22 @@ bool ss_x86_64_decode(const uint8_t *code, size_t size, uint64_t address,
 		.at = code,
 		.end = code + (size < SIZE_MAX_X86 ? size : SIZE_MAX_X86),
 	};
-	struct ss_instruction found = {};
-	uint8_t modrm = 0;
-	bool ok;
 
-	if (!skip_prefixes(&decoder))
+	return decode(&decoder, address, ret);
+}
+
+/* Addresses of 16 bits, which no compiler uses, are not decoded. */
+bool ss_i386_decode(const uint8_t *code, size_t size, uint64_t address,
+		    struct ss_instruction *ret)
+{
+	struct decoder decoder = {
+		.at = code,
+		.end = code + (size < SIZE_MAX_X86 ? size : SIZE_MAX_X86),
+		.is_32bit = true,
+	};
+
+	if (!decode(&decoder, address, ret) || decoder.short_address)
 		return false;
-	uint8_t op = *decoder.at;
-	if (op == 0x62 || op == 0xc4 || op == 0xc5) {
-		ok = decode_vector(&decoder);
-	} else if (op == 0x0f) {
-		decoder.at++;
-		ok = decode_escaped(&decoder, &found, address, code);
-	} else {
-		decoder.at++;
-		ok = skip_operands(&decoder, one_byte(op), &modrm);
-		if (ok)
-			set_flow(&decoder, op, modrm,
-				 address + (uint64_t)(decoder.at - code), &found);
-	}
-	found.size = (size_t)(decoder.at - code);
-	if (ok)
-		*ret = found;
-	return ok;
+	ret->target = (uint32_t)ret->target;
+	return true;
 }

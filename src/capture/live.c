@@ -320,7 +320,7 @@ static bool add_frame(struct frames *frames, struct walker *walker, unw_cursor_t
 	if (!frame)
 		return false;
 	bool signal = read_target(walker, pc, code, sizeof(code)) &&
-		      ss_arch_host.is_sigreturn(code, sizeof(code));
+		      ss_arch_host.find_sigframe(code, sizeof(code));
 	*frame = (struct ss_live_frame){ .pc = pc, .signal_frame = signal };
 	frames->last_sp = sp;
 	return true;

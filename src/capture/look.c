@@ -192,11 +192,10 @@ static void wait_for_samples(const struct ss_look *look, uint64_t limit_ns)
  * that has yielded, can be stopped as well: neither call moves data, and on a busy machine they may
  * wait for long. The stack is empty while the thread is on a CPU, and not readable for all.
  */
-static bool is_in_safe_call(const char *stack)
+static bool has_any(const char *stack, const char *const *names)
 {
-	for (const char *const *entry = ss_arch_host.attach->safe_entries; *entry;
-	     entry++) {
-		if (strstr(stack, *entry))
+	for (; *names; names++) {
+		if (strstr(stack, *names))
 			return true;
 	}
 	return false;
@@ -208,8 +207,8 @@ static void look_at_kernel_stack(struct ss_look *look, struct ss_tracee *task,
 	if (!ss_target_read_task(look->target, task->tid, "stack", &look->text) ||
 	    look->text.size == 0)
 		return;
-	task->fragile = strstr(look->text.bytes, ss_arch_host.attach->syscall_entry) &&
-			!is_in_safe_call(look->text.bytes);
+	task->fragile = has_any(look->text.bytes, ss_arch_host.attach->syscall_entries) &&
+			!has_any(look->text.bytes, ss_arch_host.attach->safe_entries);
 	if (!task->fragile)
 		task->sampled_ns = now_ns;
 }
@@ -233,8 +232,8 @@ static void check_put_off(struct ss_look *look, struct ss_task_list *tasks,
 		bool waits = ss_target_read_task(look->target, task->tid, "stack",
 						 &look->text) &&
 			     look->text.size > 0;
-		if (waits ? strstr(look->text.bytes,
-				   ss_arch_host.attach->syscall_entry) != NULL :
+		if (waits ? has_any(look->text.bytes,
+				    ss_arch_host.attach->syscall_entries) :
 			    task->woken)
 			continue;
 		task->put_off = task->spared = false;

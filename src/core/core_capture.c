@@ -393,6 +393,11 @@ static const char *name_of(const struct builder *b,
 	return b->core->name && thread->tid == b->core->pid ? b->core->name : "";
 }
 
+static bool read_words(void *data, uint64_t address, void *bytes, size_t size)
+{
+	return ss_core_file_read(data, address, bytes, size) == size;
+}
+
 static bool add_thread(struct builder *b, const struct ss_capture_thread *from)
 {
 	struct ss_capture_thread *thread = ss_vector_push(&b->capture->threads);
@@ -402,6 +407,8 @@ static bool add_thread(struct builder *b, const struct ss_capture_thread *from)
 	*thread = *from;
 	(void)strncpy(thread->name, name_of(b, from), sizeof(thread->name) - 1);
 	copy_stack(b, from, thread);
+	if (b->core->arch->unfold && thread->syscall.number >= 0)
+		b->core->arch->unfold(&thread->syscall, read_words, b->core);
 	if (!b->options.no_waits)
 		copy_lock(b, thread);
 	return want_interrupted(b, thread);

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/search.h"
 #include "data/recording_format.h"
+#include "elf/records.h"
 
 /*
  * The notes of a core file: threads, the signal, the mapped files.
@@ -21,24 +22,36 @@ enum {
 	THREADS_MAX = 1 << 20,
 	MAPPINGS_MAX = 4 << 20,
 	NOTES_MAX = 16 << 20,
-	WORD = 8,
 };
 
-/* struct elf_prstatus of 64-bit processors */
-enum { STATUS_SIGNAL = 12, STATUS_PID = 32, STATUS_REGS = 112 };
+enum { STATUS_SIGNAL = 12, INFO_NAME_SIZE = 16, SIGINFO_CODE = 8 };
 
-/* struct elf_prpsinfo of 64-bit processors */
-enum { INFO_PID = 24, INFO_NAME = 40, INFO_NAME_SIZE = 16 };
+/* Offsets in struct elf_prstatus, struct elf_prpsinfo and siginfo_t */
+struct layout {
+	size_t status_pid;
+	size_t status_regs;
+	size_t info_pid;
+	size_t info_name;
+	size_t siginfo_fields;
+};
 
-/* siginfo_t */
-enum { SIGINFO_CODE = 8, SIGINFO_FIELDS = 16, SIGINFO_SIZE = 24 };
+static const struct layout *layout_of(const struct ss_core_file *core)
+{
+	static const struct layout wide = { 32, 112, 24, 40, 16 };
+	static const struct layout narrow = { 24, 72, 12, 28, 12 };
+
+	return core->arch->word == sizeof(uint64_t) ? &wide : &narrow;
+}
 
 /* Internal to the kernel (include/linux/errno.h): the call was interrupted. */
 enum { ERESTARTSYS = 512, ERESTART_RESTARTBLOCK = 516 };
 
-static uint64_t word_at(const uint8_t *bytes, size_t index)
+static uint64_t word_at(const struct ss_arch *arch, const uint8_t *bytes, size_t index)
 {
-	return ss_load_u64(bytes, index * WORD);
+	uint64_t value = 0;
+
+	memcpy(&value, bytes + index * arch->word, arch->word);
+	return value;
 }
 
 static uint32_t u32_at(const uint8_t *bytes, size_t offset)
@@ -47,6 +60,13 @@ static uint32_t u32_at(const uint8_t *bytes, size_t offset)
 
 	memcpy(&value, bytes + offset, sizeof(value));
 	return value;
+}
+
+static int64_t signed_at(const struct ss_arch *arch, const uint8_t *bytes, size_t index)
+{
+	const unsigned unused = 64U - 8U * arch->word;
+
+	return (int64_t)(word_at(arch, bytes, index) << unused) >> unused;
 }
 
 /* The call in which the thread waited when it was killed. One that had ended has another
@@ -60,8 +80,8 @@ static void read_syscall(const struct ss_arch *arch, const uint8_t *words,
 	thread->syscall.number = -1;
 	if (!layout->syscall)
 		return;
-	int64_t number = (int64_t)word_at(words, layout->syscall - 1U);
-	int64_t result = (int64_t)word_at(words, layout->result - 1U);
+	int64_t number = signed_at(arch, words, layout->syscall - 1U);
+	int64_t result = signed_at(arch, words, layout->result - 1U);
 	if (number < 0 || number > INT32_MAX ||
 	    (result != -EINTR &&
 	     (result > -ERESTARTSYS || result < -ERESTART_RESTARTBLOCK)))
@@ -77,27 +97,32 @@ static void read_syscall(const struct ss_arch *arch, const uint8_t *words,
 static bool read_thread(struct ss_core_file *core, const uint8_t *bytes, size_t size)
 {
 	const struct ss_core_regs *layout = &core->arch->core_regs;
-	const uint8_t *words = bytes + STATUS_REGS;
+	const struct layout *at = layout_of(core);
+	const uint8_t *words = bytes + at->status_regs;
 
-	if (size < STATUS_REGS + (size_t)layout->words * WORD ||
+	if (size < at->status_regs + (size_t)layout->words * core->arch->word ||
 	    core->threads.count >= THREADS_MAX)
 		return true;
 	struct ss_capture_thread *thread = ss_vector_push(&core->threads);
 	if (!thread)
 		return false;
 	*thread = (struct ss_capture_thread){
-		.tid = (pid_t)u32_at(bytes, STATUS_PID),
-		.inner_tid = (pid_t)u32_at(bytes, STATUS_PID),
+		.tid = (pid_t)u32_at(bytes, at->status_pid),
+		.inner_tid = (pid_t)u32_at(bytes, at->status_pid),
 		.consistent = true,
 		.end = SS_END_ROOT,
 	};
 	for (unsigned reg = 0; reg < core->arch->reg_count; reg++) {
 		if (layout->regs[reg])
 			ss_regs_set(&thread->regs, reg,
-				    word_at(words, layout->regs[reg] - 1U));
+				    word_at(core->arch, words, layout->regs[reg] - 1U));
 	}
 	if (layout->thread_pointer)
-		thread->thread_pointer = word_at(words, layout->thread_pointer - 1U);
+		thread->thread_pointer =
+			word_at(core->arch, words, layout->thread_pointer - 1U);
+	if (layout->thread_pointer_selector)
+		core->selector = (uint32_t)word_at(core->arch, words,
+						   layout->thread_pointer_selector - 1U);
 	read_syscall(core->arch, words, thread);
 	thread->state = thread->syscall.number >= 0 ? 'S' : 'R';
 	/* The thread that received the signal is the first one. */
@@ -112,10 +137,12 @@ static bool read_process(struct ss_core_file *core, const uint8_t *bytes, size_t
 {
 	char name[INFO_NAME_SIZE + 1] = "";
 
-	if (size < INFO_NAME + INFO_NAME_SIZE || core->name)
+	const struct layout *at = layout_of(core);
+
+	if (size < at->info_name + INFO_NAME_SIZE || core->name)
 		return true;
-	core->pid = (pid_t)u32_at(bytes, INFO_PID);
-	memcpy(name, bytes + INFO_NAME, INFO_NAME_SIZE);
+	core->pid = (pid_t)u32_at(bytes, at->info_pid);
+	memcpy(name, bytes + at->info_name, INFO_NAME_SIZE);
 	core->name = ss_intern_string(core->strings, name);
 	return core->name != NULL;
 }
@@ -123,22 +150,24 @@ static bool read_process(struct ss_core_file *core, const uint8_t *bytes, size_t
 /* siginfo_t, see sigaction(2). gcore(1) writes one for each thread. */
 static void read_siginfo(struct ss_core_file *core, const uint8_t *bytes, size_t size)
 {
-	if (size < SIGINFO_SIZE || core->crash.has_info)
+	const size_t fields = layout_of(core)->siginfo_fields;
+
+	if (size < fields + core->arch->word || core->crash.has_info)
 		return;
 	core->crash.has_info = true;
 	core->crash.code = (int32_t)u32_at(bytes, SIGINFO_CODE);
 	/* Signals that a fault causes have an address there, others a process. */
 	if (core->crash.code > 0)
-		core->crash.address = word_at(bytes, SIGINFO_FIELDS / WORD);
+		core->crash.address = word_at(core->arch, bytes + fields, 0);
 	else
-		core->crash.sender = (pid_t)u32_at(bytes, SIGINFO_FIELDS);
+		core->crash.sender = (pid_t)u32_at(bytes, fields);
 }
 
 static void read_auxv(struct ss_core_file *core, const uint8_t *bytes, size_t size)
 {
-	for (size_t i = 0; i + 1 < size / WORD; i += 2) {
-		uint64_t value = word_at(bytes, i + 1);
-		switch (word_at(bytes, i)) {
+	for (size_t i = 0; i + 1 < size / core->arch->word; i += 2) {
+		uint64_t value = word_at(core->arch, bytes, i + 1);
+		switch (word_at(core->arch, bytes, i)) {
 		case AT_PHDR:
 			core->program_headers = value;
 			break;
@@ -155,14 +184,15 @@ static void read_auxv(struct ss_core_file *core, const uint8_t *bytes, size_t si
    then their paths. */
 static bool read_mappings(struct ss_core_file *core, const uint8_t *bytes, size_t size)
 {
+	const unsigned word = core->arch->word;
 	struct ss_cursor ranges = { .at = bytes, .end = bytes + size };
-	uint64_t count = ss_cursor_fixed(&ranges, WORD);
-	uint64_t unit = ss_cursor_fixed(&ranges, WORD);
+	uint64_t count = ss_cursor_fixed(&ranges, word);
+	uint64_t unit = ss_cursor_fixed(&ranges, word);
 
-	if (ranges.failed || count > ss_cursor_left(&ranges) / (3 * WORD) ||
+	if (ranges.failed || count > ss_cursor_left(&ranges) / (3 * word) ||
 	    core->mappings.count > 0)
 		return true;
-	const char *path = (const char *)ranges.at + count * 3 * WORD;
+	const char *path = (const char *)ranges.at + count * 3 * word;
 	const char *end = (const char *)bytes + size;
 	for (uint64_t i = 0; i < SS_MIN(count, (uint64_t)MAPPINGS_MAX); i++) {
 		size_t length = strnlen(path, (size_t)(end - path));
@@ -171,15 +201,30 @@ static bool read_mappings(struct ss_core_file *core, const uint8_t *bytes, size_
 		struct ss_core_mapping *mapping = ss_vector_push(&core->mappings);
 		if (!mapping)
 			return false;
-		mapping->start = ss_cursor_fixed(&ranges, WORD);
-		mapping->end = ss_cursor_fixed(&ranges, WORD);
-		mapping->offset = ss_cursor_fixed(&ranges, WORD) * unit;
+		mapping->start = ss_cursor_fixed(&ranges, word);
+		mapping->end = ss_cursor_fixed(&ranges, word);
+		mapping->offset = ss_cursor_fixed(&ranges, word) * unit;
 		mapping->path = ss_intern_string(core->strings, path);
 		if (!mapping->path)
 			return false;
 		path += length + 1;
 	}
 	return true;
+}
+
+/* struct user_desc of i386: the index of a descriptor, and its base, limit and flags. The thread
+   pointer is the base of the one that the selector in gs chooses. */
+static void read_descriptors(struct ss_core_file *core, const uint8_t *bytes, size_t size)
+{
+	enum { DESCRIPTOR = 16, BASE = 4, INDEX_SHIFT = 3 };
+
+	for (size_t at = 0; core->threads.count && size - at >= DESCRIPTOR;
+	     at += DESCRIPTOR) {
+		if (core->selector &&
+		    u32_at(bytes, at) == (core->selector & 0xffff) >> INDEX_SHIFT)
+			core->threads.items[core->threads.count - 1].thread_pointer =
+				u32_at(bytes, at + BASE);
+	}
 }
 
 static bool read_note(struct ss_core_file *core, uint32_t type, const uint8_t *bytes,
@@ -199,9 +244,12 @@ static bool read_note(struct ss_core_file *core, uint32_t type, const uint8_t *b
 		read_auxv(core, bytes, size);
 		return true;
 	case NT_ARM_TLS:
-		if (size >= WORD && core->threads.count)
+		if (size >= core->arch->word && core->threads.count)
 			core->threads.items[core->threads.count - 1].thread_pointer =
-				word_at(bytes, 0);
+				word_at(core->arch, bytes, 0);
+		return true;
+	case NT_386_TLS:
+		read_descriptors(core, bytes, size);
 		return true;
 	default:
 		return true;
@@ -211,7 +259,8 @@ static bool read_note(struct ss_core_file *core, uint32_t type, const uint8_t *b
 static bool is_wanted(uint32_t type)
 {
 	return type == NT_PRSTATUS || type == NT_PRPSINFO || type == NT_FILE ||
-	       type == NT_SIGINFO || type == NT_AUXV || type == NT_ARM_TLS;
+	       type == NT_SIGINFO || type == NT_AUXV || type == NT_ARM_TLS ||
+	       type == NT_386_TLS;
 }
 
 /* The types below 0x400 mean something else in notes of other vendors. */
@@ -282,7 +331,7 @@ static struct ss_error *no_core(const char *what)
 	return ss_error_new(SS_ERROR_INVALID, "not a core file: %s", what);
 }
 
-static struct ss_error *check_header(struct ss_core_file *core, const Elf64_Ehdr *header,
+static struct ss_error *check_header(struct ss_core_file *core, Elf64_Ehdr *header,
 				     ssize_t size)
 {
 	if (size == 0 && ss_core_source_is_compressed(core->source))
@@ -294,16 +343,13 @@ static struct ss_error *check_header(struct ss_core_file *core, const Elf64_Ehdr
 		return no_core("it is a recording, which stacksnap report reads");
 	if (size < EI_NIDENT || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
 		return no_core(size == 0 ? "it is empty" : "it is not an ELF file");
-	if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
-	    header->e_ident[EI_DATA] != ELFDATA2LSB)
+	if (header->e_ident[EI_DATA] != ELFDATA2LSB)
 		return ss_error_new(SS_ERROR_UNSUPPORTED,
-				    "the core file is from a %s process: only 64-bit "
-				    "little-endian processes are supported",
-				    header->e_ident[EI_CLASS] == ELFCLASS32 ?
-					    "32-bit" :
-					    "big-endian");
+				    "the core file is from a big-endian process, which "
+				    "is not supported");
 	if (size < (ssize_t)sizeof(*header))
 		return no_core("it ends within its header");
+	ss_elf_widen(header->e_ident[EI_CLASS], SS_ELF_HEADER, header, 1);
 	if (header->e_type != ET_CORE)
 		return no_core("it is a program, a library or an object file");
 	core->arch = ss_arch_find(header->e_machine, header->e_ident[EI_CLASS]);
@@ -318,14 +364,16 @@ static struct ss_error *check_header(struct ss_core_file *core, const Elf64_Ehdr
 /* More than 65,534 segments are counted in the first section header. */
 static uint64_t count_segments(const struct ss_core_file *core, const Elf64_Ehdr *header)
 {
+	const size_t size = ss_elf_record_size(core->arch->elf_class, SS_ELF_SECTION);
 	Elf64_Shdr section;
 
 	if (header->e_phnum != PN_XNUM)
 		return header->e_phnum;
-	return ss_core_source_read(core->source, &section, sizeof(section),
-				   header->e_shoff) == (ssize_t)sizeof(section) ?
-		       section.sh_info :
-		       PN_XNUM;
+	if (ss_core_source_read(core->source, &section, size, header->e_shoff) !=
+	    (ssize_t)size)
+		return PN_XNUM;
+	ss_elf_widen(core->arch->elf_class, SS_ELF_SECTION, &section, 1);
+	return section.sh_info;
 }
 
 static unsigned prot_of(uint32_t flags)
@@ -372,14 +420,16 @@ static struct ss_error *read_segments(struct ss_core_file *core, const Elf64_Ehd
 	uint64_t count = SS_MIN(count_segments(core, header), (uint64_t)SEGMENTS_MAX);
 	Elf64_Phdr headers[BATCH];
 
-	if (header->e_phentsize != sizeof(*headers))
+	const size_t each = ss_elf_record_size(core->arch->elf_class, SS_ELF_SEGMENT);
+
+	if (header->e_phentsize != each)
 		return no_core("its segment headers have an unexpected size");
 	for (uint64_t i = 0; i < count; i += BATCH) {
 		size_t wanted = SS_MIN(count - i, (uint64_t)BATCH);
-		ssize_t size = ss_core_source_read(
-			core->source, headers, wanted * sizeof(*headers),
-			header->e_phoff + i * sizeof(*headers));
-		size_t found = size < 0 ? 0 : (size_t)size / sizeof(*headers);
+		ssize_t size = ss_core_source_read(core->source, headers, wanted * each,
+						   header->e_phoff + i * each);
+		size_t found = size < 0 ? 0 : (size_t)size / each;
+		ss_elf_widen(core->arch->elf_class, SS_ELF_SEGMENT, headers, found);
 		for (size_t h = 0; h < found; h++) {
 			const Elf64_Phdr *segment = &headers[h];
 			bool ok = true;

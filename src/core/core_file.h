@@ -84,6 +84,7 @@ struct ss_core_file {
 	struct ss_crash crash;
 	uint64_t program_headers; /* AT_PHDR; 0: not known, also below */
 	uint64_t vdso;		  /* AT_SYSINFO_EHDR */
+	uint32_t selector;	  /* of the thread pointer of the last thread; 0: none */
 	uint64_t notes_end;	  /* offset behind the notes that were read */
 	bool truncated;		  /* the file ends before its last segment does */
 };

@@ -64,14 +64,15 @@ struct ss_heap {
 };
 
 /*
- * Reads the heap of a process with read and data, as a reader of ss_late_reader_new(). All
- * that is read is untrusted input: call it in ss_sandbox_run(). capture says where
- * modules and memory areas are, and must outlive the result. Errors: UNSUPPORTED (no
+ * Reads the heap of a process with read, read_ranges and data, as a reader of
+ * ss_late_reader_new(). All that is read is untrusted input: call it in ss_sandbox_run(). capture
+ * says where modules and memory areas are, and must outlive the result. Errors: UNSUPPORTED (no
  * glibc, or malloc was not used), NO_MEMORY.
  */
 struct ss_error *ss_heap_read(const struct ss_capture *capture,
 			      struct ss_session *session, ss_memory_read_function *read,
-			      void *data, struct ss_heap **ret);
+			      ss_memory_read_ranges_function *read_ranges, void *data,
+			      struct ss_heap **ret);
 void ss_heap_free(struct ss_heap *heap);
 
 /* Names the classes, by symbols or by their run-time type information. Errors: NO_MEMORY. */

@@ -444,8 +444,8 @@ static void process_fill_file_lock(struct ss_diagnosis *d)
 
 static const char *call_name(struct ss_diagnosis *d, long number)
 {
-	_cleanup_free_ char *name = seccomp_syscall_resolve_num_arch(
-		seccomp_arch_resolve_name(d->snapshot->arch->name), (int)number);
+	_cleanup_free_ char *name =
+		seccomp_syscall_resolve_num_arch(d->snapshot->arch->audit, (int)number);
 
 	return name ? ss_intern_string(d->snapshot->strings, name) : NULL;
 }

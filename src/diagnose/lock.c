@@ -10,6 +10,8 @@
 struct reader {
 	const struct ss_memory_fact *memory;
 	uint32_t expected; /* value with which the thread began to wait */
+	uint8_t size; /* bytes of an address: where it is 4, some locks are laid out differently */
+	bool shared; /* the thread wants to read */
 	bool missing;
 };
 
@@ -26,6 +28,11 @@ static uint32_t word(struct reader *r, uint64_t address)
 	}
 	memcpy(&value, r->memory->bytes + at, sizeof(value));
 	return value;
+}
+
+static bool is_narrow(const struct reader *r)
+{
+	return r->size == sizeof(uint32_t);
 }
 
 static void set_owner(struct ss_lock_state *lock, uint32_t tid)
@@ -60,7 +67,7 @@ static void read_mutex(struct reader *r, struct ss_lock_state *lock)
 						   SS_LOCK_ERRORCHECK_MUTEX,
 						   SS_LOCK_MUTEX };
 	uint32_t owner = word(r, lock->address + 8);
-	uint32_t kind = word(r, lock->address + 16);
+	uint32_t kind = word(r, lock->address + (is_narrow(r) ? 12 : 16));
 
 	if (r->missing || (kind & ~(uint32_t)KIND_KNOWN)) {
 		lock->unknown = SS_OWNER_CORRUPTED;
@@ -113,17 +120,29 @@ static void read_rwlock(struct reader *r, struct ss_lock_state *lock)
 		READERS_SHIFT = 3,
 		WRITE_PHASE_FUTEX = 8,
 		WRITERS_FUTEX = 12,
+		FUTEX_IS_ONE = 3, /* a futex that is used, with the value 1 */
 		CURRENT_WRITER = 24,
+		SHARED_NARROW = 0xff00, /* the second of four bytes, before the writer */
 	};
+	/* The lock is aligned to 8, unless addresses have 4 bytes. Then only a writer waits while
+	   there are other writers. */
+	const bool writers = is_narrow(r) ? !r->shared && r->expected == FUTEX_IS_ONE :
+					    lock->address % 8 != 0;
 
-	/* The lock is aligned to 8. Of its three futexes, only __readers has this bit. */
-	if (lock->address % 8)
+	/* Of its three futexes, only __readers has this bit. */
+	if (writers)
 		lock->address -= WRITERS_FUTEX;
 	else if (!(r->expected & READERS_WAIT))
 		lock->address -= WRITE_PHASE_FUTEX;
 	uint32_t state = word(r, lock->address);
 	uint32_t writer = word(r, lock->address + CURRENT_WRITER);
-	lock->shared = word(r, lock->address + CURRENT_WRITER + 4) != 0;
+	uint32_t shared = word(r, lock->address + CURRENT_WRITER + 4);
+	if (is_narrow(r)) {
+		const uint32_t flags = writer & SHARED_NARROW;
+		writer = shared;
+		shared = flags;
+	}
+	lock->shared = shared != 0;
 	if (r->missing)
 		lock->unknown = SS_OWNER_CORRUPTED;
 	else if ((state & WRITER_HOLDS) == WRITER_HOLDS)
@@ -143,11 +162,15 @@ static void read_musl_rwlock(struct reader *r, struct ss_lock_state *lock)
 		set_readers(lock, readers);
 }
 
-/* __g_signals[2] at the end of a condition variable, which is aligned to 8. */
+/* __g_signals[2] at the end of a condition variable, which is aligned to 8; with addresses of 4
+   bytes, to 4. There the word before the first one counts waiters from its fourth bit on. */
 static void read_condvar(struct reader *r, struct ss_lock_state *lock)
 {
-	(void)r;
-	lock->address -= lock->address % 8 ? 44 : 40;
+	enum { FIRST = 40, SECOND = 44, ONE_WAITER = 8 };
+	const bool first = is_narrow(r) ? word(r, lock->address - 4) >= ONE_WAITER :
+					  lock->address % 8 == 0;
+
+	lock->address -= first ? FIRST : SECOND;
 }
 
 /* struct pthread_barrier: in, current_round, count. */
@@ -173,7 +196,7 @@ static void read_libc(struct reader *r, struct ss_lock_state *lock)
 {
 	uint32_t count = word(r, lock->address + 4);
 	uint64_t low = word(r, lock->address + 8);
-	uint64_t high = word(r, lock->address + 12);
+	uint64_t high = is_narrow(r) ? 0 : word(r, lock->address + 12);
 
 	lock->unknown = SS_OWNER_NOT_RECORDED;
 	if (!r->missing && lock->value && count < 1000)
@@ -281,11 +304,15 @@ static enum ss_access lock_class_access(enum ss_lock_class lock_class)
 	return classes[lock_class].access;
 }
 
-bool ss_lock_read(const struct ss_memory_fact *memory, const struct ss_futex *futex,
-		  const struct ss_wait_function *function, struct ss_lock_state *ret)
+bool ss_lock_read(const struct ss_memory_fact *memory, const struct ss_arch *arch,
+		  const struct ss_futex *futex, const struct ss_wait_function *function,
+		  struct ss_lock_state *ret)
 {
 	const struct lock_class *lock_class = &classes[function->lock_class];
-	struct reader r = { .memory = memory, .expected = futex->value };
+	struct reader r = { .memory = memory,
+			    .expected = futex->value,
+			    .size = arch->word,
+			    .shared = lock_class->access == SS_ACCESS_SHARED };
 	bool musl = function->musl && lock_class->in_musl;
 	read_lock *read = musl ? lock_class->read_musl : lock_class->read;
 
@@ -766,7 +793,7 @@ static void fill(struct ss_diagnosis *d, const struct ss_futex *futex,
 		return;
 	}
 	wait->address = futex->address;
-	if (!ss_lock_read(&d->facts->lock, futex, function, &lock))
+	if (!ss_lock_read(&d->facts->lock, d->snapshot->arch, futex, function, &lock))
 		wait->owner_unknown = SS_OWNER_UNREADABLE;
 	else if (function->lock_class != SS_CLASS_UNKNOWN || lock.owner)
 		fill_lock(d, futex, function, &lock);

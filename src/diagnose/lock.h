@@ -101,8 +101,9 @@ enum ss_wait_kind ss_lock_class_kind(enum ss_lock_class lock_class);
 
 /* Reads the lock around a futex. False: its words were not copied; only type and
    address are set. */
-bool ss_lock_read(const struct ss_memory_fact *memory, const struct ss_futex *futex,
-		  const struct ss_wait_function *function, struct ss_lock_state *ret);
+bool ss_lock_read(const struct ss_memory_fact *memory, const struct ss_arch *arch,
+		  const struct ss_futex *futex, const struct ss_wait_function *function,
+		  struct ss_lock_state *ret);
 
 /*
  * Which goroutines wait for a lock, by the functions on their stacks, and who probably holds it, which Go

@@ -34,21 +34,32 @@ static bool is_eh_frame(const struct ss_image *image, const Elf64_Shdr *names,
 	       memcmp(name, expected, sizeof(expected)) == 0;
 }
 
+static bool read_section_header(const struct ss_image *image, const Elf64_Ehdr *header,
+				size_t index, Elf64_Shdr *ret)
+{
+	if (ss_module_read(image->module, header->e_shoff + index * header->e_shentsize,
+			   ret, header->e_shentsize) != header->e_shentsize)
+		return false;
+	ss_elf_widen(image->arch->elf_class, SS_ELF_SECTION, ret, 1);
+	return true;
+}
+
 static bool find_section(const struct ss_image *image, Elf64_Shdr *ret)
 {
 	Elf64_Ehdr header;
 	Elf64_Shdr names;
 
-	if (ss_module_read(image->module, 0, &header, sizeof(header)) != sizeof(header) ||
-	    header.e_shoff == 0 || header.e_shentsize != sizeof(*ret) ||
+	if (ss_module_read(image->module, 0, &header, sizeof(header)) != sizeof(header))
+		return false;
+	ss_elf_widen(image->arch->elf_class, SS_ELF_HEADER, &header, 1);
+	if (header.e_shoff == 0 ||
+	    header.e_shentsize !=
+		    ss_elf_record_size(image->arch->elf_class, SS_ELF_SECTION) ||
 	    header.e_shnum > SECTIONS_MAX || header.e_shstrndx >= header.e_shnum ||
-	    ss_module_read(image->module,
-			   header.e_shoff + header.e_shstrndx * sizeof(names), &names,
-			   sizeof(names)) != sizeof(names))
+	    !read_section_header(image, &header, header.e_shstrndx, &names))
 		return false;
 	for (size_t i = 0; i < header.e_shnum; i++) {
-		if (ss_module_read(image->module, header.e_shoff + i * sizeof(*ret), ret,
-				   sizeof(*ret)) != sizeof(*ret))
+		if (!read_section_header(image, &header, i, ret))
 			return false;
 		if (is_eh_frame(image, &names, ret))
 			return ret->sh_size <= SECTION_SIZE_MAX;
@@ -98,11 +109,12 @@ static bool add_debug_entries(struct ss_cfi_index *index)
 	struct debug_head {
 		uint32_t length;
 		uint32_t cie;
-		uint64_t start;
-	} __attribute__((packed)) head;
+		uint64_t start; /* index->word bytes */
+	} __attribute__((packed)) head = {};
+	const size_t size = offsetof(struct debug_head, start) + index->word;
 
-	for (size_t at = 0; index->size - at >= sizeof(head);) {
-		memcpy(&head, index->bytes + at, sizeof(head));
+	for (size_t at = 0; index->size - at >= size;) {
+		memcpy(&head, index->bytes + at, size);
 		if (head.length == LENGTH_64)
 			break;
 		if (head.length != 0 && head.cie != CIE_ID) {
@@ -146,17 +158,16 @@ static struct ss_cfi_index *cfi_index_new(struct ss_image *image)
 	return index;
 }
 
-/* Indexes size bytes of .debug_frame. It owns bytes afterwards, also on failure. */
-static struct ss_cfi_index *index_debug_frame(uint8_t *bytes, size_t size)
+/* Indexes .debug_frame. It owns its bytes afterwards, also on failure. */
+static struct ss_cfi_index *index_debug_frame(const struct ss_cfi_index *section)
 {
 	struct ss_cfi_index *index = calloc(1, sizeof(*index));
 
 	if (!index) {
-		free(bytes);
+		free(section->bytes);
 		return NULL;
 	}
-	index->bytes = bytes;
-	index->size = size;
+	*index = *section;
 	if (!add_debug_entries(index)) {
 		ss_cfi_index_free(index);
 		return NULL;
@@ -340,14 +351,11 @@ bool ss_cfi_table_search(struct ss_image *image, const struct ss_cfi_table *tabl
 }
 
 enum {
-	/* pcrel | sdata4, which every linker uses for the pointers of an FDE */
-	POINTER_PCREL_SDATA4 = 0x1b,
 	POINTER_FORMAT = 0x0f,
 	POINTER_PCREL = 0x10,
 	RECORDS_MAX = 1 << 14, /* of a section in memory */
 	CIE_MAX = 256,
 	FDE_MAX = SS_CFI_PROGRAM_MAX + 64,
-	ADDRESS_SIZE = 8,
 	/* In a CIE, the value in place of the offset of a CIE. In .eh_frame it is 0. */
 	DEBUG_CIE_ID = 0xffffffff,
 };
@@ -364,6 +372,7 @@ struct source {
 	struct ss_image *image;
 	const struct ss_cfi_index *debug; /* .debug_frame; NULL: .eh_frame of image */
 	const struct ss_memory *memory;	  /* or .eh_frame in memory */
+	uint8_t word;			  /* bytes of an address */
 };
 
 static size_t read_source(const struct source *source, uint64_t at, void *bytes,
@@ -404,12 +413,14 @@ static bool take_program(struct ss_cursor *b, struct ss_cfi_program *ret)
 }
 
 /* Skips the personality pointer of an augmentation. */
-static void skip_pointer(struct ss_cursor *b)
+static void skip_pointer(struct ss_cursor *b, uint8_t word)
 {
 	uint8_t encoding = ss_cursor_byte(b);
 
 	switch (encoding & POINTER_FORMAT) {
 	case 0x00:
+		(void)ss_cursor_fixed(b, word);
+		break;
 	case 0x04:
 	case 0x0c:
 		(void)ss_cursor_fixed(b, 8);
@@ -424,7 +435,7 @@ static void skip_pointer(struct ss_cursor *b)
 }
 
 /* Reads the data of the letters after 'z'. */
-static bool read_augmentation(struct ss_cursor *b, const char *letters,
+static bool read_augmentation(struct ss_cursor *b, const char *letters, uint8_t word,
 			      struct ss_cfi_entry *ret)
 {
 	uint64_t size = ss_cursor_uleb128(b);
@@ -438,7 +449,7 @@ static bool read_augmentation(struct ss_cursor *b, const char *letters,
 		else if (*letters == 'L')
 			(void)ss_cursor_byte(b); /* for exception handling */
 		else if (*letters == 'P')
-			skip_pointer(b);
+			skip_pointer(b, word);
 		else if (*letters == 'S')
 			ret->signal = true;
 		else if (*letters == 'B' || *letters == 'G')
@@ -473,7 +484,8 @@ static bool read_cie(const struct source *source, uint64_t address,
 		return false;
 	b.at = nul + 1;
 	read_factors(&b, version, ret);
-	return read_augmentation(&b, letters + 1, ret) && take_program(&b, &ret->initial);
+	return read_augmentation(&b, letters + 1, source->word, ret) &&
+	       take_program(&b, &ret->initial);
 }
 
 /* Entries with augmentation are rejected: compilers do not use it in .debug_frame. */
@@ -491,9 +503,9 @@ static bool read_debug_cie(const struct source *source, uint64_t offset,
 	if (id != DEBUG_CIE_ID || letters != 0 ||
 	    (version != 1 && version != 3 && version != 4))
 		return false;
-	uint64_t address_size = version == 4 ? ss_cursor_byte(&b) : ADDRESS_SIZE;
+	uint64_t address_size = version == 4 ? ss_cursor_byte(&b) : source->word;
 	uint64_t segment_size = version == 4 ? ss_cursor_byte(&b) : 0;
-	if (address_size != ADDRESS_SIZE || segment_size != 0)
+	if (address_size != source->word || segment_size != 0)
 		return false;
 	read_factors(&b, version, ret);
 	return take_program(&b, &ret->initial);
@@ -509,6 +521,64 @@ static enum ss_cfi_found finish(struct ss_cursor *b, uint64_t address,
 	return take_program(b, &ret->program) ? SS_CFI_FOUND : SS_CFI_COMPLEX;
 }
 
+/* Reads a pointer of an FDE. base: what it is relative to. */
+static uint64_t take_pointer(struct ss_cursor *b, uint8_t encoding, uint8_t word,
+			     uint64_t base)
+{
+	uint64_t value = 0;
+
+	switch (encoding & POINTER_FORMAT) {
+	case 0x00:
+		value = ss_cursor_fixed(b, word);
+		break;
+	case 0x04:
+	case 0x0c:
+		value = ss_cursor_fixed(b, 8);
+		break;
+	case 0x03:
+		value = ss_cursor_fixed(b, 4);
+		break;
+	case 0x0b:
+		value = (uint64_t)(int64_t)(int32_t)ss_cursor_fixed(b, 4);
+		break;
+	default:
+		b->failed = true;
+	}
+	if ((encoding & ~POINTER_FORMAT) == POINTER_PCREL)
+		return value + base;
+	if ((encoding & ~POINTER_FORMAT) != 0)
+		b->failed = true;
+	return value;
+}
+
+/* Reads an FDE of .eh_frame. *cie is the address of the CIE in ret, or 0. */
+static enum ss_cfi_found read_fde(const struct source *source,
+				  const struct record *record, uint64_t address,
+				  uint64_t *cie, struct ss_cfi_entry *ret)
+{
+	struct ss_cursor b = bytes_of(record);
+	uint64_t wanted = record->body - ss_cursor_fixed(&b, 4);
+
+	if (wanted != *cie) {
+		*cie = 0;
+		ret->signal = false;
+		if (!read_cie(source, wanted, ret))
+			return SS_CFI_COMPLEX;
+		*cie = wanted;
+	}
+	ret->start = take_pointer(&b, ret->pointers, source->word,
+				  record->body + (uint64_t)(b.at - record->bytes));
+	ret->end = ret->start +
+		   take_pointer(&b, ret->pointers & POINTER_FORMAT, source->word, 0);
+	if (!b.failed && (address < ret->start || address >= ret->end))
+		return SS_CFI_NONE;
+	uint64_t augmentation = ss_cursor_uleb128(&b);
+	if (b.failed || augmentation > (uint64_t)(b.end - b.at))
+		return SS_CFI_COMPLEX;
+	b.at += augmentation;
+	return finish(&b, address, ret);
+}
+
 static enum ss_cfi_found find_in_eh_frame(const struct source *source,
 					  const struct ss_cfi_table *table,
 					  uint64_t address, struct ss_cfi_entry *ret)
@@ -516,24 +586,13 @@ static enum ss_cfi_found find_in_eh_frame(const struct source *source,
 	struct record record;
 	uint64_t start;
 	uint64_t fde;
+	uint64_t cie = 0;
 
 	if (!ss_cfi_table_search(source->image, table, address, &start, &fde))
 		return SS_CFI_NONE;
 	if (!read_record(source, fde, FDE_MAX, &record))
 		return SS_CFI_COMPLEX;
-	struct ss_cursor b = bytes_of(&record);
-	uint64_t cie_pointer = ss_cursor_fixed(&b, 4);
-	if (cie_pointer == 0 || !read_cie(source, record.body - cie_pointer, ret) ||
-	    ret->pointers != POINTER_PCREL_SDATA4)
-		return SS_CFI_COMPLEX;
-	uint64_t here = record.body + (uint64_t)(b.at - record.bytes);
-	ret->start = here + (uint64_t)(int64_t)(int32_t)ss_cursor_fixed(&b, 4);
-	ret->end = ret->start + (uint32_t)ss_cursor_fixed(&b, 4);
-	uint64_t augmentation = ss_cursor_uleb128(&b);
-	if (b.failed || augmentation > (uint64_t)(b.end - b.at))
-		return SS_CFI_COMPLEX;
-	b.at += augmentation;
-	return finish(&b, address, ret);
+	return read_fde(source, &record, address, &cie, ret);
 }
 
 static enum ss_cfi_found find_in_debug_frame(const struct source *source,
@@ -551,8 +610,8 @@ static enum ss_cfi_found find_in_debug_frame(const struct source *source,
 	uint64_t cie = ss_cursor_fixed(&b, 4);
 	if (!read_debug_cie(source, cie, ret))
 		return SS_CFI_COMPLEX;
-	ret->start = ss_cursor_fixed(&b, ADDRESS_SIZE);
-	ret->end = ret->start + ss_cursor_fixed(&b, ADDRESS_SIZE);
+	ret->start = ss_cursor_fixed(&b, source->word);
+	ret->end = ret->start + ss_cursor_fixed(&b, source->word);
 	return finish(&b, address, ret);
 }
 
@@ -591,7 +650,7 @@ static uint8_t *read_compressed(const struct ss_elf *elf, const Elf64_Shdr *sect
 
 	if (elf->fd < 0 || section->sh_size > DEBUG_FRAME_MAX ||
 	    elf_version(EV_CURRENT) == EV_NONE ||
-	    !ss_elf_read(elf, section->sh_offset, &header, sizeof(header)) ||
+	    !ss_elf_read_records(elf, SS_ELF_PACKED, section->sh_offset, &header, 1) ||
 	    header.ch_size > DEBUG_FRAME_MAX)
 		return NULL;
 	Elf *handle = elf_begin(elf->fd, ELF_C_READ, NULL);
@@ -600,59 +659,55 @@ static uint8_t *read_compressed(const struct ss_elf *elf, const Elf64_Shdr *sect
 	return bytes;
 }
 
-static uint8_t *read_section(const struct ss_elf *elf, size_t *size)
+static bool read_section(const struct ss_elf *elf, struct ss_cfi_index *ret)
 {
 	const Elf64_Shdr *section = elf ? ss_elf_find_section(elf, ".debug_frame") : NULL;
 
 	if (!section || section->sh_size > DEBUG_FRAME_MAX)
-		return NULL;
-	if (section->sh_flags & SHF_COMPRESSED)
-		return read_compressed(elf, section, size);
-	*size = section->sh_size;
-	return ss_elf_copy_section(elf, section);
+		return false;
+	ret->word = elf->header.e_ident[EI_CLASS] == ELFCLASS32 ? 4 : 8;
+	ret->size = section->sh_size;
+	ret->bytes = section->sh_flags & SHF_COMPRESSED ?
+			     read_compressed(elf, section, &ret->size) :
+			     ss_elf_copy_section(elf, section);
+	return ret->bytes != NULL;
 }
 
-/* Returns the decompressed section, which the caller frees, or NULL. session: where debug
-   files are; NULL: reads the module's own file only. */
-static uint8_t *debug_frame_read(const struct ss_session *session,
-				 const struct ss_module_impl *module, size_t *size)
+/* The index of the decompressed section, or NULL. session: where debug files are; NULL: reads
+   the module's own file only. */
+static struct ss_cfi_index *debug_frame_read(const struct ss_session *session,
+					     const struct ss_module_impl *module)
 {
 	_cleanup_(ss_elf_cleanup) struct ss_elf *own = ss_elf_from_module(module);
 	_cleanup_(ss_elf_cleanup) struct ss_elf *debug = NULL;
-	uint8_t *bytes = read_section(own, size);
+	struct ss_cfi_index section = {};
 
-	if (bytes || !session)
-		return bytes;
-	debug = ss_debugfile_find(session, module, own);
-	return read_section(debug, size);
+	if (!read_section(own, &section)) {
+		debug = session ? ss_debugfile_find(session, module, own) : NULL;
+		if (!read_section(debug, &section))
+			return NULL;
+	}
+	return index_debug_frame(&section);
 }
 
 /* The index of .debug_frame, built on first use. NULL: there is none. */
 static const struct ss_cfi_index *find_debug_index(struct ss_image *image)
 {
-	size_t size;
-
-	if (image->debug_index_tried)
-		return image->debug_index;
+	if (!image->debug_index_tried)
+		image->debug_index = debug_frame_read(image->session, image->module);
 	image->debug_index_tried = true;
-	uint8_t *bytes = debug_frame_read(image->session, image->module, &size);
-	if (bytes)
-		image->debug_index = index_debug_frame(bytes, size);
 	return image->debug_index;
 }
 
 struct ss_cfi_index *ss_cfi_index_debug_frame(const struct ss_module_impl *module)
 {
-	size_t size;
-	uint8_t *bytes = debug_frame_read(NULL, module, &size);
-
-	return bytes ? index_debug_frame(bytes, size) : NULL;
+	return debug_frame_read(NULL, module);
 }
 
 enum ss_cfi_found ss_cfi_entry_find_in_index(const struct ss_cfi_index *index,
 					     uint64_t address, struct ss_cfi_entry *ret)
 {
-	const struct source source = { .debug = index };
+	const struct source source = { .debug = index, .word = index->word };
 
 	ret->signal = false;
 	return find_in_debug_frame(&source, address, ret);
@@ -662,7 +717,7 @@ enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
 				    const struct ss_cfi_table *table, uint64_t address,
 				    struct ss_cfi_entry *ret)
 {
-	struct source source = { .image = image };
+	struct source source = { .image = image, .word = image->arch->word };
 
 	ret->signal = false;
 	enum ss_cfi_found found = find_in_eh_frame(&source, table, address, ret);
@@ -675,65 +730,11 @@ enum ss_cfi_found ss_cfi_entry_find(struct ss_image *image,
 	return find_in_debug_frame(&source, address, ret);
 }
 
-/* Reads a pointer of an FDE. base: what it is relative to. */
-static uint64_t take_pointer(struct ss_cursor *b, uint8_t encoding, uint64_t base)
-{
-	uint64_t value = 0;
-
-	switch (encoding & POINTER_FORMAT) {
-	case 0x00:
-	case 0x04:
-	case 0x0c:
-		value = ss_cursor_fixed(b, 8);
-		break;
-	case 0x03:
-		value = ss_cursor_fixed(b, 4);
-		break;
-	case 0x0b:
-		value = (uint64_t)(int64_t)(int32_t)ss_cursor_fixed(b, 4);
-		break;
-	default:
-		b->failed = true;
-	}
-	if ((encoding & ~POINTER_FORMAT) == POINTER_PCREL)
-		return value + base;
-	if ((encoding & ~POINTER_FORMAT) != 0)
-		b->failed = true;
-	return value;
-}
-
-/* Reads an FDE in memory. *cie is the address of the CIE in ret, or 0. */
-static enum ss_cfi_found read_fde(const struct source *source,
-				  const struct record *record, uint64_t address,
-				  uint64_t *cie, struct ss_cfi_entry *ret)
-{
-	struct ss_cursor b = bytes_of(record);
-	uint64_t wanted = record->body - ss_cursor_fixed(&b, 4);
-
-	if (wanted != *cie) {
-		*cie = 0;
-		ret->signal = false;
-		if (!read_cie(source, wanted, ret))
-			return SS_CFI_NONE;
-		*cie = wanted;
-	}
-	ret->start = take_pointer(&b, ret->pointers,
-				  record->body + (uint64_t)(b.at - record->bytes));
-	ret->end = ret->start + take_pointer(&b, ret->pointers & POINTER_FORMAT, 0);
-	if (b.failed || address < ret->start || address >= ret->end)
-		return SS_CFI_NONE;
-	uint64_t augmentation = ss_cursor_uleb128(&b);
-	if (b.failed || augmentation > (uint64_t)(b.end - b.at))
-		return SS_CFI_COMPLEX;
-	b.at += augmentation;
-	return finish(&b, address, ret);
-}
-
 enum ss_cfi_found ss_cfi_entry_find_in_memory(const struct ss_memory *memory,
-					      uint64_t section, uint64_t address,
-					      struct ss_cfi_entry *ret)
+					      uint8_t word, uint64_t section,
+					      uint64_t address, struct ss_cfi_entry *ret)
 {
-	const struct source source = { .memory = memory };
+	const struct source source = { .memory = memory, .word = word };
 	uint64_t cie = 0;
 
 	for (unsigned i = 0; i < RECORDS_MAX; i++) {
@@ -745,7 +746,7 @@ enum ss_cfi_found ss_cfi_entry_find_in_memory(const struct ss_memory *memory,
 		if (head[1] != 0 && read_record(&source, section, FDE_MAX, &record)) {
 			enum ss_cfi_found found =
 				read_fde(&source, &record, address, &cie, ret);
-			if (found != SS_CFI_NONE)
+			if (found == SS_CFI_FOUND)
 				return found;
 		}
 		section += sizeof(head[0]) + head[0];

@@ -94,15 +94,23 @@ static bool is_hashed(const struct ss_elf *elf, const Elf64_Shdr *section)
 	}
 }
 
+static bool add_records(struct hash *hash, enum ss_elf_record record, uint64_t offset,
+			size_t count)
+{
+	return add(
+		hash, offset,
+		count * ss_elf_record_size(hash->elf->header.e_ident[EI_CLASS], record));
+}
+
 static bool add_all(struct hash *hash)
 {
 	const struct ss_elf *elf = hash->elf;
 
 	if (!elf->section_count)
 		return add(hash, 0, elf->size);
-	if (!add(hash, 0, sizeof(elf->header)) ||
-	    !add(hash, elf->header.e_phoff, elf->segment_count * sizeof(Elf64_Phdr)) ||
-	    !add(hash, elf->header.e_shoff, elf->section_count * sizeof(Elf64_Shdr)))
+	if (!add_records(hash, SS_ELF_HEADER, 0, 1) ||
+	    !add_records(hash, SS_ELF_SEGMENT, elf->header.e_phoff, elf->segment_count) ||
+	    !add_records(hash, SS_ELF_SECTION, elf->header.e_shoff, elf->section_count))
 		return false;
 	for (size_t i = 1; i < elf->section_count; i++) {
 		const Elf64_Shdr *section = &elf->sections[i];

@@ -50,10 +50,13 @@ static bool read_header(ss_build_id_reader *reader, void *data, Elf64_Ehdr *ret)
 	const unsigned char order =
 		__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
 
-	return reader(data, 0, ret, sizeof(*ret)) == sizeof(*ret) &&
-	       memcmp(ret->e_ident, ELFMAG, SELFMAG) == 0 &&
-	       ret->e_ident[EI_CLASS] == ELFCLASS64 && ret->e_ident[EI_DATA] == order &&
-	       ret->e_phentsize == sizeof(Elf64_Phdr);
+	if (reader(data, 0, ret, sizeof(*ret)) != sizeof(*ret) ||
+	    memcmp(ret->e_ident, ELFMAG, SELFMAG) != 0 || ret->e_ident[EI_DATA] != order)
+		return false;
+	const uint8_t class = ret->e_ident[EI_CLASS];
+	ss_elf_widen(class, SS_ELF_HEADER, ret, 1);
+	return (class == ELFCLASS64 || class == ELFCLASS32) &&
+	       ret->e_phentsize == ss_elf_record_size(class, SS_ELF_SEGMENT);
 }
 
 /* The ELF virtual address of the first page of the file. */
@@ -76,9 +79,10 @@ size_t ss_build_id_find(ss_build_id_reader *reader, void *data,
 	if (!read_header(reader, data, &header))
 		return 0;
 	size_t count = SS_MIN((size_t)header.e_phnum, (size_t)HEADERS_MAX);
-	if (reader(data, header.e_phoff, headers, count * sizeof(*headers)) !=
-	    (ssize_t)(count * sizeof(*headers)))
+	if (reader(data, header.e_phoff, headers, count * header.e_phentsize) !=
+	    (ssize_t)(count * header.e_phentsize))
 		return 0;
+	ss_elf_widen(header.e_ident[EI_CLASS], SS_ELF_SEGMENT, headers, count);
 	uint64_t first = first_address(headers, count);
 	for (size_t i = 0; i < count; i++) {
 		if (headers[i].p_type != PT_NOTE)
@@ -125,11 +129,49 @@ void *ss_elf_copy(const struct ss_elf *elf, uint64_t offset, uint64_t size)
 	return take_ptr(bytes);
 }
 
+bool ss_elf_read_records(const struct ss_elf *elf, enum ss_elf_record record,
+			 uint64_t offset, void *ret, size_t count)
+{
+	const uint8_t class = elf->header.e_ident[EI_CLASS];
+
+	if (!ss_elf_read(elf, offset, ret, count * ss_elf_record_size(class, record)))
+		return false;
+	ss_elf_widen(class, record, ret, count);
+	return true;
+}
+
+void *ss_elf_copy_records(const struct ss_elf *elf, enum ss_elf_record record,
+			  uint64_t offset, uint64_t count)
+{
+	const uint8_t class = elf->header.e_ident[EI_CLASS];
+	const size_t size = ss_elf_record_size(class, record);
+	const size_t wide = ss_elf_record_size(ELFCLASS64, record);
+	_cleanup_free_ void *bytes = count <= SS_ELF_SECTION_MAX / wide ?
+					     ss_elf_copy(elf, offset, count * size) :
+					     NULL;
+
+	if (!bytes || size == wide)
+		return take_ptr(bytes);
+	void *grown = realloc(bytes, count * wide + 1);
+	if (!grown)
+		return NULL;
+	bytes = grown;
+	ss_elf_widen(class, record, bytes, count);
+	return take_ptr(bytes);
+}
+
 static bool is_supported(const Elf64_Ehdr *header)
 {
 	return memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
-	       header->e_ident[EI_CLASS] == ELFCLASS64 &&
+	       (header->e_ident[EI_CLASS] == ELFCLASS64 ||
+		header->e_ident[EI_CLASS] == ELFCLASS32) &&
 	       header->e_ident[EI_DATA] == ELFDATA2LSB;
+}
+
+/* Whether the structs of the file have the size that they have in its class. */
+static bool has_size(const Elf64_Ehdr *header, enum ss_elf_record record, size_t size)
+{
+	return size == ss_elf_record_size(header->e_ident[EI_CLASS], record);
 }
 
 static void read_segments(struct ss_elf *elf)
@@ -138,9 +180,9 @@ static void read_segments(struct ss_elf *elf)
 	size_t count = header->e_phnum;
 
 	if (!count || count > SEGMENT_COUNT_MAX ||
-	    header->e_phentsize != sizeof(Elf64_Phdr))
+	    !has_size(header, SS_ELF_SEGMENT, header->e_phentsize))
 		return;
-	elf->segments = ss_elf_copy(elf, header->e_phoff, count * sizeof(Elf64_Phdr));
+	elf->segments = ss_elf_copy_records(elf, SS_ELF_SEGMENT, header->e_phoff, count);
 	elf->segment_count = elf->segments ? count : 0;
 }
 
@@ -163,13 +205,14 @@ static void read_sections(struct ss_elf *elf)
 	uint64_t count = header->e_shnum;
 	Elf64_Shdr first;
 
-	if (!header->e_shoff || header->e_shentsize != sizeof(Elf64_Shdr))
+	if (!header->e_shoff || !has_size(header, SS_ELF_SECTION, header->e_shentsize))
 		return;
-	if (!count && ss_elf_read(elf, header->e_shoff, &first, sizeof(first)))
+	if (!count &&
+	    ss_elf_read_records(elf, SS_ELF_SECTION, header->e_shoff, &first, 1))
 		count = first.sh_size;
 	if (!count || count > SECTION_COUNT_MAX)
 		return;
-	elf->sections = ss_elf_copy(elf, header->e_shoff, count * sizeof(Elf64_Shdr));
+	elf->sections = ss_elf_copy_records(elf, SS_ELF_SECTION, header->e_shoff, count);
 	elf->section_count = elf->sections ? (size_t)count : 0;
 	if (elf->sections)
 		read_section_names(elf);
@@ -187,6 +230,7 @@ static struct ss_elf *elf_new(int fd, const void *bytes, uint64_t size)
 	if (!ss_elf_read(elf, 0, &elf->header, sizeof(elf->header)) ||
 	    !is_supported(&elf->header))
 		return NULL;
+	ss_elf_widen(elf->header.e_ident[EI_CLASS], SS_ELF_HEADER, &elf->header, 1);
 	read_segments(elf);
 	read_sections(elf);
 	return take_ptr(elf);
@@ -248,6 +292,20 @@ void *ss_elf_copy_section(const struct ss_elf *elf, const Elf64_Shdr *section)
 	if (section->sh_type == SHT_NOBITS || section->sh_flags & SHF_COMPRESSED)
 		return NULL;
 	return ss_elf_copy(elf, section->sh_offset, section->sh_size);
+}
+
+size_t ss_elf_symbol_count(const struct ss_elf *elf, const Elf64_Shdr *section)
+{
+	return section->sh_size /
+	       ss_elf_record_size(elf->header.e_ident[EI_CLASS], SS_ELF_SYMBOL);
+}
+
+Elf64_Sym *ss_elf_copy_symbols(const struct ss_elf *elf, const Elf64_Shdr *section)
+{
+	if (section->sh_type == SHT_NOBITS || section->sh_flags & SHF_COMPRESSED)
+		return NULL;
+	return ss_elf_copy_records(elf, SS_ELF_SYMBOL, section->sh_offset,
+				   ss_elf_symbol_count(elf, section));
 }
 
 bool ss_elf_locate(const struct ss_elf *elf, uint64_t address, uint64_t *ret)

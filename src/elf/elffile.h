@@ -1,5 +1,5 @@
 /*
- * Reads sections, segments and build-id of an untrusted 64-bit little-endian ELF file or
+ * Reads sections, segments and build-id of an untrusted little-endian ELF file or
  * memory image. Every read is checked against the size of the file, and nothing is
  * mapped: the file may be truncated at any time, which must be a short read and not a
  * SIGBUS (symbolize/lines.c has the exception). It does not interpret symbols or DWARF.
@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "data/module.h"
+#include "elf/records.h"
 
 /*
  * The build-id of an ELF image, in a file or as it is mapped in memory. The image is
@@ -31,7 +32,7 @@ enum ss_build_id_layout {
 };
 
 /* Copies at most capacity bytes of the build-id to ret and returns their number. 0: there
-   is no build-id, or no 64-bit ELF image of this byte order. */
+   is no build-id, or no ELF image of this byte order. */
 size_t ss_build_id_find(ss_build_id_reader *reader, void *data,
 			enum ss_build_id_layout layout, uint8_t *ret, size_t capacity);
 
@@ -72,6 +73,12 @@ bool ss_elf_read(const struct ss_elf *elf, uint64_t offset, void *bytes, uint64_
    too short, size is larger than SS_ELF_SECTION_MAX, or no memory. */
 void *ss_elf_copy(const struct ss_elf *elf, uint64_t offset, uint64_t size);
 
+/* The same of structs, of which the result has Elf64_... */
+bool ss_elf_read_records(const struct ss_elf *elf, enum ss_elf_record record,
+			 uint64_t offset, void *ret, size_t count);
+void *ss_elf_copy_records(const struct ss_elf *elf, enum ss_elf_record record,
+			  uint64_t offset, uint64_t count);
+
 /* The first section with that name that has bytes in this file, or NULL. */
 const Elf64_Shdr *ss_elf_find_section(const struct ss_elf *elf, const char *name);
 
@@ -80,6 +87,10 @@ const Elf64_Shdr *ss_elf_section(const struct ss_elf *elf, size_t index);
 
 /* ss_elf_copy() of a section. NULL also if it is compressed. */
 void *ss_elf_copy_section(const struct ss_elf *elf, const Elf64_Shdr *section);
+
+/* The same of a table of symbols. */
+size_t ss_elf_symbol_count(const struct ss_elf *elf, const Elf64_Shdr *section);
+Elf64_Sym *ss_elf_copy_symbols(const struct ss_elf *elf, const Elf64_Shdr *section);
 
 /* Converts an ELF virtual address to an offset of the file, by the segments. */
 bool ss_elf_locate(const struct ss_elf *elf, uint64_t address, uint64_t *ret);

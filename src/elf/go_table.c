@@ -83,6 +83,8 @@ static Elf64_Shdr find_dynamic_relocations(const struct ss_elf *elf)
 {
 	Elf64_Shdr ret = { .sh_type = SHT_RELA };
 	const Elf64_Phdr *dynamic = NULL;
+	const size_t entry_size =
+		ss_elf_record_size(elf->header.e_ident[EI_CLASS], SS_ELF_DYNAMIC);
 	uint64_t size = 0;
 
 	for (size_t i = 0; i < elf->segment_count && !dynamic; i++)
@@ -90,9 +92,9 @@ static Elf64_Shdr find_dynamic_relocations(const struct ss_elf *elf)
 								  NULL;
 	for (uint64_t i = 0; dynamic && i < DYNAMIC_MAX; i++) {
 		Elf64_Dyn entry;
-		if ((i + 1) * sizeof(entry) > dynamic->p_filesz ||
-		    !ss_elf_read(elf, dynamic->p_offset + i * sizeof(entry), &entry,
-				 sizeof(entry)) ||
+		if ((i + 1) * entry_size > dynamic->p_filesz ||
+		    !ss_elf_read_records(elf, SS_ELF_DYNAMIC,
+					 dynamic->p_offset + i * entry_size, &entry, 1) ||
 		    entry.d_tag == DT_NULL)
 			break;
 		if (entry.d_tag == DT_RELASZ)

@@ -26,7 +26,8 @@ static const struct ss_arch *find_arch(const Elf64_Ehdr *header)
 
 	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
 	    header->e_ident[EI_DATA] != order ||
-	    header->e_phentsize != sizeof(Elf64_Phdr))
+	    header->e_phentsize !=
+		    ss_elf_record_size(header->e_ident[EI_CLASS], SS_ELF_SEGMENT))
 		return NULL;
 	return ss_arch_find(header->e_machine, header->e_ident[EI_CLASS]);
 }
@@ -55,14 +56,16 @@ static bool read_headers(struct ss_image *image)
 
 	if (!read_exactly(image->module, 0, &header, sizeof(header)))
 		return false;
+	ss_elf_widen(header.e_ident[EI_CLASS], SS_ELF_HEADER, &header, 1);
 	image->arch = find_arch(&header);
 	if (!image->arch)
 		return false;
 	size_t count = SS_MIN((size_t)header.e_phnum, (size_t)HEADERS_MAX);
 	_cleanup_free_ Elf64_Phdr *headers = calloc(count + 1, sizeof(*headers));
 	if (!headers || !read_exactly(image->module, header.e_phoff, headers,
-				      count * sizeof(*headers)))
+				      count * header.e_phentsize))
 		return false;
+	ss_elf_widen(image->arch->elf_class, SS_ELF_SEGMENT, headers, count);
 	image->low = UINT64_MAX;
 	for (size_t i = 0; i < count; i++) {
 		if (headers[i].p_type == PT_LOAD) {
@@ -189,6 +192,17 @@ size_t ss_image_read(struct ss_image *image, uint64_t address, void *bytes, size
 					SS_MIN(size, s->size - at));
 	}
 	return 0;
+}
+
+bool ss_image_read_records(struct ss_image *image, enum ss_elf_record record,
+			   uint64_t address, void *ret, size_t count)
+{
+	const size_t size = count * ss_elf_record_size(image->arch->elf_class, record);
+
+	if (ss_image_read(image, address, ret, size) != size)
+		return false;
+	ss_elf_widen(image->arch->elf_class, record, ret, count);
+	return true;
 }
 
 uint64_t ss_image_bias(const struct ss_image *image, const struct ss_module_impl *module)

@@ -11,6 +11,7 @@
 #include "arch/arch.h"
 #include "base/vector.h"
 #include "elf/go_table.h"
+#include "elf/records.h"
 #include "data/module.h"
 #include "data/session.h"
 
@@ -41,6 +42,7 @@ struct ss_cfi_index {
 	SS_VECTOR(struct ss_cfi_place) entries; /* sorted by start */
 	uint8_t *bytes;				/* of .debug_frame; NULL: .eh_frame */
 	size_t size;
+	uint8_t word; /* bytes of an address in it */
 };
 
 void ss_cfi_index_free(struct ss_cfi_index *index);
@@ -93,6 +95,10 @@ size_t ss_image_read(struct ss_image *image, uint64_t address, void *bytes, size
 /* The same at an offset of the file, within its segments. */
 size_t ss_image_read_at(struct ss_image *image, uint64_t offset, void *bytes,
 			size_t size);
+
+/* Copies count structs at an ELF virtual address. False: they are not there. */
+bool ss_image_read_records(struct ss_image *image, enum ss_elf_record record,
+			   uint64_t address, void *ret, size_t count);
 
 /* The load bias of a module with this image: what to subtract from an address in the
    process to get the ELF virtual address. */

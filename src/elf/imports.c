@@ -27,15 +27,18 @@ struct dynamic {
 
 static bool read_dynamic(struct ss_image *image, struct dynamic *ret)
 {
-	size_t count =
-		SS_MIN(image->dynamic_size / sizeof(Elf64_Dyn), (uint64_t)ENTRIES_MAX);
+	const uint8_t class = image->arch->elf_class;
+	const size_t entry_size = ss_elf_record_size(class, SS_ELF_DYNAMIC);
+	size_t count = SS_MIN(image->dynamic_size / entry_size, (uint64_t)ENTRIES_MAX);
 
 	*ret = (struct dynamic){};
 	for (size_t i = 0; i < count; i++) {
 		Elf64_Dyn entry;
-		uint64_t at = image->dynamic_offset + i * sizeof(entry);
-		if (ss_image_read_at(image, at, &entry, sizeof(entry)) != sizeof(entry) ||
-		    entry.d_tag == DT_NULL)
+		uint64_t at = image->dynamic_offset + i * entry_size;
+		if (ss_image_read_at(image, at, &entry, entry_size) != entry_size)
+			break;
+		ss_elf_widen(class, SS_ELF_DYNAMIC, &entry, 1);
+		if (entry.d_tag == DT_NULL)
 			break;
 		switch (entry.d_tag) {
 		case DT_SYMTAB:
@@ -54,9 +57,11 @@ static bool read_dynamic(struct ss_image *image, struct dynamic *ret)
 			ret->tables[0].size = entry.d_un.d_val;
 			break;
 		case DT_RELA:
+		case DT_REL:
 			ret->tables[1].address = entry.d_un.d_ptr;
 			break;
 		case DT_RELASZ:
+		case DT_RELSZ:
 			ret->tables[1].size = entry.d_un.d_val;
 			break;
 		default:
@@ -71,9 +76,10 @@ static bool read_name(struct ss_image *image, const struct dynamic *dynamic,
 		      uint64_t index, char *name, size_t size)
 {
 	Elf64_Sym symbol;
-	uint64_t at = dynamic->symbols + index * sizeof(symbol);
+	uint64_t at = dynamic->symbols +
+		      index * ss_elf_record_size(image->arch->elf_class, SS_ELF_SYMBOL);
 
-	if (ss_image_read(image, at, &symbol, sizeof(symbol)) != sizeof(symbol) ||
+	if (!ss_image_read_records(image, SS_ELF_SYMBOL, at, &symbol, 1) ||
 	    symbol.st_name >= dynamic->strings_size)
 		return false;
 	size = SS_MIN(size, dynamic->strings_size - symbol.st_name);
@@ -85,13 +91,14 @@ static bool read_name(struct ss_image *image, const struct dynamic *dynamic,
 static uint64_t find_symbol(struct ss_image *image, uint64_t address, uint64_t size,
 			    uint64_t slot)
 {
-	uint64_t count = SS_MIN(size / sizeof(Elf64_Rela), (uint64_t)RELOCATIONS_MAX);
+	const size_t each = ss_elf_record_size(image->arch->elf_class, SS_ELF_RELOCATION);
+	uint64_t count = SS_MIN(size / each, (uint64_t)RELOCATIONS_MAX);
 	Elf64_Rela part[PART];
 
 	for (uint64_t i = 0; i < count; i += PART) {
 		size_t n = SS_MIN(count - i, (uint64_t)PART);
-		if (ss_image_read(image, address + i * sizeof(*part), part,
-				  n * sizeof(*part)) != n * sizeof(*part))
+		if (!ss_image_read_records(image, SS_ELF_RELOCATION, address + i * each,
+					   part, n))
 			return 0;
 		for (size_t k = 0; k < n; k++) {
 			if (part[k].r_offset == slot)

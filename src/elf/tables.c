@@ -46,6 +46,11 @@ static bool take_table(struct ss_table *table, struct ss_table *ret)
 	return true;
 }
 
+static size_t symbol_size(const struct ss_elf *elf)
+{
+	return ss_elf_record_size(elf->header.e_ident[EI_CLASS], SS_ELF_SYMBOL);
+}
+
 /* Finds the sections of a table and of its names. False: there is none, or it is corrupted. */
 static bool table_find(const struct ss_elf *elf, uint32_t type,
 		       const Elf64_Shdr **ret_symbols, const Elf64_Shdr **ret_names)
@@ -54,8 +59,8 @@ static bool table_find(const struct ss_elf *elf, uint32_t type,
 	const Elf64_Shdr *names = symbols ? ss_elf_section(elf, symbols->sh_link) : NULL;
 
 	if (!names || names->sh_type != SHT_STRTAB ||
-	    symbols->sh_entsize != sizeof(Elf64_Sym) ||
-	    symbols->sh_size / sizeof(Elf64_Sym) > SYMBOL_COUNT_MAX)
+	    symbols->sh_entsize != symbol_size(elf) ||
+	    ss_elf_symbol_count(elf, symbols) > SYMBOL_COUNT_MAX)
 		return false;
 	*ret_symbols = symbols;
 	*ret_names = names;
@@ -70,8 +75,8 @@ bool ss_table_read(const struct ss_elf *elf, uint32_t type, struct ss_table *ret
 
 	if (!table_find(elf, type, &symbols, &names))
 		return false;
-	table.symbols = ss_elf_copy_section(elf, symbols);
-	table.count = symbols->sh_size / sizeof(Elf64_Sym);
+	table.symbols = ss_elf_copy_symbols(elf, symbols);
+	table.count = ss_elf_symbol_count(elf, symbols);
 	table.names = ss_elf_copy_section(elf, names);
 	table.names_size = names->sh_size;
 	return take_table(&table, ret);
@@ -113,15 +118,17 @@ struct dynamic {
 static bool read_dynamic(const struct ss_elf *elf, const Elf64_Phdr *segment,
 			 struct dynamic *ret)
 {
-	uint64_t count =
-		SS_MIN(segment->p_filesz / sizeof(Elf64_Dyn), (uint64_t)DYNAMIC_MAX);
+	uint64_t count = SS_MIN(
+		segment->p_filesz /
+			ss_elf_record_size(elf->header.e_ident[EI_CLASS], SS_ELF_DYNAMIC),
+		(uint64_t)DYNAMIC_MAX);
 	uint64_t at;
 	_cleanup_free_ Elf64_Dyn *entries = NULL;
 
 	/* A memory image is laid out by its loadable segments. */
 	if (!ss_elf_locate(elf, segment->p_vaddr, &at))
 		return false;
-	entries = ss_elf_copy(elf, at, count * sizeof(Elf64_Dyn));
+	entries = ss_elf_copy_records(elf, SS_ELF_DYNAMIC, at, count);
 	for (uint64_t i = 0; entries && i < count && entries[i].d_tag != DT_NULL; i++) {
 		uint64_t value = entries[i].d_un.d_val;
 		switch (entries[i].d_tag) {
@@ -165,6 +172,12 @@ static bool locate_pointer(const struct ss_elf *elf, uint64_t pointer, uint64_t 
 			   ss_elf_locate(elf, pointer - bias, ret));
 }
 
+/* Of the filter of a .gnu.hash section. */
+static size_t word_size(const struct ss_elf *elf)
+{
+	return elf->header.e_ident[EI_CLASS] == ELFCLASS32 ? 4 : 8;
+}
+
 /* The chain of the last bucket ends with the last symbol of the table. */
 static uint64_t count_gnu_hash(const struct ss_elf *elf, uint64_t at)
 {
@@ -174,7 +187,7 @@ static uint64_t count_gnu_hash(const struct ss_elf *elf, uint64_t at)
 
 	if (!ss_elf_read(elf, at, head, sizeof(head)))
 		return 0;
-	uint64_t buckets_at = at + sizeof(head) + (uint64_t)head[2] * 8;
+	uint64_t buckets_at = at + sizeof(head) + (uint64_t)head[2] * word_size(elf);
 	_cleanup_free_ uint32_t *buckets =
 		ss_elf_copy(elf, buckets_at, (uint64_t)head[0] * sizeof(uint32_t));
 	for (uint32_t i = 0; buckets && i < head[0]; i++)
@@ -225,7 +238,7 @@ bool ss_table_read_dynamic(const struct ss_elf *elf, uint64_t base, struct ss_ta
 	if (count > SYMBOL_COUNT_MAX)
 		return false;
 	table.count = (size_t)count;
-	table.symbols = ss_elf_copy(elf, symbols_at, count * sizeof(Elf64_Sym));
+	table.symbols = ss_elf_copy_records(elf, SS_ELF_SYMBOL, symbols_at, count);
 	table.names_size = dynamic.names_size;
 	table.names = ss_elf_copy(elf, names_at, dynamic.names_size);
 	return take_table(&table, ret);
@@ -452,13 +465,14 @@ static void keep_if_wanted(struct reader *reader, const Elf64_Sym *symbol)
 static bool read_symbols(struct reader *reader)
 {
 	_cleanup_free_ Elf64_Sym *batch = malloc(BATCH * sizeof(*batch));
-	uint64_t count = reader->symbols->sh_size / sizeof(*batch);
+	uint64_t count = ss_elf_symbol_count(reader->elf, reader->symbols);
 
 	for (uint64_t at = 1; batch && at < count && !reader->unusual; at += BATCH) {
 		uint64_t size = SS_MIN(count - at, (uint64_t)BATCH);
-		if (!ss_elf_read(reader->elf,
-				 reader->symbols->sh_offset + at * sizeof(*batch), batch,
-				 size * sizeof(*batch)))
+		if (!ss_elf_read_records(reader->elf, SS_ELF_SYMBOL,
+					 reader->symbols->sh_offset +
+						 at * symbol_size(reader->elf),
+					 batch, size))
 			return false;
 		for (uint64_t i = 0; i < size && !reader->unusual; i++) {
 			if (reader->excerpt->accepts(&batch[i], reader->names->sh_size))
@@ -506,7 +520,7 @@ bool ss_table_read_excerpt(const struct ss_elf *elf, uint32_t type,
 	};
 
 	if (!table_find(elf, type, &reader.symbols, &reader.names) ||
-	    reader.symbols->sh_size < SMALL * sizeof(Elf64_Sym) ||
+	    ss_elf_symbol_count(elf, reader.symbols) < SMALL ||
 	    !is_plain(elf, reader.symbols) || !is_plain(elf, reader.names))
 		return false;
 	if (excerpt->count == 0 || !prepare(&reader) || !read_symbols(&reader))
@@ -569,9 +583,9 @@ static void search(const struct ss_elf *elf, const Elf64_Shdr *section,
 	if (!strings || strings->sh_type == SHT_NOBITS ||
 	    strings->sh_size > SS_ELF_SECTION_MAX || !has_string(elf, strings, names[0]))
 		return;
-	_cleanup_free_ Elf64_Sym *symbols = ss_elf_copy_section(elf, section);
+	_cleanup_free_ Elf64_Sym *symbols = ss_elf_copy_symbols(elf, section);
 	_cleanup_free_ char *text = ss_elf_copy_section(elf, strings);
-	size_t symbol_count = section->sh_size / sizeof(*symbols);
+	size_t symbol_count = ss_elf_symbol_count(elf, section);
 
 	for (size_t i = 0; symbols && text && i < symbol_count; i++) {
 		const Elf64_Sym *symbol = &symbols[i];
@@ -590,7 +604,7 @@ static void search(const struct ss_elf *elf, const Elf64_Shdr *section,
 struct hash_header {
 	uint32_t bucket_count;
 	uint32_t first_symbol; /* lower ones are not in the table */
-	uint32_t bloom_count;  /* 64-bit words */
+	uint32_t bloom_count;  /* words of an address */
 	uint32_t bloom_shift;
 };
 
@@ -651,6 +665,16 @@ static bool has_name(const struct exports *exports, const Elf64_Sym *symbol,
 	       memcmp(text, name, size) == 0;
 }
 
+static bool read_symbol(const struct exports *exports, uint32_t index, Elf64_Sym *ret)
+{
+	const size_t size = symbol_size(exports->elf);
+
+	if (!read_part(exports->elf, exports->symbols, size * (uint64_t)index, ret, size))
+		return false;
+	ss_elf_widen(exports->elf->header.e_ident[EI_CLASS], SS_ELF_SYMBOL, ret, 1);
+	return true;
+}
+
 /* Follows the chain of a bucket: hashes of symbols, the last one of which is odd. */
 static void search_chain(const struct exports *exports, uint64_t chains, uint32_t index,
 			 const char *name, struct ss_elf_symbol *ret)
@@ -665,10 +689,7 @@ static void search_chain(const struct exports *exports, uint64_t chains, uint32_
 		Elf64_Sym symbol;
 		if (!read_part(exports->elf, exports->table, at, &other, sizeof(other)))
 			return;
-		if ((other | 1) != (hash | 1) ||
-		    !read_part(exports->elf, exports->symbols,
-			       sizeof(symbol) * (uint64_t)index, &symbol,
-			       sizeof(symbol)) ||
+		if ((other | 1) != (hash | 1) || !read_symbol(exports, index, &symbol) ||
 		    !has_name(exports, &symbol, name))
 			continue;
 		set_found(ret, &symbol);
@@ -683,15 +704,16 @@ static void search_exports(const struct exports *exports, const char *name,
 	const uint32_t hash = hash_of(name);
 	uint64_t bloom = 0;
 	uint32_t index = 0;
-	uint64_t word = hash / 64 % header->bloom_count;
-	uint64_t buckets =
-		sizeof(*header) + sizeof(bloom) * (uint64_t)header->bloom_count;
+	const size_t size = word_size(exports->elf);
+	const uint32_t bits = (uint32_t)size * 8;
+	uint64_t word = hash / bits % header->bloom_count;
+	uint64_t buckets = sizeof(*header) + size * (uint64_t)header->bloom_count;
 	uint64_t chains = buckets + sizeof(index) * (uint64_t)header->bucket_count;
-	uint64_t mask = (uint64_t)1 << hash % 64 |
-			(uint64_t)1 << (hash >> header->bloom_shift % 32) % 64;
+	uint64_t mask = (uint64_t)1 << hash % bits |
+			(uint64_t)1 << (hash >> header->bloom_shift % 32) % bits;
 
-	if (read_part(exports->elf, exports->table,
-		      sizeof(*header) + word * sizeof(bloom), &bloom, sizeof(bloom)) &&
+	if (read_part(exports->elf, exports->table, sizeof(*header) + word * size, &bloom,
+		      size) &&
 	    (bloom & mask) == mask &&
 	    read_part(exports->elf, exports->table,
 		      buckets + hash % header->bucket_count * sizeof(index), &index,

@@ -22,11 +22,13 @@ enum {
 	SIZES = EXACT + RANGES,
 	CLASSES_MAX = 1 << 16,
 	HEAPS_MAX = 1 << 16,
-	LISTS_MAX = 1 << 16,  /* chunks of one list */
-	TYPE_MAX = 1024,      /* bytes of a mangled name */
-	TYPES_MAX = 4096,     /* classes whose type information is read */
-	CHUNK_OWN = 8,	      /* bytes of a chunk that the program cannot use */
-	MIXED_MAX = 64 << 20, /* areas that are searched page by page */
+	LISTS_MAX = 1 << 16, /* chunks of one list */
+	TYPE_MAX = 1024,     /* bytes of a mangled name */
+	TYPES_MAX = 4096,    /* classes whose type information is read */
+	CHUNK_OWN = 8,	     /* bytes of a chunk that the program cannot use */
+	MIXED_MAX = 1 << 30, /* bytes of areas that are searched page by page */
+	HEAD_WORDS = 3,	     /* size of the one before, own size, first word */
+	HEADS = 1024,	     /* pages of such an area that are read together */
 };
 
 /* struct tcache_perthread_struct: counts, then the first allocation of each list. */
@@ -53,6 +55,8 @@ struct census {
 	struct ss_heap_impl *heap;
 	const struct ss_capture *capture;
 	const struct ss_memory *memory; /* with the files of modules */
+	ss_memory_read_ranges_function *read_ranges;
+	void *read_data;
 	struct ss_glibc_malloc malloc;
 	struct ss_glibc_window window;
 	uint64_t counts[SIZES];
@@ -501,21 +505,47 @@ static bool may_be_mapped(const struct ss_area *area)
 struct mapped {
 	bool everywhere; /* also behind pages of others, which share the area */
 	bool count;	 /* add them to the census */
+	uint64_t left;	 /* bytes that may still be searched */
 	uint64_t found;
 };
+
+/* The first words of pages in sequence; 0 where a page is not in memory. */
+struct heads {
+	uint64_t start;
+	uint64_t end;
+	uint64_t words[HEADS][HEAD_WORDS];
+};
+
+/* Many questions are one: most pages of an area of others, such as a stack, are not in memory. */
+static const uint64_t *read_head(const struct census *census, struct heads *heads,
+				 uint64_t at, uint64_t end)
+{
+	struct ss_memory_range ranges[HEADS];
+
+	if (at < heads->start || at >= heads->end) {
+		size_t count = (size_t)SS_MIN((end - at) / PAGE, (uint64_t)HEADS);
+		*heads = (struct heads){ .start = at, .end = at + count * PAGE };
+		for (size_t i = 0; i < count; i++)
+			ranges[i] =
+				(struct ss_memory_range){ .address = at + i * PAGE,
+							  .bytes = heads->words[i],
+							  .size = sizeof(*heads->words) };
+		census->read_ranges(census->read_data, ranges, count);
+	}
+	return heads->words[(at - heads->start) / PAGE];
+}
 
 /* Such an allocation begins a page; neighbours share an area. */
 static void read_mapped(struct census *census, const struct ss_area *area,
 			struct mapped *mapped)
 {
 	struct ss_heap *heap = &census->heap->pub;
-	uint64_t words[3];
+	struct heads heads = {};
 	uint64_t size;
 
 	for (uint64_t at = area->start; at < area->end; at += size) {
-		if (!ss_glibc_window_read(&census->window, at, words,
-					  SS_ARRAY_SIZE(words)))
-			words[1] = 0;
+		const uint64_t *words = read_head(
+			census, &heads, at, mapped->everywhere ? area->end : at + PAGE);
 		size = words[1] & ~(uint64_t)SS_GLIBC_FLAGS;
 		bool is_one = (words[1] & SS_GLIBC_FLAGS) == SS_GLIBC_IS_MAPPED &&
 			      words[0] == 0 && size > 0 && size % PAGE == 0 &&
@@ -538,13 +568,16 @@ static void read_mapped(struct census *census, const struct ss_area *area,
 static uint64_t read_all_mapped(struct census *census, bool everywhere, bool count)
 {
 	const struct ss_capture *capture = census->capture;
-	struct mapped mapped = { .everywhere = everywhere, .count = count };
+	struct mapped mapped = { .everywhere = everywhere,
+				 .count = count,
+				 .left = everywhere ? (uint64_t)MIXED_MAX : UINT64_MAX };
 
 	for (size_t i = 0; i < capture->areas.count; i++) {
 		const struct ss_area *area = &capture->areas.items[i];
-		if (may_be_mapped(area) &&
-		    (!everywhere || area->end - area->start <= MIXED_MAX))
-			read_mapped(census, area, &mapped);
+		if (!may_be_mapped(area) || area->end - area->start > mapped.left)
+			continue;
+		mapped.left -= area->end - area->start;
+		read_mapped(census, area, &mapped);
 	}
 	return mapped.found;
 }
@@ -701,7 +734,8 @@ static struct ss_heap_impl *new_heap(const struct ss_capture *capture)
 
 struct ss_error *ss_heap_read(const struct ss_capture *capture,
 			      struct ss_session *session, ss_memory_read_function *read,
-			      void *data, struct ss_heap **ret)
+			      ss_memory_read_ranges_function *read_ranges, void *data,
+			      struct ss_heap **ret)
 {
 	const struct live_memory live = { { read_live }, read, data };
 	struct ss_heap_impl *heap = new_heap(capture);
@@ -709,6 +743,8 @@ struct ss_error *ss_heap_read(const struct ss_capture *capture,
 	__attribute__((cleanup(census_deinit))) struct census census = {
 		.heap = heap,
 		.capture = capture,
+		.read_ranges = read_ranges,
+		.read_data = data,
 		.window.memory = &live.memory,
 	};
 	struct ss_late_memory memory;

@@ -34,7 +34,7 @@ struct head {
 static size_t regs_size(void)
 {
 	return (size_t)__builtin_popcountll(ss_arch_host.attach->sample_mask) *
-	       SS_REG_WORD;
+	       SS_SAMPLE_WORD;
 }
 
 /* Of the size of the stack in a record. */
@@ -83,7 +83,7 @@ int ss_cpu_clock_open(struct ss_cpu_clock *clock, uint64_t period_ns, size_t max
 
 	*clock = (struct ss_cpu_clock){
 		.stack_max = SS_MIN(max_stack, (size_t)SS_CPU_CLOCK_STACK_MAX) &
-			     ~(size_t)(SS_REG_WORD - 1),
+			     ~(size_t)(SS_SAMPLE_WORD - 1),
 	};
 	for (int cpu = 0; cpu < cpus && errnum == 0; cpu++)
 		errnum = open_cpu(clock, cpu, period_ns, size);

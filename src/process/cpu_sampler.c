@@ -103,7 +103,7 @@ void ss_cpu_sampler_wait(const struct ss_cpu_sampler *sampler, uint64_t limit_ns
 static bool take_record(struct ss_cpu_event *event, struct record *ret, bool *any)
 {
 	size_t regs = (size_t)__builtin_popcountll(ss_arch_host.attach->sample_mask);
-	size_t size = offsetof(struct record, regs) + regs * SS_REG_WORD;
+	size_t size = offsetof(struct record, regs) + regs * SS_SAMPLE_WORD;
 	struct perf_event_header header;
 
 	*any = ss_perf_ring_next(&event->ring, &header);

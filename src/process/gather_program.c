@@ -278,7 +278,7 @@ static int find_register(uint32_t number)
 	const uint8_t *words = ss_arch_host.core_regs.regs;
 
 	return number < SS_REG_MAX && words[number] ?
-		       (words[number] - 1) * (int)SS_REG_WORD :
+		       (words[number] - 1) * (int)SS_SAMPLE_WORD :
 		       -1;
 }
 

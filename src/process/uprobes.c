@@ -502,7 +502,7 @@ static void read_regs(struct ss_uprobes *uprobes, const struct ss_perf_ring *rin
 {
 	uint64_t regs[sizeof(ss_arch_host.attach->sample_mask) * 8];
 	size_t size = (size_t)__builtin_popcountll(ss_arch_host.attach->sample_mask) *
-		      SS_REG_WORD;
+		      SS_SAMPLE_WORD;
 	uint64_t abi = 0;
 	uint64_t dump = 0;
 	uint64_t copied = 0;

@@ -105,11 +105,14 @@ static bool examine(const struct ss_elf *elf, struct part *part)
 
 	part->size = header->sh_size;
 	if (header->sh_flags & SHF_COMPRESSED) {
-		if (!ss_elf_read(elf, header->sh_offset, &packed, sizeof(packed)) ||
-		    header->sh_size < sizeof(packed))
+		const size_t size =
+			ss_elf_record_size(elf->header.e_ident[EI_CLASS], SS_ELF_PACKED);
+		if (!ss_elf_read_records(elf, SS_ELF_PACKED, header->sh_offset, &packed,
+					 1) ||
+		    header->sh_size < size)
 			return false;
 		part->packing = packed.ch_type == ZSTD ? ZSTANDARD : DEFLATED;
-		part->skip = sizeof(packed);
+		part->skip = size;
 		part->size = packed.ch_size;
 		return packed.ch_type == ZLIB || packed.ch_type == ZSTD;
 	}
@@ -267,6 +270,8 @@ static void lay_out_image(const struct ss_elf *elf, const struct parts *parts,
 	uint64_t names = sizeof(*header) + count * sizeof(*sections);
 
 	memcpy(header->e_ident, elf->header.e_ident, sizeof(header->e_ident));
+	header->e_ident[EI_CLASS] =
+		ELFCLASS64; /* DWARF says how long its addresses are */
 	header->e_type = elf->header.e_type;
 	header->e_machine = elf->header.e_machine;
 	header->e_version = EV_CURRENT;

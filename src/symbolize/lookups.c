@@ -10,7 +10,7 @@
 #include "base/vector.h"
 
 /* The last byte is the version: change it with the layout, or when names change. */
-static const char magic[8] = "SSNAMES\3";
+static const char magic[8] = { 'S', 'S', 'N', 'A', 'M', 'E', 'S', 3 };
 
 enum {
 	HEADER_SIZE = 24,

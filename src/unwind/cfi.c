@@ -123,9 +123,41 @@ static uint64_t read_place(struct machine *m, struct ss_cursor *b, bool saved,
 	return op - DW_OP_breg0;
 }
 
+/*
+ * The expression that linkers write for procedure linkage tables, of which each entry has 16 bytes and
+ * pushes a word on the way: sp + offset + ((pc & 15) >= some byte) * word.
+ */
+static bool set_cfa_of_stub(struct machine *m, struct ss_cursor *b)
+{
+	struct ss_cursor c = *b;
+	const uint64_t size = ss_cursor_uleb128(&c);
+	const uint8_t *end = c.at + SS_MIN(size, (uint64_t)(c.end - c.at));
+	const uint64_t sp = ss_cursor_byte(&c) - DW_OP_breg0;
+	const int64_t offset = ss_cursor_sleb128(&c);
+	const uint64_t pc = ss_cursor_byte(&c) - DW_OP_breg0;
+	const uint64_t none = ss_cursor_byte(&c);
+	const uint64_t mask = ss_cursor_byte(&c);
+	const uint64_t and = ss_cursor_byte(&c);
+	const uint64_t pushed = ss_cursor_byte(&c) - DW_OP_lit0;
+	const uint64_t ge = ss_cursor_byte(&c);
+	const uint64_t shift = ss_cursor_byte(&c) - DW_OP_lit0;
+
+	if (sp != m->arch->sp || pc != m->arch->pc || none != 0 || mask != DW_OP_lit15 ||
+	    and != DW_OP_and || pushed > 15 || ge != DW_OP_ge || shift > 3 ||
+	    ss_cursor_byte(&c) != DW_OP_shl || ss_cursor_byte(&c) != DW_OP_plus ||
+	    c.failed || c.at != end)
+		return false;
+	*b = c;
+	set_cfa(m, sp, offset + ((int64_t)((m->address & 15) >= pushed) << shift));
+	return true;
+}
+
 static void set_cfa_saved(struct machine *m, struct ss_cursor *b)
 {
 	int64_t offset;
+
+	if (set_cfa_of_stub(m, b))
+		return;
 	uint64_t reg = read_place(m, b, true, &offset);
 
 	set_cfa(m, reg, offset);
@@ -558,8 +590,8 @@ static enum ss_step step_registered(void *state, struct ss_unwind_context *ctx,
 		return SS_STEP_SKIP;
 	for (size_t i = 0; i < ctx->registered.sections.count; i++) {
 		enum ss_cfi_found found = ss_cfi_entry_find_in_memory(
-			&ctx->stacks.memory, ctx->registered.sections.items[i], pc,
-			&entry);
+			&ctx->stacks.memory, ctx->arch->word,
+			ctx->registered.sections.items[i], pc, &entry);
 		if (found == SS_CFI_FOUND && ss_cfi_row_make(ctx->arch, &entry, pc, &row))
 			return ss_cfi_row_apply(&row, ctx, frame);
 	}

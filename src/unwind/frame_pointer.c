@@ -8,12 +8,11 @@
 #include "unwind/cfi.h"
 #include "unwind/unwinder.h"
 
-enum { WORD = SS_REG_WORD };
-
 /* inner: the code that the call before the return address must lead to, if that is known; or 0 */
 static enum ss_step follow_record(struct ss_unwind_context *ctx,
 				  struct ss_unwind_frame *frame, uint64_t inner)
 {
+	const uint64_t word = ctx->arch->word;
 	const struct ss_arch *arch = ctx->arch;
 	struct ss_regs *regs = &frame->regs;
 	uint64_t fp;
@@ -21,8 +20,8 @@ static enum ss_step follow_record(struct ss_unwind_context *ctx,
 	uint64_t pc;
 
 	if (!ss_regs_get(regs, arch->fp, &fp) || fp < ss_regs_sp(arch, regs) ||
-	    fp % WORD != 0 || !ss_context_read_word(ctx, fp, &outer) ||
-	    !ss_context_read_word(ctx, fp + WORD, &pc))
+	    fp % word != 0 || !ss_context_read_word(ctx, fp, &outer) ||
+	    !ss_context_read_word(ctx, fp + word, &pc))
 		return SS_STEP_SKIP;
 	/* In a program without frame pointers the register may point to any word. */
 	if (pc == 0)
@@ -36,7 +35,7 @@ static enum ss_step follow_record(struct ss_unwind_context *ctx,
 		return SS_STEP_SKIP;
 	if (called && inner && ss_call_reaches(ctx, pc, inner) == SS_REACH_NO)
 		return SS_STEP_SKIP;
-	ss_arch_regs_blocked(arch, pc, fp + 2 * WORD, NULL, regs);
+	ss_arch_regs_blocked(arch, pc, fp + 2 * word, NULL, regs);
 	ss_regs_set(regs, arch->fp, outer);
 	if (!arch->fp_gives_sp)
 		ss_regs_forget(regs, arch->sp);
@@ -79,8 +78,8 @@ enum {
 	FRAMES_KNOWN = 8,    /* likewise */
 	/* The first move of the stack pointer may make room for the arguments of the first call,
 	   too, which it then releases. */
-	RELEASED_MAX = 2 * WORD,
-	ARGUMENTS_MAX = 32 * WORD,
+	RELEASED_MAX = 2, /* words */
+	ARGUMENTS_MAX = 32,
 	FUNCTION_MAX = 1 << 16, /* bytes of code that are searched */
 	CHUNK = 1024,
 };
@@ -141,11 +140,12 @@ static bool has_known_callers(struct ss_unwind_context *ctx, struct ss_unwind_fr
 static bool try_frame_pointer(struct ss_unwind_context *ctx,
 			      struct ss_unwind_frame *frame, uint64_t fp)
 {
+	const uint64_t word = ctx->arch->word;
 	struct ss_unwind_frame caller = *frame;
 	uint64_t pc;
 
 	ss_regs_set(&caller.regs, ctx->arch->fp, fp);
-	if (!ss_context_read_word(ctx, fp + WORD, &pc) ||
+	if (!ss_context_read_word(ctx, fp + word, &pc) ||
 	    !ss_context_is_return_address(ctx, pc) ||
 	    step_by_cfi(ctx, &caller) != SS_STEP_OK ||
 	    ss_regs_pc(ctx->arch, &caller.regs) != pc || !has_callers(ctx, caller))
@@ -158,6 +158,7 @@ static bool try_frame_pointer(struct ss_unwind_context *ctx,
 static bool search_move(struct ss_unwind_context *ctx, uint64_t start, uint64_t end,
 			uint64_t *ret)
 {
+	const uint64_t word = ctx->arch->word;
 	uint8_t code[CHUNK];
 	unsigned count = 0;
 
@@ -171,7 +172,7 @@ static bool search_move(struct ss_unwind_context *ctx, uint64_t start, uint64_t 
 		    !ctx->arch->find_moves(code, size, &count, ret))
 			return false;
 	}
-	return count <= 1 && *ret <= (uint64_t)WORDS_MAX * WORD;
+	return count <= 1 && *ret <= WORDS_MAX * word;
 }
 
 /* The same. Many threads wait in the same functions. */
@@ -194,18 +195,19 @@ static bool find_move(struct ss_unwind_context *ctx, uint64_t start, uint64_t en
 static bool find_pushed(struct ss_unwind_context *ctx,
 			const struct ss_unwind_frame *frame, uint64_t *ret)
 {
+	const int word = ctx->arch->word;
 	struct ss_cfi_row row;
 
 	*ret = 0;
 	if (!ss_cfi_find_row(ctx, frame, &row) || row.cfa_saved ||
-	    row.cfa_register != ctx->arch->fp || row.cfa_offset != 2 * WORD)
+	    row.cfa_register != ctx->arch->fp || row.cfa_offset != 2 * word)
 		return false;
 	for (size_t i = 0; i < row.saved_count; i++) {
-		if (row.saved[i].from_fp || row.saved[i].offset > -2 * WORD)
+		if (row.saved[i].from_fp || row.saved[i].offset > -2 * word)
 			return false;
-		*ret = SS_MAX(*ret, (uint64_t)(-(int64_t)row.saved[i].offset - 2 * WORD));
+		*ret = SS_MAX(*ret, (uint64_t)(-(int64_t)row.saved[i].offset - 2 * word));
 	}
-	return *ret <= (uint64_t)SS_ROW_SAVED_MAX * WORD;
+	return *ret <= (uint64_t)(SS_ROW_SAVED_MAX * word);
 }
 
 /*
@@ -218,14 +220,16 @@ static bool find_only_place(struct ss_unwind_context *ctx,
 			    const struct ss_unwind_frame *frame, uint64_t function,
 			    uint64_t first, uint64_t size, struct ss_unwind_frame *ret)
 {
+	const uint64_t word = ctx->arch->word;
 	const uint64_t sp = ss_regs_sp(ctx->arch, &frame->regs);
 	const uint64_t last = sp + size;
-	const uint64_t pushed = SS_MIN(size, (uint64_t)ARGUMENTS_MAX);
+	const uint64_t arguments = ARGUMENTS_MAX * word;
+	const uint64_t pushed = SS_MIN(size, arguments);
 	struct ss_unwind_frame caller;
 	bool found = false;
 
-	for (uint64_t at = sp; at <= last || at < last + (found ? ARGUMENTS_MAX : pushed);
-	     at += WORD) {
+	for (uint64_t at = sp; at <= last || at < last + (found ? arguments : pushed);
+	     at += word) {
 		caller = *frame;
 		if (!try_frame_pointer(ctx, &caller, at))
 			continue;
@@ -245,6 +249,7 @@ static bool find_only_place(struct ss_unwind_context *ctx,
 static enum ss_step find_known(void *state, struct ss_unwind_context *ctx,
 			       struct ss_unwind_frame *frame)
 {
+	const uint64_t word = ctx->arch->word;
 	const uint64_t sp = ss_regs_sp(ctx->arch, &frame->regs);
 	struct ss_unwind_frame caller;
 	uint64_t start;
@@ -253,15 +258,15 @@ static enum ss_step find_known(void *state, struct ss_unwind_context *ctx,
 	uint64_t pushed;
 
 	(void)state;
-	if (!ctx->arch->find_moves || sp % WORD != 0 ||
+	if (!ctx->arch->find_moves || sp % word != 0 ||
 	    !find_pushed(ctx, frame, &pushed) ||
 	    !ss_context_find_extent(ctx, ss_unwind_lookup_pc(ctx, frame), &start, &end) ||
 	    !find_move(ctx, start, end, &moved))
 		return SS_STEP_SKIP;
 	uint64_t size = moved + pushed;
-	if (sp > UINT64_MAX - size - ARGUMENTS_MAX) /* no stack ends there */
+	if (sp > UINT64_MAX - size - ARGUMENTS_MAX * word) /* no stack ends there */
 		return SS_STEP_SKIP;
-	uint64_t first = sp + size - SS_MIN(moved, (uint64_t)RELEASED_MAX);
+	uint64_t first = sp + size - SS_MIN(moved, RELEASED_MAX * word);
 	if (!find_only_place(ctx, frame, start, first, size, &caller) ||
 	    !has_known_callers(ctx, caller))
 		return SS_STEP_SKIP;
@@ -278,11 +283,12 @@ const struct ss_unwinder ss_unwinder_known_fp = {
 static enum ss_step step_missing_fp(void *state, struct ss_unwind_context *ctx,
 				    struct ss_unwind_frame *frame)
 {
+	const uint64_t word = ctx->arch->word;
 	const struct ss_arch *arch = ctx->arch;
 	uint64_t function =
 		ss_context_find_function(ctx, ss_unwind_lookup_pc(ctx, frame));
 	uint64_t sp = ss_regs_sp(arch, &frame->regs);
-	uint64_t at = (sp + WORD - 1) & ~(uint64_t)(WORD - 1);
+	uint64_t at = (sp + word - 1) & ~(word - 1);
 	uint8_t code[SS_PROLOGUE_MAX];
 	uint64_t size;
 	uint64_t pc;
@@ -294,8 +300,8 @@ static enum ss_step step_missing_fp(void *state, struct ss_unwind_context *ctx,
 	if (arch->frame_size && arch->frame_size(code, n, &size) &&
 	    try_frame_pointer(ctx, frame, sp + size))
 		return SS_STEP_OK;
-	for (unsigned i = 0; i < WORDS_MAX; i++, at += WORD) {
-		if (!ss_context_read_word(ctx, at + WORD, &pc))
+	for (unsigned i = 0; i < WORDS_MAX; i++, at += word) {
+		if (!ss_context_read_word(ctx, at + word, &pc))
 			break;
 		if (calls(ctx, pc, function, false) && try_frame_pointer(ctx, frame, at))
 			return SS_STEP_OK;
@@ -354,6 +360,7 @@ const struct ss_unwinder ss_unwinder_new_thread = {
 static enum ss_step step_bad_call(void *state, struct ss_unwind_context *ctx,
 				  struct ss_unwind_frame *frame)
 {
+	const uint64_t word = ctx->arch->word;
 	const struct ss_arch *arch = ctx->arch;
 	uint64_t sp = ss_regs_sp(arch, &frame->regs);
 	uint64_t pc;
@@ -368,7 +375,7 @@ static enum ss_step step_bad_call(void *state, struct ss_unwind_context *ctx,
 		return SS_STEP_SKIP;
 	ss_regs_set(&frame->regs, arch->pc, pc);
 	if (arch->link == SS_REG_NONE)
-		ss_regs_set(&frame->regs, arch->sp, sp + WORD);
+		ss_regs_set(&frame->regs, arch->sp, sp + word);
 	else
 		ss_regs_forget(&frame->regs, arch->link);
 	return SS_STEP_OK;
@@ -402,6 +409,7 @@ static bool has_called(struct ss_unwind_context *ctx, uint64_t return_address,
 static enum ss_step step_link_register(void *state, struct ss_unwind_context *ctx,
 				       struct ss_unwind_frame *frame)
 {
+	const uint64_t word = ctx->arch->word;
 	const struct ss_arch *arch = ctx->arch;
 	uint64_t saved = 0;
 	uint64_t link;
@@ -412,7 +420,7 @@ static enum ss_step step_link_register(void *state, struct ss_unwind_context *ct
 	    !ss_regs_get(&frame->regs, arch->link, &link))
 		return SS_STEP_SKIP;
 	if (ss_regs_get(&frame->regs, arch->fp, &fp))
-		(void)ss_context_read_word(ctx, fp + WORD, &saved); /* or none */
+		(void)ss_context_read_word(ctx, fp + word, &saved); /* or none */
 	uint64_t pc = ss_context_strip(ctx, link);
 	if (saved == link || !ss_context_is_return_address(ctx, pc) ||
 	    !has_called(ctx, pc, ss_regs_pc(arch, &frame->regs)))
@@ -434,7 +442,7 @@ static bool find_return_address(struct ss_unwind_context *ctx, uint64_t *at, int
 {
 	uint64_t word;
 
-	for (int i = 0; i < words; i++, *at += WORD) {
+	for (int i = 0; i < words; i++, *at += ctx->arch->word) {
 		if (!ss_context_read_word(ctx, *at, &word))
 			return false;
 		*ret = ss_context_strip(ctx, word);
@@ -447,9 +455,10 @@ static bool find_return_address(struct ss_unwind_context *ctx, uint64_t *at, int
 static uint64_t scan_start(const struct ss_unwind_context *ctx,
 			   const struct ss_unwind_frame *frame)
 {
+	const uint64_t word = ctx->arch->word;
 	uint64_t sp = ss_regs_sp(ctx->arch, &frame->regs);
 
-	return (sp + WORD - 1) & ~(uint64_t)(WORD - 1);
+	return (sp + word - 1) & ~(word - 1);
 }
 
 bool ss_guess_is_confirmed(struct ss_unwind_context *ctx,
@@ -486,7 +495,8 @@ struct candidate {
 /* Whether the word below a return address begins a chain of frame records. */
 static bool is_chained(struct ss_unwind_context *ctx, struct candidate *candidate)
 {
-	uint64_t at = candidate->at - WORD;
+	const uint64_t word = ctx->arch->word;
+	uint64_t at = candidate->at - word;
 	uint64_t inner = candidate->pc - 1;
 	uint64_t fp;
 	uint64_t pc;
@@ -495,8 +505,8 @@ static bool is_chained(struct ss_unwind_context *ctx, struct candidate *candidat
 		return false;
 	fp = candidate->fp;
 	for (unsigned i = 0; i < LINKS; i++) {
-		if (fp <= at || fp % WORD != 0 ||
-		    !ss_context_read_word(ctx, fp + WORD, &pc))
+		if (fp <= at || fp % word != 0 ||
+		    !ss_context_read_word(ctx, fp + word, &pc))
 			return false;
 		pc = ss_context_strip(ctx, pc);
 		if (!ss_context_is_return_address(ctx, pc) ||
@@ -522,16 +532,17 @@ static bool is_better(const struct candidate *a, const struct candidate *b)
 static bool find_candidate(struct ss_unwind_context *ctx,
 			   const struct ss_unwind_frame *frame, struct candidate *ret)
 {
+	const uint64_t word = ctx->arch->word;
 	const uint64_t inner = ss_unwind_lookup_pc(ctx, frame);
 	const struct ss_loaded_module *loaded = ss_context_find_module(ctx, inner);
 	/* A function whose module is left out had CFI, and need not have a frame record. */
 	const bool chains = !loaded || !loaded->skipped;
 	struct candidate next = { .at = scan_start(ctx, frame) };
-	uint64_t end = next.at + SCAN_WORDS * WORD;
+	uint64_t end = next.at + SCAN_WORDS * word;
 
 	*ret = (struct candidate){};
-	for (; next.at < end && ret->reach != SS_REACH_YES; next.at += WORD) {
-		if (!find_return_address(ctx, &next.at, (int)((end - next.at) / WORD),
+	for (; next.at < end && ret->reach != SS_REACH_YES; next.at += word) {
+		if (!find_return_address(ctx, &next.at, (int)((end - next.at) / word),
 					 &next.pc))
 			break;
 		next.reach = ss_call_reaches(ctx, next.pc, inner);
@@ -539,7 +550,7 @@ static bool find_candidate(struct ss_unwind_context *ctx,
 			continue;
 		next.chained = chains && is_chained(ctx, &next);
 		if (ret->reach == SS_REACH_NO)
-			end = SS_MIN(end, next.at + BETTER_WORDS * WORD);
+			end = SS_MIN(end, next.at + BETTER_WORDS * word);
 		if (is_better(&next, ret))
 			*ret = next;
 	}
@@ -548,6 +559,7 @@ static bool find_candidate(struct ss_unwind_context *ctx,
 
 static bool scan(struct ss_unwind_context *ctx, struct ss_unwind_frame *frame)
 {
+	const uint64_t word = ctx->arch->word;
 	const struct ss_arch *arch = ctx->arch;
 	struct candidate found;
 	uint64_t fp;
@@ -555,7 +567,7 @@ static bool scan(struct ss_unwind_context *ctx, struct ss_unwind_frame *frame)
 	if (!find_candidate(ctx, frame, &found))
 		return follow_record(ctx, frame, 0) == SS_STEP_OK;
 	const bool fp_known = ss_regs_get(&frame->regs, arch->fp, &fp);
-	ss_arch_regs_blocked(arch, found.pc, found.at + WORD, NULL, &frame->regs);
+	ss_arch_regs_blocked(arch, found.pc, found.at + word, NULL, &frame->regs);
 	if (found.chained || fp_known)
 		ss_regs_set(&frame->regs, arch->fp, found.chained ? found.fp : fp);
 	return true;
@@ -576,6 +588,7 @@ static bool is_gap(const struct ss_unwind_context *ctx, uint64_t address)
 static bool is_outermost(struct ss_unwind_context *ctx,
 			 const struct ss_unwind_frame *frame)
 {
+	const uint64_t word = ctx->arch->word;
 	uint64_t missing = ctx->missing;
 	uint64_t at = scan_start(ctx, frame);
 	uint64_t pc;
@@ -583,7 +596,7 @@ static bool is_outermost(struct ss_unwind_context *ctx,
 	ctx->missing = 0;
 	bool found = find_return_address(ctx, &at, END_WORDS, &pc);
 	while (!found && is_gap(ctx, at)) {
-		at += WORD;
+		at += word;
 		found = find_return_address(ctx, &at, END_WORDS, &pc);
 	}
 	bool outermost = ss_context_is_code(ctx, ss_regs_pc(ctx->arch, &frame->regs)) &&

@@ -391,11 +391,11 @@ static void write_symbols(const struct ss_elf *elf, const Elf64_Shdr *table,
 			  struct ss_buffer *out)
 {
 	const Elf64_Shdr *strings = ss_elf_section(elf, table->sh_link);
-	_cleanup_free_ Elf64_Sym *symbols = ss_elf_copy_section(elf, table);
+	_cleanup_free_ Elf64_Sym *symbols = ss_elf_copy_symbols(elf, table);
 	_cleanup_free_ char *names = strings ? ss_elf_copy_section(elf, strings) : NULL;
 
 	for (size_t i = 0; symbols && names && out->size < NAMES_SIZE_MAX &&
-			   i < table->sh_size / sizeof(*symbols);
+			   i < ss_elf_symbol_count(elf, table);
 	     i++) {
 		const Elf64_Sym *symbol = &symbols[i];
 		const Elf64_Shdr *section = ss_elf_section(elf, symbol->st_shndx);

@@ -188,7 +188,7 @@ static void note_word(struct ss_unwind_context *ctx, uint64_t address)
 	const struct ss_stack_copy *stack = &ctx->thread->stacks[0];
 	uint64_t at = address - stack->address;
 
-	if (stack->size >= sizeof(uint64_t) && at <= stack->size - sizeof(uint64_t)) {
+	if (stack->size >= ctx->arch->word && at <= stack->size - ctx->arch->word) {
 		uint64_t *slot = ss_vector_push(&ctx->words->addresses);
 		ctx->words->failed |= !slot;
 		if (slot)
@@ -201,22 +201,23 @@ static void note_word(struct ss_unwind_context *ctx, uint64_t address)
 bool ss_context_read_word(struct ss_unwind_context *ctx, uint64_t address, uint64_t *ret)
 {
 	const struct ss_stack_copy *stack = &ctx->thread->stacks[0];
+	const size_t word = ctx->arch->word;
 	uint64_t at = address - stack->address;
 
 	if (ctx->words)
 		note_word(ctx, address);
+	*ret = 0;
 	/* Most reads. */
-	if (stack->size >= sizeof(*ret) && at <= stack->size - sizeof(*ret) &&
-	    !stack->absent) {
-		memcpy(ret, stack->bytes + at, sizeof(*ret));
+	if (stack->size >= word && at <= stack->size - word && !stack->absent) {
+		memcpy(ret, stack->bytes + at, word);
 		return true;
 	}
-	if (ss_memory_read_u64(&ctx->stacks.memory, address, ret))
+	if (ss_memory_read(&ctx->stacks.memory, address, ret, word))
 		return true;
 	/* The last word of a section may be truncated: the rest reads as 0. */
 	*ret = 0;
 	if (!ss_capture_thread_lacks(ctx->thread, address) &&
-	    ss_context_read_code(ctx, address, ret, sizeof(*ret)) > 0)
+	    ss_context_read_code(ctx, address, ret, word) > 0)
 		return true;
 	ctx->missing = address;
 	return false;
@@ -267,12 +268,12 @@ bool ss_context_is_code(struct ss_unwind_context *ctx, uint64_t address)
 	return area && (area->prot & PROT_EXEC);
 }
 
-static bool is_sigreturn(struct ss_unwind_context *ctx, uint64_t pc)
+static const struct ss_sigframe *find_sigframe(struct ss_unwind_context *ctx, uint64_t pc)
 {
 	uint8_t code[SS_SIGRETURN_SIZE];
 	size_t n = ss_context_read_code(ctx, pc, code, sizeof(code));
 
-	return ctx->arch->is_sigreturn(code, n);
+	return ctx->arch->find_sigframe(code, n);
 }
 
 /* JIT code is in no file and cannot be read: being executable must suffice. */
@@ -305,16 +306,17 @@ static const struct ss_code_fact *find_fact(struct ss_unwind_context *ctx,
 
 	if (fact->address != address) {
 		fact->address = address;
-		fact->sigreturn = is_sigreturn(ctx, address);
+		fact->sigframe = find_sigframe(ctx, address);
 		fact->return_address = is_in_code(ctx, address) &&
-				       (fact->sigreturn || follows_call(ctx, address));
+				       (fact->sigframe || follows_call(ctx, address));
 	}
 	return fact;
 }
 
-bool ss_context_is_sigreturn(struct ss_unwind_context *ctx, uint64_t pc)
+const struct ss_sigframe *ss_context_find_sigframe(struct ss_unwind_context *ctx,
+						   uint64_t pc)
 {
-	return pc && find_fact(ctx, pc)->sigreturn;
+	return pc ? find_fact(ctx, pc)->sigframe : NULL;
 }
 
 /* Most words of a stack are no addresses of code. */
@@ -339,7 +341,7 @@ bool ss_context_was_truncated(const struct ss_unwind_context *ctx)
 		const struct ss_stack_copy *copy = &ctx->thread->stacks[i];
 		uint64_t end = copy->address + copy->size;
 		/* A frame may be large and begin well beyond the end of the copy. */
-		if (copy->truncated && ctx->missing + 8 > end &&
+		if (copy->truncated && ctx->missing + ctx->arch->word > end &&
 		    ctx->missing < end + (UINT64_C(1) << 30))
 			return true;
 	}

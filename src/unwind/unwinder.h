@@ -100,8 +100,8 @@ struct ss_stack_move {
 
 /* What the code at an address of the process is. Many threads have the same frames. */
 struct ss_code_fact {
-	uint64_t address; /* 0: none */
-	bool sigreturn;
+	uint64_t address;		    /* 0: none */
+	const struct ss_sigframe *sigframe; /* or NULL */
 	bool return_address;
 };
 
@@ -186,8 +186,9 @@ bool ss_context_find_extent(struct ss_unwind_context *ctx, uint64_t address,
 /* Whether address is in an executable area. */
 bool ss_context_is_code(struct ss_unwind_context *ctx, uint64_t address);
 
-/* Whether pc is at the start of a signal trampoline. */
-bool ss_context_is_sigreturn(struct ss_unwind_context *ctx, uint64_t pc);
+/* What the signal trampoline that starts at pc removes. NULL: none starts there. */
+const struct ss_sigframe *ss_context_find_sigframe(struct ss_unwind_context *ctx,
+						   uint64_t pc);
 
 /* Whether address is in code directly after a call, or is a signal trampoline, to
    which handlers return without a call. */

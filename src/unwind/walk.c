@@ -32,11 +32,10 @@ static bool has_word(struct ss_unwind_context *ctx, uint64_t address, uint64_t e
  * record of the kernel, with the interrupted frame pointer and link register, which are
  * among the saved registers as well (arch/arm64/kernel/signal.c, setup_sigframe()).
  */
-static bool find_base(struct ss_unwind_context *ctx, const struct ss_regs *regs,
-		      uint64_t *ret)
+static bool find_base(struct ss_unwind_context *ctx, const uint16_t *offsets,
+		      const struct ss_regs *regs, uint64_t *ret)
 {
 	const struct ss_arch *arch = ctx->arch;
-	const uint16_t *offsets = arch->sigframe.regs;
 	uint64_t at = ss_regs_sp(arch, regs);
 	uint64_t record;
 	uint64_t fp;
@@ -46,7 +45,7 @@ static bool find_base(struct ss_unwind_context *ctx, const struct ss_regs *regs,
 		return true;
 	if (arch->link == SS_REG_NONE || !ss_regs_get(regs, arch->fp, &record) ||
 	    !ss_context_read_word(ctx, record, &fp) ||
-	    !ss_context_read_word(ctx, record + SS_REG_WORD, &link))
+	    !ss_context_read_word(ctx, record + arch->word, &link))
 		return false;
 	at = (at + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
 	for (uint64_t end = at + SEARCH_MAX; at < end && at < record; at += ALIGNMENT) {
@@ -67,14 +66,18 @@ static enum ss_step step_signal(void *state, struct ss_unwind_context *ctx,
 	uint64_t value;
 
 	(void)state;
-	if (!frame->signal)
+	const struct ss_sigframe *sigframe =
+		frame->signal ?
+			ss_context_find_sigframe(ctx, ss_regs_pc(arch, &frame->regs)) :
+			NULL;
+	if (!sigframe)
 		return SS_STEP_SKIP;
-	if (!find_base(ctx, &frame->regs, &base))
+	if (!find_base(ctx, sigframe->regs, &frame->regs, &base))
 		return SS_STEP_REGISTER;
 	for (unsigned reg = 0; reg < arch->reg_count; reg++) {
-		if (arch->sigframe.regs[reg] == 0)
+		if (sigframe->regs[reg] == 0)
 			continue;
-		if (!ss_context_read_word(ctx, base + arch->sigframe.regs[reg], &value))
+		if (!ss_context_read_word(ctx, base + sigframe->regs[reg], &value))
 			return SS_STEP_MISSING;
 		ss_regs_set(&regs, reg, value);
 	}
@@ -306,6 +309,7 @@ static void search_stack(const struct search *s, const struct ss_stack_copy *sta
 		uint64_t word;
 		unsigned left; /* copies of it that belong to the caller */
 	} saved[SAVED_MAX] = {};
+	const uint64_t size = s->refs->arch->word;
 	uint64_t from = ss_regs_sp(s->refs->arch, &s->frame->regs);
 	uint64_t end = stack->address + stack->size;
 
@@ -313,9 +317,10 @@ static void search_stack(const struct search *s, const struct ss_stack_copy *sta
 		return;
 	end = SS_MIN(end, ss_regs_sp(s->refs->arch, &s->caller->regs));
 	end = SS_MIN(end, from + FRAME_MAX);
-	for (uint64_t at = (from + 7) & ~(uint64_t)7; at + 8 <= end; at += 8) {
-		uint64_t word;
-		memcpy(&word, stack->bytes + (at - stack->address), sizeof(word));
+	for (uint64_t at = (from + size - 1) & ~(size - 1); at + size <= end;
+	     at += size) {
+		uint64_t word = 0;
+		memcpy(&word, stack->bytes + (at - stack->address), size);
 		if (find_lock(s->refs, word) == 0)
 			continue;
 		unsigned i = 0;
@@ -597,7 +602,7 @@ static bool is_plausible(struct ss_walk *walk, const struct ss_unwind_frame *fra
 {
 	const uint64_t pc = ss_regs_pc(walk->ctx.arch, &frame->regs);
 
-	return ss_context_is_sigreturn(&walk->ctx, pc) || is_forged(walk, frame, pc) ||
+	return ss_context_find_sigframe(&walk->ctx, pc) || is_forged(walk, frame, pc) ||
 	       (ss_context_is_return_address(&walk->ctx, pc) &&
 		ss_call_reaches(&walk->ctx, pc, inner) != SS_REACH_NO);
 }
@@ -732,7 +737,7 @@ static bool add_callers(struct ss_walk *walk, struct ss_unwind_frame *frame)
 		if (!added)
 			return false;
 		added->omitted = i == 0 ? omitted : 0;
-		if (ss_context_is_sigreturn(&walk->ctx, pc) ||
+		if (ss_context_find_sigframe(&walk->ctx, pc) ||
 		    !step_outwards(walk, frame))
 			return true;
 	}
@@ -747,7 +752,8 @@ static bool walk_frames(struct ss_walk *walk, struct ss_unwind_frame *frame)
 		uint64_t pc = ss_regs_pc(arch, &frame->regs);
 		uint64_t sp = ss_regs_sp(arch, &frame->regs);
 		bool call = frame->call;
-		bool signal = frame->signal = ss_context_is_sigreturn(&walk->ctx, pc);
+		bool signal = frame->signal = ss_context_find_sigframe(&walk->ctx, pc) !=
+					      NULL;
 		if (call && !signal && !ss_context_is_return_address(&walk->ctx, pc) &&
 		    is_after_fault(walk))
 			call = frame->call = false;

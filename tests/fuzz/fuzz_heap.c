@@ -37,6 +37,13 @@ static size_t read_input(void *data, uint64_t address, void *bytes, size_t size)
 	return 0;
 }
 
+static void read_ranges(void *data, struct ss_memory_range *ranges, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		ranges[i].done = read_input(data, ranges[i].address, ranges[i].bytes,
+					    ranges[i].size);
+}
+
 static void add_area(struct ss_capture *capture, const struct part *part, int32_t module,
 		     const char *name)
 {
@@ -71,7 +78,7 @@ static void read_heap(struct ss_capture *capture, struct input *input)
 	struct ss_error *error = ss_session_new(NULL, &session);
 
 	FUZZ_REQUIRE(!error);
-	error = ss_heap_read(capture, session, read_input, input, &heap);
+	error = ss_heap_read(capture, session, read_input, read_ranges, input, &heap);
 	FUZZ_REQUIRE(error || heap);
 	if (heap) {
 		check(heap);

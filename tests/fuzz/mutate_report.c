@@ -208,14 +208,13 @@ static void write_all(int fd, const void *bytes, size_t size)
 
 static struct ss_recording *open_mutated(const struct seed *seed)
 {
-	static const uint8_t file_header[SS_FILE_HEADER_SIZE] = SS_FORMAT_MAGIC
-		"\2\0\0\0\4\3\2\1";
+	static const uint8_t file_header[] = SS_FORMAT_MAGIC "\2\0\0\0\4\3\2\1";
 	struct ss_recording *recording = NULL;
 	int fd = memfd_create("recording", MFD_CLOEXEC);
 
 	if (fd < 0)
 		abort();
-	write_all(fd, file_header, sizeof(file_header));
+	write_all(fd, file_header, SS_FILE_HEADER_SIZE);
 	for (size_t i = 0; i < seed->count; i++) {
 		const struct contents *c = &seed->chunks[i];
 		size_t size = SS_CHUNK_HEADER_SIZE + ZSTD_compressBound(c->size);

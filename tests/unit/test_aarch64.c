@@ -111,14 +111,14 @@ TEST(test_system_calls)
 {
 	{
 		CODE(0xd2801168, 0xd4000001); /* mov x8, #139; svc #0 */
-		assert_true(arch->is_sigreturn(code, size));
-		assert_false(arch->is_sigreturn(code, size - 1));
+		assert_non_null(arch->find_sigframe(code, size));
+		assert_null(arch->find_sigframe(code, size - 1));
 		assert_int_equal(arch->entered_syscall(code, size), 139);
 		assert_int_equal(ss_arch_restarted_call(arch, code, size),
 				 SS_SYS_UNKNOWN);
 	}
 	CODE(0xd2800ca8, 0xd4000001); /* mov x8, #101 */
-	assert_false(arch->is_sigreturn(code, size));
+	assert_null(arch->find_sigframe(code, size));
 	assert_int_equal(ss_arch_restarted_call(arch, code, size), SS_SYS_NANOSLEEP);
 	assert_int_equal(arch->entered_syscall(code, 4), -1);
 	assert_int_equal(ss_arch_syscall_id(arch, 98), SS_SYS_FUTEX);

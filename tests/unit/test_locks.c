@@ -107,7 +107,7 @@ static bool read_lock(const uint32_t *words, size_t word,
 					.value = words[word] };
 
 	memcpy(bytes, words, sizeof(bytes));
-	return ss_lock_read(&memory, &futex, &function, ret);
+	return ss_lock_read(&memory, &ss_arch_host, &futex, &function, ret);
 }
 
 TEST(test_mutexes)
@@ -207,7 +207,8 @@ TEST(test_short_copies)
 			};
 			for (uint64_t at = 0; at < sizeof(bytes); at += 4) {
 				const struct ss_futex futex = { .address = LOCK + at };
-				bool known = ss_lock_read(&memory, &futex, &found, &lock);
+				bool known = ss_lock_read(&memory, &ss_arch_host, &futex,
+							  &found, &lock);
 				assert_int_equal(known, at + 4 <= size);
 			}
 		}

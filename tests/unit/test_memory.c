@@ -10,9 +10,9 @@
 
 TEST(test_capture)
 {
-	static const uint8_t first[16] = "0123456789abcdef";
-	static const uint8_t second[16] = "ABCDEFGHIJKLMNOP";
-	static const uint8_t lock[8] = "lockword";
+	static const uint8_t first[] = "0123456789abcdef";
+	static const uint8_t second[] = "ABCDEFGHIJKLMNOP";
+	static const uint8_t lock[] = "lockword";
 	struct ss_capture_thread threads[2] = {
 		{ .stacks[0] = { .address = 0x1000, .size = 16, .bytes = first } },
 		{ .stacks[1] = { .address = 0x1010, .size = 16, .bytes = second },
@@ -53,11 +53,11 @@ TEST(test_capture)
 /* What was gathered at another moment than a thread's stack is not memory of that thread. */
 TEST(test_gathered)
 {
-	static const uint8_t gathered[8] = "gathered";
+	static const uint8_t gathered[] = "gathered";
 	struct ss_memory_block block = { .address = 0x1000,
 					 .size = 8,
 					 .bytes = gathered };
-	static const uint8_t late[8] = "late....";
+	static const uint8_t late[] = "late....";
 	struct ss_memory_block late_block = { .address = 0x1000,
 					      .size = 8,
 					      .bytes = late };
@@ -87,7 +87,7 @@ TEST(test_gathered)
 
 TEST(test_string)
 {
-	static const uint8_t stack[12] = "hello\0world!";
+	static const uint8_t stack[] = "hello\0world!";
 	struct ss_capture_thread thread = {
 		.stacks[0] = { .address = 0x1000, .size = 12, .bytes = stack },
 	};

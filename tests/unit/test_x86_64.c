@@ -185,11 +185,11 @@ TEST(test_sigreturn)
 	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 };
 	static const uint8_t eax[] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 };
 
-	assert_true(ss_arch_x86_64.is_sigreturn(rax, sizeof(rax)));
-	assert_false(ss_arch_x86_64.is_sigreturn(rax, sizeof(rax) - 1));
-	assert_true(ss_arch_x86_64.is_sigreturn(eax, sizeof(eax)));
-	assert_false(ss_arch_x86_64.is_sigreturn(eax, sizeof(eax) - 1));
-	assert_false(ss_arch_x86_64.is_sigreturn(rax, 0));
+	assert_non_null(ss_arch_x86_64.find_sigframe(rax, sizeof(rax)));
+	assert_null(ss_arch_x86_64.find_sigframe(rax, sizeof(rax) - 1));
+	assert_non_null(ss_arch_x86_64.find_sigframe(eax, sizeof(eax)));
+	assert_null(ss_arch_x86_64.find_sigframe(eax, sizeof(eax) - 1));
+	assert_null(ss_arch_x86_64.find_sigframe(rax, 0));
 }
 
 TEST(test_blocked)

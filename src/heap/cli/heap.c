@@ -130,7 +130,7 @@ static struct ss_error *read_heap(const struct process *process,
 {
 	ss_sandbox_enter(attempt, SS_SANDBOX_HEAP);
 	return ss_heap_read(process->capture, attempt->session, ss_sandbox_read,
-			    ss_drop_const(attempt), ret);
+			    ss_sandbox_read_ranges, ss_drop_const(attempt), ret);
 }
 
 static struct ss_error *work(void *data, const struct ss_sandbox_attempt *attempt)
