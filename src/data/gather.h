@@ -72,7 +72,7 @@ struct ss_gather_step {
    those of the threads that have run. */
 struct ss_gather_root {
 	uint64_t address;
-	uint64_t thread_pointer; /* of its thread */
+	uint64_t thread_pointer; /* its thread's pthread_t */
 	int32_t tid;		 /* likewise; 0: not known */
 	uint32_t reserved;
 };

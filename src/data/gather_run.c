@@ -151,9 +151,10 @@ static void mark_thread(struct ss_gather *gather, int32_t tid, uint64_t pointer,
 		gather->wanted[gather->by_tid[at]] = wanted;
 	if (pointer == 0)
 		return;
+	const uint64_t first = pointer - ss_arch_host.pthread_below;
 	at = ss_lower_bound(count, i,
-			    roots[gather->by_pointer[i]].thread_pointer < pointer);
-	for (; at < count && roots[gather->by_pointer[at]].thread_pointer == pointer;
+			    roots[gather->by_pointer[i]].thread_pointer < first);
+	for (; at < count && roots[gather->by_pointer[at]].thread_pointer <= pointer;
 	     at++)
 		gather->wanted[gather->by_pointer[at]] = wanted;
 }
