@@ -1,4 +1,5 @@
-"""Makes the packages of this tree below a directory: package.py DIRECTORY [CMAKE-OPTION...].
+"""Makes the packages of this tree: package.py DIRECTORY UNWIND. ./dev has built libunwind with prefix UNWIND,
+and put arm64 packages into build/aarch64/root.
 
 Two builds are equal bit for bit: archives are sorted, owners and times are fixed, and no path of the
 build is in a file. SOURCE_DATE_EPOCH is the time of the files (default: that of the last commit)."""
@@ -20,7 +21,9 @@ import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SUMMARY = "The stacks of every thread of a running process"
-PYTHON = "py3-none-manylinux_2_17_x86_64.musllinux_1_1_x86_64"
+# Names of a processor: of Node.js, of OCI, and options of CMake.
+PROCESSORS = {"x86_64": ("x64", "amd64", []),
+              "aarch64": ("arm64", "arm64", ["-DCMAKE_TOOLCHAIN_FILE=%s/src/aarch64.cmake" % ROOT])}
 
 
 def run(*command, **options):
@@ -59,18 +62,17 @@ def mode_of(path):
 
 
 def tar(members, directories=()):
-    """members: path in the archive, and data or the path of a file; directories: path and mode."""
+    """members: path in the archive, data or the path of a file, and the mode; directories: path and mode."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, mode in directories:
             entry = tarfile.TarInfo(name)
             entry.type, entry.mode, entry.mtime = tarfile.DIRTYPE, mode, EPOCH
             archive.addfile(entry)
-        for name, source in members:
+        for name, source, mode in members:
             data = source if isinstance(source, bytes) else read(source, "rb")
             entry = tarfile.TarInfo(name)
-            entry.size, entry.mtime = len(data), EPOCH
-            entry.mode = 0o644 if isinstance(source, bytes) else mode_of(source)
+            entry.size, entry.mode, entry.mtime = len(data), mode, EPOCH
             archive.addfile(entry, io.BytesIO(data))
     return buffer.getvalue()
 
@@ -80,7 +82,7 @@ def compress(data):
 
 
 def renamed(tree, prefix):
-    return [(prefix + name, path) for name, path in files_of(tree)]
+    return [(prefix + name, path, mode_of(path)) for name, path in files_of(tree)]
 
 
 # The tree of the static binary -----------------------------------------------------------
@@ -92,7 +94,9 @@ def licences(link_map):
     for path in sorted(os.path.realpath(path) for path in archives):
         if path.endswith("/libstacksnap.a"):
             continue
-        if path.startswith("/usr/lib/"):
+        if "/aarch64/root/" in path:  # the same packages are installed here
+            path = path.split("/root")[1].replace("aarch64", "x86_64")
+        if path.startswith("/usr/"):
             packages.add(output("dpkg-query", "--search", path).split(":")[0])
         else:  # libunwind.a of ./dev
             texts.append(("libunwind", os.path.join(os.path.dirname(path), "../../source/COPYING")))
@@ -101,12 +105,12 @@ def licences(link_map):
     return "".join("%s\n%s\n\n%s\n\n" % (name, "=" * len(name), read(path)) for name, path in sorted(texts))
 
 
-def static_tree(work, options):
+def static_tree(work, processor, unwind):
     """Returns the directory of the tree with bin/ and share/, and the debug file."""
-    build, tree = work + "/static", work + "/tree"
+    build, tree = "%s/static-%s" % (work, processor), "%s/tree-%s" % (work, processor)
     run("cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo", "-DSS_STATIC=ON",
         "-DSS_TESTS=OFF", "-DCMAKE_C_FLAGS=-ffile-prefix-map=%s=build -ffile-prefix-map=%s=." % (build, ROOT),
-        "-DCMAKE_INSTALL_PREFIX=/usr", *options)
+        "-DCMAKE_INSTALL_PREFIX=/usr", "-DSS_STATIC_UNWIND=" + unwind, *PROCESSORS[processor][2])
     run("cmake", "--build", build, "--target", "stacksnap_alone", "completions")
     for component in ("tool", "licence"):
         run("cmake", "--install", build, "--prefix", tree, "--component", component)
@@ -116,12 +120,12 @@ def static_tree(work, options):
     return tree, build + "/static/stacksnap.debug"
 
 
-def tarballs(out, tree, debug):
-    name = "stacksnap-%s-linux-x86_64" % VERSION
+def tarballs(out, tree, debug, processor):
+    name = "stacksnap-%s-linux-%s" % (VERSION, processor)
     write(out + "/" + name + ".tar.gz", compress(tar(renamed(tree, name + "/"))))
-    build_id = re.search("build-id: (.*)", output(tree + "/bin/stacksnap", "--version"))[1]
+    build_id = re.search("Build ID: (.*)", output("readelf", "--notes", tree + "/bin/stacksnap"))[1]
     member = "lib/debug/.build-id/%s/%s.debug" % (build_id[:2], build_id[2:])
-    write(out + "/" + name + "-debug.tar.gz", compress(tar([(member, read(debug, "rb"))])))
+    write(out + "/" + name + "-debug.tar.gz", compress(tar([(member, debug, 0o644)])))
 
 
 # Packages of it --------------------------------------------------------------------------
@@ -130,23 +134,27 @@ def documents(tree):
     return [(os.path.basename(path), path) for _, path in files_of(tree + "/share/doc/stacksnap")]
 
 
-def npm(out, tree):
+def npm(out, trees):
+    names = [PROCESSORS[processor][0] for processor in trees]
     about = {"name": "stacksnap", "version": VERSION, "description": SUMMARY, "license": "SEE LICENSE IN LICENSE",
-             "bin": {"stacksnap": "bin/stacksnap"}, "os": ["linux"], "cpu": ["x64"]}
-    members = [("package/package.json", json.dumps(about, indent=1).encode()),
-               ("package/README.md", ROOT + "/README.md"), ("package/bin/stacksnap", tree + "/bin/stacksnap"),
-               *(("package/" + name, path) for name, path in documents(tree))]
+             "bin": {"stacksnap": "bin/stacksnap"}, "os": ["linux"], "cpu": names}
+    members = [("package/package.json", json.dumps(about, indent=1).encode(), 0o644),
+               ("package/README.md", ROOT + "/README.md", 0o644),
+               ("package/bin/stacksnap", ROOT + "/packaging/npm/stacksnap", 0o755),
+               *(("package/bin/stacksnap-" + processor, tree + "/bin/stacksnap", 0o755) for processor, tree in trees.items()),
+               *(("package/" + name, path, 0o644) for name, path in documents(trees["x86_64"]))]
     write(out + "/stacksnap-%s.tgz" % VERSION, compress(tar(members)))
 
 
-def wheel(out, tree):
+def wheel(out, tree, processor):
+    tags = [tag + processor for tag in ("manylinux_2_17_", "musllinux_1_1_")]
     info = "stacksnap-%s.dist-info/" % VERSION
     members = [("stacksnap-%s.data/scripts/stacksnap" % VERSION, read(tree + "/bin/stacksnap", "rb"), 0o755),
                ("stacksnap_pytest.py", read(ROOT + "/packaging/python/stacksnap_pytest.py", "rb"), 0o644)]
     texts = {"METADATA": "Metadata-Version: 2.1\nName: stacksnap\nVersion: %s\nSummary: %s\nLicense: MIT\n"
                          "Description-Content-Type: text/markdown\n\n%s" % (VERSION, SUMMARY, read(ROOT + "/README.md")),
              "WHEEL": "Wheel-Version: 1.0\nGenerator: stacksnap\nRoot-Is-Purelib: false\n" +
-                      "".join("Tag: py3-none-%s\n" % tag for tag in PYTHON.split("-")[2].split(".")),
+                      "".join("Tag: py3-none-%s\n" % tag for tag in tags),
              "entry_points.txt": "[pytest11]\nstacksnap = stacksnap_pytest\n"}
     members += [(info + name, text.encode(), 0o644) for name, text in texts.items()]
     members += [(info + "licenses/" + name, read(path, "rb"), 0o644) for name, path in documents(tree)]
@@ -159,11 +167,11 @@ def wheel(out, tree):
             entry = zipfile.ZipInfo(name, time.gmtime(EPOCH)[:6])
             entry.external_attr, entry.compress_type = (0o100000 | mode) << 16, zipfile.ZIP_DEFLATED
             archive.writestr(entry, data)
-    write(out + "/stacksnap-%s-%s.whl" % (VERSION, PYTHON), buffer.getvalue())
+    write(out + "/stacksnap-%s-py3-none-%s.whl" % (VERSION, ".".join(tags)), buffer.getvalue())
 
 
-def oci(out, tree):
-    """An image of this binary and its licences only."""
+def oci(out, trees):
+    """Images of the binary and its licences only."""
     blobs = {}
 
     def blob(kind, data):
@@ -174,30 +182,38 @@ def oci(out, tree):
     def text(value):
         return json.dumps(value, separators=(",", ":")).encode()
 
-    layer = tar([("usr/bin/stacksnap", tree + "/bin/stacksnap"), *renamed(tree + "/share/doc", "usr/share/doc/")],
-                [("proc", 0o555), ("tmp", 0o1777)])
-    config = {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(EPOCH)), "architecture": "amd64", "os": "linux",
-              "config": {"Entrypoint": ["/usr/bin/stacksnap"], "Env": ["PATH=/usr/bin"],
-                         "Labels": {"org.opencontainers.image.version": VERSION}},
-              "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]}}
-    manifest = blob("manifest.v1+json", text({
-        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-        "config": blob("config.v1+json", text(config)),
-        "layers": [blob("layer.v1.tar+gzip", compress(layer))]}))
-    manifest["annotations"] = {"org.opencontainers.image.ref.name": VERSION}
-    members = [("oci-layout", text({"imageLayoutVersion": "1.0.0"})),
-               ("index.json", text({"schemaVersion": 2, "manifests": [manifest]})),
-               *(("blobs/sha256/" + digest, data) for digest, data in sorted(blobs.items()))]
+    def image(processor, tree):
+        layer = tar([("usr/bin/stacksnap", tree + "/bin/stacksnap", 0o755), *renamed(tree + "/share/doc", "usr/share/doc/")],
+                    [("proc", 0o555), ("tmp", 0o1777)])
+        platform = {"architecture": PROCESSORS[processor][1], "os": "linux"}
+        config = {"created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(EPOCH)), **platform,
+                  "config": {"Entrypoint": ["/usr/bin/stacksnap"], "Env": ["PATH=/usr/bin"],
+                             "Labels": {"org.opencontainers.image.version": VERSION}},
+                  "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]}}
+        manifest = blob("manifest.v1+json", text({
+            "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "config": blob("config.v1+json", text(config)),
+            "layers": [blob("layer.v1.tar+gzip", compress(layer))]}))
+        return {**manifest, "platform": platform}
+
+    index = blob("index.v1+json", text({
+        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
+        "manifests": [image(processor, tree) for processor, tree in trees.items()]}))
+    index["annotations"] = {name: "localhost/stacksnap:" + VERSION for name in
+                            ("org.opencontainers.image.ref.name", "io.containerd.image.name")}
+    members = [("oci-layout", text({"imageLayoutVersion": "1.0.0"}), 0o644),
+               ("index.json", text({"schemaVersion": 2, "manifests": [index]}), 0o644),
+               *(("blobs/sha256/" + digest, data, 0o644) for digest, data in sorted(blobs.items()))]
     write(out + "/stacksnap-%s-oci.tar" % VERSION, tar(members))
 
 
-def rpm(out, work, tree):
+def rpm(out, work, tree, processor):
     macros = {"_topdir": work + "/rpm", "version": VERSION, "tree": tree, "_rpmdir": out, "_build_id_links": "none",
               "_rpmfilename": "%{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm", "_buildhost": "stacksnap",
               "use_source_date_epoch_as_buildtime": "1", "clamp_mtime_to_source_date_epoch": "1",
               "__os_install_post": "%{nil}", "debug_package": "%{nil}"}
-    run("rpmbuild", "-bb", "--quiet", *(word for item in macros.items() for word in ("--define", "%s %s" % item)),
-        ROOT + "/packaging/stacksnap.spec")
+    run("rpmbuild", "-bb", "--quiet", "--target", processor + "-linux",
+        *(word for item in macros.items() for word in ("--define", "%s %s" % item)), ROOT + "/packaging/stacksnap.spec")
 
 
 # Debian's --------------------------------------------------------------------------------
@@ -228,16 +244,18 @@ def deb(out, work):
 
 
 def main():
-    out = os.path.abspath(sys.argv[1])
+    out, unwind = map(os.path.abspath, sys.argv[1:])
     work = out + "/work"
     shutil.rmtree(out, ignore_errors=True)
     os.makedirs(work)
-    tree, debug = static_tree(work, sys.argv[2:])
-    tarballs(out, tree, debug)
-    npm(out, tree)
-    wheel(out, tree)
-    oci(out, tree)
-    rpm(out, work, tree)
+    trees = {}
+    for processor in PROCESSORS:
+        trees[processor], debug = static_tree(work, processor, unwind)
+        tarballs(out, trees[processor], debug, processor)
+        wheel(out, trees[processor], processor)
+        rpm(out, work, trees[processor], processor)
+    npm(out, trees)
+    oci(out, trees)
     deb(out, work)
     packages = sorted(name for name in os.listdir(out) if name != "work")
     write(out + "/SHA256SUMS", "".join("%s  %s\n" % (hashlib.sha256(read(os.path.join(out, name), "rb")).hexdigest(), name)

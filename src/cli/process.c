@@ -294,6 +294,7 @@ static void set_recorder(const struct ss_recorder *recorder)
 {
 	(void)pthread_mutex_lock(&lock);
 	watched_recorder = recorder;
+	slow_checks = 0;
 	(void)pthread_mutex_unlock(&lock);
 }
 
@@ -304,7 +305,6 @@ static void begin_recording(pid_t pid, const struct ss_recorder *recorder)
 	const struct timespec ts = { .tv_sec = CHECK_MS / 1000 };
 	const struct itimerspec each = { .it_value = ts, .it_interval = ts };
 
-	slow_checks = 0;
 	set_recorder(recorder);
 	arm(pid, check, &each);
 }

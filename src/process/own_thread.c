@@ -57,10 +57,11 @@ static int run_pthread(struct running *running)
 	(void)pthread_attr_setstacksize(&attr, running->thread->stack_size);
 	errnum = pthread_create(&pthread, &attr, run, running);
 	(void)pthread_attr_destroy(&attr);
+	if (errnum)
+		return errnum;
 	call_started(running->thread);
-	if (!errnum)
-		(void)pthread_join(pthread, NULL); /* cannot fail: it is joinable */
-	return errnum;
+	(void)pthread_join(pthread, NULL); /* cannot fail: it is joinable */
+	return 0;
 }
 
 /*
@@ -77,12 +78,10 @@ static int run_without_pthread(struct running *running)
 	uint8_t *stack = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 
-	if (stack == MAP_FAILED)
-		return errno;
-	int errnum = clone(run_clone, stack + size, flags, running, &running->alive, NULL,
-			   &running->alive) < 0 ?
-			     errno :
-			     0;
+	int errnum = stack == MAP_FAILED ? errno : 0;
+	if (!errnum && clone(run_clone, stack + size, flags, running, &running->alive,
+			     NULL, &running->alive) < 0)
+		errnum = errno;
 	call_started(running->thread);
 	while (!errnum) {
 		uint32_t alive = __atomic_load_n(&running->alive, __ATOMIC_ACQUIRE);
@@ -90,7 +89,8 @@ static int run_without_pthread(struct running *running)
 			break;
 		(void)syscall(SYS_futex, &running->alive, FUTEX_WAIT, alive, NULL);
 	}
-	(void)munmap(stack, size); /* the thread has left it */
+	if (stack != MAP_FAILED)
+		(void)munmap(stack, size); /* the thread has left it */
 	return errnum;
 }
 

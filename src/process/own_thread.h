@@ -15,7 +15,7 @@ struct ss_own_thread {
 	ss_own_thread_routine *routine;
 	void *data;
 	size_t stack_size;
-	/* Called in the caller when the thread has been started; or NULL. */
+	/* Called once in the caller, when the thread has been started or cannot be; or NULL. */
 	void (*started)(void *data);
 };
 

@@ -41,8 +41,9 @@ def copy(directory):
 
 
 def packages(directory):
-    unwind = re.search("^SS_STATIC_UNWIND:PATH=(.*)", read(os.environ["BUILD"] + "/CMakeCache.txt"), re.M)[1]
-    run("python3", directory + "/packaging/package.py", directory + "/out", "-DSS_STATIC_UNWIND=" + unwind,
+    os.makedirs(directory + "/build")
+    os.symlink(SOURCE + "/build/aarch64", directory + "/build/aarch64")
+    run("python3", directory + "/packaging/package.py", directory + "/out", SOURCE + "/build/libunwind/prefix",
         env=dict(os.environ, SOURCE_DATE_EPOCH=EPOCH))
     return directory + "/out"
 
@@ -50,6 +51,8 @@ def packages(directory):
 class Packages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        if not os.path.exists(SOURCE + "/build/aarch64/root"):
+            raise unittest.SkipTest("nothing to build for aarch64 with: run ./dev package")
         top = tempfile.mkdtemp(prefix="stacksnap-package.")
         cls.addClassCleanup(shutil.rmtree, top)
         cls.top = top
@@ -87,7 +90,7 @@ class Packages(unittest.TestCase):
         self.addCleanup(shutil.rmtree, os.path.dirname(other))
         names = sorted(name for name in os.listdir(self.out) if name != "work")
         self.assertEqual(names, sorted(name for name in os.listdir(other) if name != "work"))
-        self.assertEqual(len(names), 12, names)
+        self.assertEqual(len(names), 16, names)
         for name in names:
             with self.subTest(name):
                 self.assertTrue(read(os.path.join(self.out, name), "rb") == read(os.path.join(other, name), "rb"))
@@ -98,7 +101,7 @@ class Packages(unittest.TestCase):
     def test_tarball(self):
         run("tar", "-xzf", self.find("*-linux-x86_64.tar.gz"), "-C", self.tree, "--strip-components=1")
         self.check(self.tree + "/bin/stacksnap", self.tree + "/share/doc/stacksnap")
-        run("tar", "-xzf", self.find("*-debug.tar.gz"), "-C", self.tree)
+        run("tar", "-xzf", self.find("*-x86_64-debug.tar.gz"), "-C", self.tree)
         build_id = re.search("build-id: (.*)", run(self.tree + "/bin/stacksnap", "--version"))[1]
         debug = "%s/lib/debug/.build-id/%s/%s.debug" % (self.tree, build_id[:2], build_id[2:])
         self.assertIn(build_id, run("readelf", "-n", debug))
@@ -129,7 +132,7 @@ class Packages(unittest.TestCase):
         run("apt-get", "--simulate", "install", *debs)
 
     def test_rpm(self):
-        package = self.find("*.rpm")
+        package = self.find("*.x86_64.rpm")
         self.assertIn("/usr/share/man/man1/stacksnap.1", run("rpm", "-qlp", package))
         requires = run("rpm", "-qp", "--requires", package).split("\n")
         self.assertEqual([line for line in requires if line and not line.startswith("rpmlib(")], [])
@@ -143,7 +146,7 @@ class Packages(unittest.TestCase):
 
     def test_wheel(self):
         run("/usr/bin/python3", "-m", "venv", "--system-site-packages", self.tree)
-        run(self.tree + "/bin/pip", "install", "--no-index", self.find("*.whl"))
+        run(self.tree + "/bin/pip", "install", "--no-index", self.find("*_x86_64.whl"))
         self.check(self.tree + "/bin/stacksnap", glob.glob(self.tree + "/lib/*/*/stacksnap-*/licenses")[0])
         # The plugin of pytest.
         with open(self.tree + "/test_slow.py", "w", encoding="utf-8") as file:
@@ -157,7 +160,8 @@ class Packages(unittest.TestCase):
         self.assertNotIn("test_fast is slow", done.stdout)
 
     def test_image(self):
-        image = "oci-archive:" + self.find("*-oci.tar")
+        version = run(self.out + "/work/tree-x86_64/bin/stacksnap", "--version").split()[1]
+        image = "oci-archive:%s:localhost/stacksnap:%s" % (self.find("*-oci.tar"), version)
         about = json.loads(run("skopeo", "inspect", image))
         self.assertEqual((about["Architecture"], about["Os"]), ("amd64", "linux"))
         run("skopeo", "copy", image, "dir:" + self.tree + "/image")
@@ -169,6 +173,28 @@ class Packages(unittest.TestCase):
         program, = config["config"]["Entrypoint"]
         self.check(self.tree + "/root" + program, self.tree + "/root/usr/share/doc/stacksnap")
         self.assertRegex(run("chroot", self.tree + "/root", program, "--version"), r"^stacksnap \d")
+
+    def test_aarch64(self):
+        run("tar", "-xzf", self.find("*-linux-aarch64.tar.gz"), "-C", self.tree, "--strip-components=1")
+        programs = [self.tree + "/bin/stacksnap"]
+        run("npm", "install", "--offline", "--no-audit", "--no-fund", "--prefix", self.tree, self.find("*.tgz"),
+            cwd=self.tree)
+        programs.append(self.tree + "/node_modules/stacksnap/bin/stacksnap-aarch64")
+        run("rpm", "--root", self.tree, "--dbpath", "/db", "--force-debian", "--nodeps", "--ignorearch", "-i",
+            self.find("*.aarch64.rpm"))
+        programs.append(self.tree + "/usr/bin/stacksnap")
+        shutil.unpack_archive(self.find("*_aarch64.whl"), self.tree + "/wheel", "zip")
+        programs += glob.glob(self.tree + "/wheel/*.data/scripts/stacksnap")
+        about = json.loads(run("skopeo", "inspect", "--override-arch=arm64", "oci-archive:" + self.find("*-oci.tar")))
+        self.assertEqual(about["Architecture"], "arm64")
+        run("skopeo", "copy", "--override-arch=arm64", "oci-archive:" + self.find("*-oci.tar"), "dir:" + self.tree + "/image")
+        layer, = json.loads(read(self.tree + "/image/manifest.json"))["layers"]
+        run("tar", "-xzf", self.tree + "/image/" + layer["digest"].split(":")[1], "-C", self.tree, "usr/bin/stacksnap")
+        programs.append(self.tree + "/usr/bin/stacksnap")
+        self.assertEqual(len(programs), 5)
+        for program in programs:
+            self.assertRegex(run("qemu-aarch64-static", program, "--version"), r"^stacksnap \d")
+        self.assertIn("libunwind", read(self.tree + "/share/doc/stacksnap/third-party"))
 
 
 if __name__ == "__main__":
