@@ -114,26 +114,34 @@ if(ARGP_LIBRARY)
 	list(APPEND SS_STATIC_LIBS ${ARGP_LIBRARY})
 endif()
 
-# Tries to link everything into a position-independent executable, each time anew: libunwind.a may
-# have been replaced. unw_init_remote() needs the parts of libunwind that the tool needs.
+# Tries to link everything, each time anew: libunwind.a may have been replaced. unw_init_remote()
+# needs the parts of libunwind that the tool needs, and dwarf_begin_elf() what Debian 13's elfutils lacks.
 include(CheckCSourceCompiles)
-set(CMAKE_REQUIRED_INCLUDES ${SS_LIBRARY_INCLUDES})
-set(CMAKE_REQUIRED_LIBRARIES ${SS_STATIC_LIBS})
-set(CMAKE_REQUIRED_FLAGS -fPIE)
-set(CMAKE_REQUIRED_LINK_OPTIONS -static-pie)
-unset(SS_STATIC_PIE CACHE)
-check_c_source_compiles("
-	#include <libunwind.h>
-	int main(void) { unw_cursor_t cursor; return unw_init_remote(&cursor, 0, 0); }
-	" SS_STATIC_PIE)
-unset(CMAKE_REQUIRED_FLAGS)
-unset(CMAKE_REQUIRED_LINK_OPTIONS)
-unset(CMAKE_REQUIRED_LIBRARIES)
-unset(CMAKE_REQUIRED_INCLUDES)
-if(SS_STATIC_PIE)
-	set(SS_STATIC_OPTION -static-pie)
-else()
-	message(WARNING "libunwind.a is not position independent: "
-		"static/stacksnap will be static, and loaded at a fixed address")
+function(ss_check_static result)
+	set(CMAKE_REQUIRED_INCLUDES ${SS_LIBRARY_INCLUDES})
+	set(CMAKE_REQUIRED_LIBRARIES ${SS_STATIC_LIBS})
+	set(CMAKE_REQUIRED_LINK_OPTIONS ${ARGN})
+	if("-static-pie" IN_LIST ARGN)
+		set(CMAKE_REQUIRED_FLAGS -fPIE)
+	endif()
+	unset(${result} CACHE)
+	check_c_source_compiles("
+		#include <elfutils/libdw.h>
+		#include <libunwind.h>
+		int main(void) { unw_cursor_t cursor; dwarf_begin_elf(0, 0, 0); return unw_init_remote(&cursor, 0, 0); }
+		" ${result})
+endfunction()
+ss_check_static(SS_STATIC_PIE -static-pie)
+set(SS_STATIC_OPTION -static-pie)
+if(NOT SS_STATIC_PIE)
+	ss_check_static(SS_STATIC_FIXED -static -no-pie)
 	set(SS_STATIC_OPTION -static -no-pie)
+	if(SS_STATIC_FIXED)
+		message(WARNING "libunwind.a is not position independent: "
+			"static/stacksnap will be static, and loaded at a fixed address")
+	else()
+		message(WARNING "no static binary: the static libraries cannot be linked "
+			"(libelf.a and libdw.a of Debian 13 are not whole)")
+		set(SS_STATIC OFF)
+	endif()
 endif()

@@ -271,7 +271,8 @@ static const char *hint(const struct ss_recorder_summary *s)
 	case ENOMEM:
 		return "with more memory";
 	case ENOSYS:
-		return "with a kernel that has perf events";
+		return "with a kernel that has perf events (Linux 2.6.31 or later, "
+		       "CONFIG_PERF_EVENTS)";
 	default:
 		return "with CAP_PERFMON, which root has outside of containers, or "
 		       "with kernel.perf_event_paranoid=0";

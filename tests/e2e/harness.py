@@ -263,15 +263,23 @@ class Target:
                 stream.close()
 
 
+def without_cancellation(frames):
+    """Without the functions that glibc has since 2.41 below each call that can be cancelled."""
+    return frames and [frame for frame in frames if canonical(frame["symbol"]) not in (
+        "syscall_cancel_arch", "internal_syscall_cancel", "syscall_cancel")]
+
+
 class Snapshot:
     """The JSON of one run of the tool."""
 
     def __init__(self, result):
         self.status = result.returncode
         self.stderr = result.stderr.decode("utf-8", "replace")
-        self.data = json.loads(result.stdout.decode("utf-8"))
+        self.data = json.loads(result.stdout)
         self.modules = self.data["modules"]
         self.threads = self.data["threads"]
+        for thread in self.threads:
+            thread["frames"] = without_cancellation(thread["frames"])
 
     def thread(self, key):
         """By tid or by name."""
@@ -306,10 +314,10 @@ def may_load_programs():
 def snapshot_of(pid, *options):
     """The document, whatever the status."""
     done = subprocess.run([STACKSNAP, "-f", "json", "-n", "0", *options, str(pid)],
-                          capture_output=True, text=True, timeout=LIMIT_S, check=False)
+                          capture_output=True, timeout=LIMIT_S, check=False)
     if not done.stdout:
-        raise AssertionError(f"no output, status {done.returncode}: {done.stderr}")
-    return json.loads(done.stdout)
+        raise AssertionError(f"no output, status {done.returncode}: {done.stderr.decode()}")
+    return Snapshot(done).data
 
 
 def report_stacks(path, *options):

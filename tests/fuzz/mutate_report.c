@@ -308,10 +308,10 @@ static bool try_one(const struct seed *original, uint64_t number)
 	ss_recording_close(recording);
 	seed_clear(&seed);
 	double took = cpu_s() - begin;
-	if (took > CPU_S_MAX)
+	if (took > (double)CPU_S_MAX)
 		(void)fprintf(stderr, "SEED=%" PRIu64 " STACKSNAP_TRIES=1 takes %.1f s\n",
 			      number, took);
-	return took <= CPU_S_MAX;
+	return took <= (double)CPU_S_MAX;
 }
 
 static size_t read_seeds(const char *path, struct seed *ret, size_t count)

@@ -22,7 +22,7 @@ CAPABILITIES = {
     "no call disturbed": ["eintr.Interruptions.test_default_mode", "eintr.Interruptions.test_no_stop",
                           "eintr.Interruptions.test_modes_that_stop",
                           "eintr.Interruptions.test_record"],
-    "samples by the kernel": ["record_by_kernel.ByKernel.test_functions_on_cpu"],
+    "samples by the kernel": ["record_by_kernel.ByKernel.test_modules_between_ticks"],
     "node": ["real.Node.test_node"],
     "MariaDB": ["real.MariaDb.test_mariadb"],
     "Java": ["java.Standing.test_deadlock"],
@@ -30,7 +30,7 @@ CAPABILITIES = {
 }
 
 # Settings of the kernel, and what there is with them. The last ones stay until the next boot.
-SETTINGS = {
+_SETTINGS = {
     "Yama's ptrace_scope 1": ["settings.Yama.test_1"],
     "ptrace_scope 2": ["settings.Yama.test_2"],
     "perf_event_paranoid 3 and 4": ["settings.Perf.test_paranoid"],
@@ -45,3 +45,19 @@ SETTINGS = {
     "ptrace_scope 3": ["settings.Yama.test_3"],
     "ptrace_scope 3, a crash": ["settings.Yama.test_3_handler"],
 }
+
+_SYSTEMD = {
+    "systemd: core --install": ["booted.Booted.test_pattern"],
+    "systemd: stacksnap-hang@": ["booted.Booted.test_unit"],
+    "systemd: restricted services": ["booted.Booted.test_restricted"],
+    "systemd: its own stack": ["booted.Booted.test_first_process"],
+}
+
+# The machines: what they are started with, and what is checked there.
+BOOTS = [
+    ({}, {**CAPABILITIES, **_SETTINGS}),
+    ({"parameters": "security=selinux"}, {"SELinux": ["settings.SecurityModules.test_selinux"]}),
+    ({"root": "bookworm", "init": "/lib/systemd/systemd", "parameters": "systemd.wants=guest.service"},
+     _SYSTEMD),
+]
+SETTINGS = [row for _, table in BOOTS for row in table if row not in CAPABILITIES]

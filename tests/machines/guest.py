@@ -1,5 +1,5 @@
-"""The first process of a virtual machine, after init.sh: runs the tests that /mnt/job.json lists, and
-writes a line about each to /mnt/results."""
+"""The first process of a virtual machine, after init.sh, or a unit of one that has systemd: runs the tests
+that /mnt/job.json lists, and writes a line about each to /mnt/results."""
 
 import json
 import os
@@ -19,7 +19,7 @@ MOUNTS = [("devpts", "/dev/pts", "gid=5,mode=620"), ("tmpfs", "/dev/shm", "mode=
 
 
 def prepare(job):
-    for kind, path, options in MOUNTS:
+    for kind, path, options in () if job["init"] else MOUNTS:
         try:
             os.makedirs(path, exist_ok=True)
         except OSError:
@@ -27,7 +27,8 @@ def prepare(job):
         subprocess.run(["mount", "-t", kind, *(["-o", options] if options else []), kind, path],
                        stderr=subprocess.DEVNULL, check=False)
     for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
-        os.symlink("/proc/self/fd" + target, "/dev/" + name)
+        if not os.path.lexists("/dev/" + name):
+            os.symlink("/proc/self/fd" + target, "/dev/" + name)
     for name, value in job["settings"].items():
         path = "/proc/sys/" + name.replace(".", "/")
         if os.path.exists(path):  # else the kernel has no such setting

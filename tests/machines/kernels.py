@@ -1,6 +1,7 @@
 """Debian's kernels: finds their packages with apt, in lists of its own, and unpacks them. The settings of
 the system's apt (proxies, keys) are used, and nothing of the system is changed."""
 
+import functools
 import glob
 import lzma
 import os
@@ -25,7 +26,7 @@ KERNELS = {
 OF_SETTINGS = "6.1"  # where the settings of checks.py are tried, too
 
 # What a root directory of the host needs, and what tests use.
-MODULES = ["virtio_pci", "virtio_rng", "9pnet_virtio", "9p", "overlay", "fuse", "unix_diag", "inet_diag",
+MODULES = ["virtio_pci", "virtio_rng", "9pnet_virtio", "9p", "virtiofs", "overlay", "fuse", "unix_diag", "inet_diag",
            "tcp_diag", "udp_diag", "af_packet"]
 
 
@@ -105,6 +106,7 @@ class Kernel:
         self.image = ([path for pattern in ("boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz")
                        for path in glob.glob(os.path.join(self.place, pattern))] or [None])[0]
 
+    @functools.cached_property
     def modules(self):
         """The modules and what they depend on, in the order in which they are loaded: names and
         contents."""

@@ -17,13 +17,14 @@ import time
 import kernels
 import page
 import userlands
-from checks import CAPABILITIES, SETTINGS
+from checks import BOOTS, CAPABILITIES
 
 SOURCE = os.environ["SOURCE"]
 PLACE = os.path.join(SOURCE, "build", "machines")
 HERE = os.path.dirname(os.path.abspath(__file__))
 QEMU = "qemu-system-x86_64"
 BUSYBOX = "/bin/busybox"
+VIRTIOFSD = "/usr/lib/qemu/virtiofsd"  # for kernels without 9p
 BOOT_LIMIT_S = 40  # with KVM
 LIMIT_S = 3 * 3600
 MEMORY_MIB = 3072
@@ -72,7 +73,7 @@ def make_initramfs(kernel, path):
     archive.add("bin/busybox", stat.S_IFREG | 0o755, read(os.path.realpath(BUSYBOX)))
     archive.add("bin/sh", stat.S_IFLNK | 0o777, b"busybox")
     archive.add("init", stat.S_IFREG | 0o755, read(os.path.join(HERE, "init.sh")))
-    modules = kernel.modules()
+    modules = kernel.modules
     for name, content in modules.items():
         archive.add("modules/" + name, stat.S_IFREG | 0o644, content)
     archive.add("modules/list", stat.S_IFREG | 0o644, "".join(name + "\n" for name in modules).encode())
@@ -82,9 +83,12 @@ def make_initramfs(kernel, path):
 class Machine:
     accelerator = None  # the one that works here
 
-    def __init__(self, kernel, parameters=""):
+    def __init__(self, kernel, parameters="", root="/", init=""):
+        """init: what is the first process of that root directory; "": guest.py."""
         self.kernel = kernel
         self.parameters = parameters
+        self.root = root
+        self.init = init
         self.share = os.path.join(PLACE, "run", kernel.name)
         shutil.rmtree(self.share, ignore_errors=True)
         os.makedirs(self.share)
@@ -100,24 +104,38 @@ class Machine:
                         "PYTHONPATH": os.path.join(SOURCE, "tests", "e2e"), "LIMIT_S": "400",
                         "LC_ALL": "C.UTF-8"}
         with open(os.path.join(self.share, "job.json"), "w", encoding="utf-8") as file:
-            json.dump({"tests": tests, "settings": settings, "environment": environment}, file)
+            json.dump({"tests": tests, "settings": settings, "environment": environment,
+                       "init": self.init}, file)
         with open(os.path.join(self.share, "environment"), "w", encoding="utf-8") as file:
-            file.write("export SOURCE=%s PATH=%s\n" % (shlex.quote(SOURCE), environment["PATH"]))
+            file.write("export SOURCE=%s PATH=%s INIT=%s\n" % (
+                shlex.quote(SOURCE), environment["PATH"], self.init))
+        with open(os.path.join(self.share, "guest.service"), "w", encoding="utf-8") as file:
+            file.write("[Service]\nExecStart=/usr/bin/python3 %s/guest.py\n" % HERE)
 
     def command(self, accelerator):
         initramfs = os.path.join(self.share, "initramfs")
         make_initramfs(self.kernel, initramfs)
 
         def shared(tag, path, access):
-            return ["-fsdev", "local,id=%s,path=%s,security_model=none,multidevs=remap%s" % (
-                tag, path, access), "-device", "virtio-9p-pci,fsdev=%s,mount_tag=%s" % (tag, tag)]
+            if "9p" in self.kernel.modules:
+                return ["-fsdev", "local,id=%s,path=%s,security_model=none,multidevs=remap%s" % (
+                    tag, path, access), "-device", "virtio-9p-pci,fsdev=%s,mount_tag=%s" % (tag, tag)]
+            socket = os.path.join(self.share, tag + ".socket")
+            subprocess.Popen([VIRTIOFSD, "--socket-path=" + socket, "-o", "source=" + path, "-o", "cache=always"],
+                             stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # ends with the machine
+            while not os.path.exists(socket):
+                time.sleep(0.1)
+            return ["-chardev", "socket,id=%s,path=%s" % (tag, socket),
+                    "-device", "vhost-user-fs-pci,chardev=%s,tag=%s" % (tag, tag)]
         return [QEMU, "-accel", accelerator, "-cpu", "host" if accelerator == "kvm" else "max",
-                "-smp", str(PROCESSORS), "-m", str(MEMORY_MIB), "-nic", "none", "-display", "none",
+                "-smp", str(PROCESSORS), "-m", str(MEMORY_MIB),
+                "-object", "memory-backend-memfd,id=memory,size=%dM,share=on" % MEMORY_MIB,
+                "-machine", "memory-backend=memory", "-nic", "none", "-display", "none",
                 "-no-reboot", "-serial", "file:" + self.console, "-monitor", "none",
                 "-device", "virtio-rng-pci",
                 "-kernel", self.kernel.image, "-initrd", initramfs,
                 "-append", PARAMETERS + " " + self.parameters,
-                *shared("root", "/", ",readonly=on"), *shared("source", SOURCE, ",readonly=on"),
+                *shared("root", self.root, ",readonly=on"), *shared("source", SOURCE, ",readonly=on"),
                 *shared("job", self.share, "")]
 
     def boots(self, process):
@@ -179,11 +197,11 @@ def file_of(name):
             os.path.join(SOURCE, "tests", "e2e", "test_%s.py" % file), test]
 
 
-def check(kernel, table, parameters=""):
+def check(kernel, table, **options):
     """Runs a table in a machine. Returns its version and {capability: (result, text)}."""
     tests = [test for tests in table.values() for test in tests]
     found, version = {}, None
-    for line in Machine(kernel, parameters).run({test: file_of(test) for test in tests}):
+    for line in Machine(kernel, **options).run({test: file_of(test) for test in tests}):
         if "kernel" in line:
             version = line["version"]
             continue
@@ -221,10 +239,16 @@ def check_kernels(names, only):
         if not kernel.image:
             say(name + ": not downloaded")
             continue
-        table = {**CAPABILITIES, **(SETTINGS if name == kernels.OF_SETTINGS else {})}
-        version, rows = check(kernel, {row: tests for row, tests in table.items() if only in row})
-        save("kernel", name, {"version": version, "rows": rows})
-        good &= all(result != "failed" for result, _ in rows.values())
+        for options, table in (BOOTS if name == kernels.OF_SETTINGS else BOOTS[:1]):
+            table = {row: tests for row, tests in table.items() if only in row and
+                     (name == kernels.OF_SETTINGS or row in CAPABILITIES)}
+            release = options.get("root")
+            root = userlands.make(PLACE, release, say) if release else "/"
+            if not table or not root:
+                continue
+            version, rows = check(kernel, table, **{**options, "root": root})
+            save("kernel", name, {"version": version, "rows": rows})
+            good &= all(result != "failed" for result, _ in rows.values())
     return good
 
 

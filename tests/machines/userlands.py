@@ -11,7 +11,7 @@ from harness import LIMIT_S, Target, canonical, reads_stdin, wait_until
 from kernels import KEYS, MIRROR
 
 SUITES = ("bullseye", "bookworm", "trixie", "sid")
-PACKAGES = "python3-minimal,nodejs,fzf,default-jre-headless,musl"
+PACKAGES = "python3,nodejs,fzf,default-jre-headless,musl,systemd-sysv"
 JAVA = """
 class Sleeper {
 	static void inner() throws Exception { System.out.println("ready"); Thread.sleep(1000000); }

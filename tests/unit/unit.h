@@ -18,7 +18,9 @@
 #undef stop
 #ifdef assert_uint_in_range
 #undef assert_in_range
-#define assert_in_range assert_uint_in_range
+#define assert_in_range(value, minimum, maximum)                                         \
+	assert_uint_in_range((uintmax_t)(value), (uintmax_t)(minimum),                   \
+			     (uintmax_t)(maximum))
 #endif
 
 void unit_add(const char *name, CMUnitTestFunction test, CMFixtureFunction setup,
