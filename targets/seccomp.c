@@ -18,7 +18,6 @@
 #include "target.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
@@ -84,7 +83,7 @@ TARGET_FRAME static long make_directory(void)
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/%lu", directory, number++);
-	long result = syscall(SYS_mkdirat, AT_FDCWD, path, 0700);
+	long result = syscall(SYS_mkdir, path, 0700);
 	rmdir(path);
 	return result;
 }
@@ -119,7 +118,7 @@ static void run(void *arg)
 
 	/* For this thread only: the supervisor must not be filtered. */
 	if (waiter == &maker)
-		atomic_store(&listener, install(SYS_mkdirat, SECCOMP_RET_USER_NOTIF,
+		atomic_store(&listener, install(SYS_mkdir, SECCOMP_RET_USER_NOTIF,
 						SECCOMP_FILTER_FLAG_NEW_LISTENER));
 	target_arrive();
 	while (!atomic_load(&finished)) {
