@@ -28,6 +28,11 @@
 #define SYS_epoll_wait SYS_epoll_pwait
 #define SYS_vfork SYS_clone
 #endif
+/* i386 has one call for all of these. */
+#ifndef SYS_accept
+#define SYS_accept SYS_socketcall
+#define SYS_semtimedop SYS_ipc
+#endif
 
 #ifdef __cplusplus
 extern "C" {

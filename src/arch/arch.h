@@ -159,6 +159,8 @@ struct ss_syscall {
 	uint64_t args[SS_SYSCALL_ARGS];
 };
 
+#define SS_SLOT_IN_GOT (UINT64_C(1) << 63)
+
 /* Reads all of size bytes at an address. */
 typedef bool ss_arch_reader(void *data, uint64_t address, void *bytes, size_t size);
 
@@ -219,6 +221,14 @@ enum { SS_REGISTER_SETS = 2 };
 struct ss_arch_attach {
 	/* NT_PRSTATUS, and sets that may be missing. A size of 0: no set. */
 	struct ss_register_set sets[SS_REGISTER_SETS];
+
+	/* Requests of ptrace(2) that read and write the first set in the layout of the host,
+	   whatever code the thread executes; 0: there is none. */
+	int get_regs;
+	int set_regs;
+
+	/* The processor whose code the thread executes. NULL: the host's. */
+	const struct ss_arch *(*executes)(const ss_kernel_regs *kernel);
 
 	/* Where the code from code_before bytes before the program counter on goes.
 	   A size of 0: it is not needed. */
@@ -389,7 +399,8 @@ struct ss_arch {
 			    uint64_t *ret);
 
 	/* The slot, with the address of a function of another module, through which the call
-	   right before pc calls. False: it is not such a call. May be NULL. */
+	   right before pc calls; with SS_SLOT_IN_GOT: relative to the global offset table. False:
+	   it is not such a call. May be NULL. */
 	bool (*called_slot)(const uint8_t *before, size_t size, uint64_t pc,
 			    uint64_t *ret);
 

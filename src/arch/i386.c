@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <linux/audit.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 
 /* DWARF register numbers, System V psABI for i386, table 2.14. */
@@ -189,18 +190,28 @@ static uint64_t absolute_at(const uint8_t *bytes)
 	return value;
 }
 
-/* "call *abs32" */
-static bool called_slot(const uint8_t *before, size_t size, uint64_t pc, uint64_t *ret)
+/* A slot that code addresses by a constant; or, if it is position-independent, by ebx, which has
+   the address of the global offset table. bytes: after the opcode ff */
+static bool find_slot(const uint8_t *bytes, uint8_t absolute, uint8_t by_ebx,
+		      uint64_t *ret)
 {
-	(void)pc;
-	if (size < 6 || before[size - 6] != 0xff || before[size - 5] != 0x15)
+	if (bytes[0] != absolute && bytes[0] != by_ebx)
 		return false;
-	*ret = absolute_at(before + size - 4);
+	*ret = absolute_at(bytes + 1);
+	if (bytes[0] == by_ebx)
+		*ret = SS_SLOT_IN_GOT | *ret;
 	return true;
 }
 
-/* "jmp *abs32", after endbr32 in .plt.sec. In position-independent code "jmp *disp32(%ebx)",
-   where ebx has the address of the global offset table, which is not known here. */
+/* "call *abs32", "call *disp32(%ebx)" */
+static bool called_slot(const uint8_t *before, size_t size, uint64_t pc, uint64_t *ret)
+{
+	(void)pc;
+	return size >= 6 && before[size - 6] == 0xff &&
+	       find_slot(before + size - 5, 0x15, 0x93, ret);
+}
+
+/* The same with "jmp", after endbr32 in .plt.sec */
 static bool jump_slot(const uint8_t *code, size_t size, uint64_t address, uint64_t *ret)
 {
 	static const uint8_t endbr32[] = { 0xf3, 0x0f, 0x1e, 0xfb };
@@ -210,11 +221,8 @@ static bool jump_slot(const uint8_t *code, size_t size, uint64_t address, uint64
 			    0;
 
 	(void)address;
-	if (size < at + 6 || code[at] != 0xff ||
-	    (code[at + 1] != 0x25 && code[at + 1] != 0xa3))
-		return false;
-	*ret = code[at + 1] == 0x25 ? absolute_at(code + at + 2) : 0;
-	return true;
+	return size >= at + 6 && code[at] == 0xff &&
+	       find_slot(code + at + 1, 0x25, 0xa3, ret);
 }
 
 /* Instructions that make a constant the first argument: "push $imm32", or "movl $imm32,
@@ -415,6 +423,9 @@ static const char *const safe_entries[] = { "sys_futex+", "sys_futex_time32+",
 
 static const struct ss_arch_attach attach = {
 	.sets = { { NT_PRSTATUS, 0, sizeof(ss_kernel_regs) } },
+	.get_regs = PTRACE_GETREGS,
+	.set_regs = PTRACE_SETREGS,
+	.executes = ss_x86_executes,
 	.regs = get_regs,
 	.syscall = get_syscall,
 	.is_blocked = is_blocked,

@@ -20,6 +20,7 @@ long ss_x86_entered_syscall(const uint8_t *code, size_t size, uint8_t enter0,
 bool ss_x86_is_blocked(const struct ss_arch *arch, const ss_kernel_regs *k);
 bool ss_x86_is_new(const struct ss_arch *arch, const ss_kernel_regs *k);
 bool ss_x86_is_worker(const ss_kernel_regs *kernel);
+const struct ss_arch *ss_x86_executes(const ss_kernel_regs *kernel);
 bool ss_x86_undo_eintr(const struct ss_arch *arch, ss_kernel_regs *k);
 bool ss_x86_avoid_restart_syscall(const struct ss_arch *arch, ss_kernel_regs *k);
 bool ss_x86_in_syscall(const struct ss_arch *arch, const ss_kernel_regs *k,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <string.h>
+#include <sys/ptrace.h>
 
 /* DWARF register numbers, System V psABI for x86-64, table 3.36. */
 enum {
@@ -439,6 +440,15 @@ static void get_regs(const ss_kernel_regs *k, struct ss_regs *ret)
 	ret->valid = (UINT64_C(1) << REG_COUNT) - 1;
 }
 
+/* arch/x86/include/asm/ptrace.h, user_64bit_mode(): the segments of the kernel and of Xen */
+const struct ss_arch *ss_x86_executes(const ss_kernel_regs *kernel)
+{
+	enum { CODE_64 = 0x33, CODE_64_XEN = 0xe033 };
+
+	return kernel->cs == CODE_64 || kernel->cs == CODE_64_XEN ? &ss_arch_x86_64 :
+								    &ss_arch_i386;
+}
+
 bool ss_x86_is_worker(const ss_kernel_regs *kernel)
 {
 	return kernel->rip == 0 && kernel->rsp == 0;
@@ -651,6 +661,9 @@ static const char *const safe_entries[] = { "__x64_sys_futex+", "sys_sched_yield
 
 static const struct ss_arch_attach attach = {
 	.sets = { { NT_PRSTATUS, 0, sizeof(ss_kernel_regs) } },
+	.get_regs = PTRACE_GETREGS,
+	.set_regs = PTRACE_SETREGS,
+	.executes = ss_x86_executes,
 	.regs = get_regs,
 	.syscall = get_syscall,
 	.is_blocked = is_blocked,

@@ -272,12 +272,13 @@ bool ss_syscall_parse(const char *text, size_t size, struct ss_syscall_text *ret
 	return scan_hex(&s, &ret->sp) && scan_hex(&s, &ret->pc);
 }
 
-bool ss_auxv_find(const void *bytes, size_t size, uint64_t type, uint64_t *ret)
+bool ss_auxv_find(const void *bytes, size_t size, size_t word, uint64_t type,
+		  uint64_t *ret)
 {
-	uint64_t entry[2]; /* type and value */
-
-	for (size_t at = 0; size - at >= sizeof(entry); at += sizeof(entry)) {
-		memcpy(entry, (const char *)bytes + at, sizeof(entry));
+	for (size_t at = 0; size - at >= 2 * word; at += 2 * word) {
+		uint64_t entry[2] = {};
+		memcpy(&entry[0], (const char *)bytes + at, word);
+		memcpy(&entry[1], (const char *)bytes + at + word, word);
 		if (entry[0] == type) {
 			*ret = entry[1];
 			return true;
@@ -286,32 +287,20 @@ bool ss_auxv_find(const void *bytes, size_t size, uint64_t type, uint64_t *ret)
 	return false;
 }
 
-static bool has_page_size_64(const char *bytes, size_t size)
+static bool has_page_size(const char *bytes, size_t size, size_t word)
 {
 	uint64_t page;
 
-	return ss_auxv_find(bytes, size, AT_PAGESZ, &page) && page != 0;
+	return ss_auxv_find(bytes, size, word, AT_PAGESZ, &page) && page != 0;
 }
 
-static bool has_page_size_32(const char *bytes, size_t size)
-{
-	uint32_t entry[2];
-
-	for (size_t at = 0; size - at >= sizeof(entry); at += sizeof(entry)) {
-		memcpy(entry, bytes + at, sizeof(entry));
-		if (entry[0] == AT_PAGESZ)
-			return entry[1] != 0;
-	}
-	return false;
-}
-
-unsigned ss_auxv_word_bits(const void *bytes, size_t size)
+unsigned ss_auxv_word(const void *bytes, size_t size)
 {
 	/* In a vector of 32-bit words no pair looks like a 64-bit type: the upper half
 	   would be the page size. */
-	if (has_page_size_64(bytes, size))
-		return 64;
-	return has_page_size_32(bytes, size) ? 32 : 0;
+	if (has_page_size(bytes, size, sizeof(uint64_t)))
+		return sizeof(uint64_t);
+	return has_page_size(bytes, size, sizeof(uint32_t)) ? sizeof(uint32_t) : 0;
 }
 
 static const char deleted_suffix[] = " (deleted)";

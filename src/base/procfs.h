@@ -102,14 +102,15 @@ bool ss_syscall_parse(const char *text, size_t size, struct ss_syscall_text *ret
  */
 
 /*
- * How many bits the words of an auxiliary vector have, in this byte order: 32 or 64, which
+ * How many bytes the words of an auxiliary vector have, in this byte order: 4 or 8, which
  * is also the class of the program; 0: unknown. It is found by the entry of the page size,
  * which every kernel writes.
  */
-unsigned ss_auxv_word_bits(const void *bytes, size_t size);
+unsigned ss_auxv_word(const void *bytes, size_t size);
 
-/* The value of an entry (AT_...) of a vector with words of 64 bits. False: there is none. */
-bool ss_auxv_find(const void *bytes, size_t size, uint64_t type, uint64_t *ret);
+/* The value of an entry (AT_...) of a vector with such words. False: there is none. */
+bool ss_auxv_find(const void *bytes, size_t size, size_t word, uint64_t type,
+		  uint64_t *ret);
 
 /*
  * Parser for /proc/PID/maps, one line at a time. Format: proc_pid_maps(5),

@@ -159,6 +159,11 @@ static struct ss_error *prepare(struct ss_attempt *a)
 	a->capture = ss_capture_new();
 	if (!a->capture)
 		return ss_error_no_memory();
+	struct ss_error *error = a->target->listing ? NULL :
+						      ss_target_find_arch(a->target);
+	if (error)
+		return error;
+	a->capture->arch = a->target->arch;
 	a->capture->process.pid = a->target->pid;
 	read_freezer(a->capture, a->target, live);
 	if (a->target->listing)
@@ -223,6 +228,12 @@ static struct ss_error *prepare_areas(struct ss_attempt *a)
 		error = prepare_gather(a);
 	if (error || a->options->mode != SS_MODE_LIVE)
 		return error;
+	if (a->target->arch != &ss_arch_host)
+		return ss_error_new(SS_ERROR_UNSUPPORTED,
+				    "process %d runs a program of %s, and mode live "
+				    "unwinds those of %s only: use another mode",
+				    a->target->pid, a->target->arch->name,
+				    ss_arch_host.name);
 	a->live = ss_live_new(a->capture, &a->memory);
 	return a->live ? NULL : ss_error_no_memory();
 }
@@ -331,7 +342,7 @@ static bool selects_stopped(const struct ss_gather_source *source, size_t thread
 	const bool stopped = task->phase == SS_TASK_STOPPED;
 
 	*ret_tid = task->tid;
-	*ret_pointer = stopped ? ss_arch_host.attach->thread_pointer(&task->kernel) : 0;
+	*ret_pointer = stopped ? task->arch->attach->thread_pointer(&task->kernel) : 0;
 	return stopped;
 }
 
@@ -777,11 +788,14 @@ struct ss_error *ss_attempt_stop(struct ss_attempt *a)
 {
 	freeze_until_steady(a);
 	close_task_files(a);
-	return a->freeze.is_32bit ? ss_error_new(SS_ERROR_UNSUPPORTED,
-						 "process %d runs 32-bit code, which "
-						 "stacksnap does not support",
-						 a->target->pid) :
-				    NULL;
+	if (!a->freeze.is_mixed)
+		return NULL;
+	return ss_error_new(SS_ERROR_UNSUPPORTED,
+			    "process %d runs %s code in a program of %s, which is not "
+			    "supported",
+			    a->target->pid,
+			    a->target->arch == &ss_arch_host ? "32-bit" : "64-bit",
+			    a->target->arch->name);
 }
 
 static struct ss_error *prepare_copy(struct ss_attempt *a)

@@ -21,10 +21,11 @@ bool ss_complete_accepts(void *data, pid_t tid, const char *name, char state)
 }
 
 /* The bytes of a stack above its stack pointer. */
-static size_t used_part(const struct ss_capture_thread *thread, const uint8_t **ret)
+static size_t used_part(const struct ss_arch *arch,
+			const struct ss_capture_thread *thread, const uint8_t **ret)
 {
 	const struct ss_stack_copy *copy = &thread->stacks[0];
-	uint64_t below = ss_regs_sp(&ss_arch_host, &thread->regs) - copy->address;
+	uint64_t below = ss_regs_sp(arch, &thread->regs) - copy->address;
 
 	*ret = copy->bytes + below;
 	return below < copy->size ? copy->size - below : 0;
@@ -32,18 +33,16 @@ static size_t used_part(const struct ss_capture_thread *thread, const uint8_t **
 
 /* Whether the stack of a thread is unchanged: the thread has not run since, or has
    returned to the same frames. */
-static bool is_unchanged(const struct ss_capture_thread *then,
+static bool is_unchanged(const struct ss_arch *arch, const struct ss_capture_thread *then,
 			 const struct ss_capture_thread *now)
 {
 	const uint8_t *old = NULL;
 	const uint8_t *new = NULL;
 
-	if (ss_regs_pc(&ss_arch_host, &then->regs) !=
-		    ss_regs_pc(&ss_arch_host, &now->regs) ||
-	    ss_regs_sp(&ss_arch_host, &then->regs) !=
-		    ss_regs_sp(&ss_arch_host, &now->regs))
+	if (ss_regs_pc(arch, &then->regs) != ss_regs_pc(arch, &now->regs) ||
+	    ss_regs_sp(arch, &then->regs) != ss_regs_sp(arch, &now->regs))
 		return false;
-	size_t size = SS_MIN(used_part(then, &old), used_part(now, &new));
+	size_t size = SS_MIN(used_part(arch, then, &old), used_part(arch, now, &new));
 	return size > 0 && memcmp(old, new, size) == 0;
 }
 
@@ -102,7 +101,7 @@ bool ss_complete_has_moved(const struct ss_capture *capture,
 		const struct ss_capture_thread *then =
 			ss_capture_find_thread(capture, now->tid);
 		if (then && now->stopped_ns > 0 && now->regs.valid != 0 &&
-		    !is_unchanged(then, now))
+		    !is_unchanged(capture->arch, then, now))
 			return true;
 	}
 	return false;
@@ -123,7 +122,7 @@ void ss_complete_merge(struct ss_capture *capture, struct ss_capture *more)
 		thread->fragile = thread->fragile || now->fragile;
 		if (now->stopped_ns == 0 || now->regs.valid == 0)
 			continue;
-		bool still = is_unchanged(thread, now);
+		bool still = is_unchanged(capture->arch, thread, now);
 		/* The area of its stack may have grown meanwhile. */
 		if (!still && (!comparable || now->stacks[0].size == 0))
 			continue;

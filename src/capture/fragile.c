@@ -74,7 +74,7 @@ static bool has_time_limit(const struct ss_call *call, const struct ss_syscall_t
 bool ss_fragile_blocked(const struct ss_target *target, pid_t tid,
 			const struct ss_syscall_text *text, bool look)
 {
-	enum ss_syscall_id id = ss_arch_syscall_id(&ss_arch_host, text->number);
+	enum ss_syscall_id id = ss_arch_syscall_id(target->arch, text->number);
 	const struct ss_call *call = ss_call_find(id);
 
 	if (text->kind != SS_SYSCALL_BLOCKED)
@@ -101,7 +101,7 @@ bool ss_fragile_blocked(const struct ss_target *target, pid_t tid,
 	case SS_SYS_RESTART_SYSCALL:
 		return false;
 	case SS_SYS_SEMOP:
-		return !ss_arch_host.attach->undo_eintr;
+		return !target->arch->attach->undo_eintr;
 	case SS_SYS_EPOLL_WAIT:
 	case SS_SYS_EPOLL_PWAIT:
 	case SS_SYS_EPOLL_PWAIT2:
@@ -109,7 +109,7 @@ bool ss_fragile_blocked(const struct ss_target *target, pid_t tid,
 	case SS_SYS_RT_SIGTIMEDWAIT:
 	case SS_SYS_IO_GETEVENTS:
 	case SS_SYS_IO_PGETEVENTS:
-		if (!ss_arch_host.attach->undo_eintr)
+		if (!target->arch->attach->undo_eintr)
 			return true;
 		/* fallthrough */
 	/* Without a time limit they are restarted. With one, they return EINTR, or the
@@ -165,7 +165,7 @@ bool ss_fragile_running(const struct ss_target *target, pid_t tid,
 	/* PIPE_BUF, and a page: so many are moved at once, before the kernel looks for
 	   signals. */
 	enum { AT_ONCE = 4096 };
-	enum ss_syscall_id id = ss_arch_syscall_id(&ss_arch_host, text->number);
+	enum ss_syscall_id id = ss_arch_syscall_id(target->arch, text->number);
 	const struct ss_call *call = ss_call_find(id);
 
 	if (text->number < 0)

@@ -30,7 +30,7 @@ struct ss_freeze {
 	unsigned late;		/* stops of threads when the others had been released */
 	int status_fd;		/* /proc/PID/status, from ss_freeze_prepare() on; or -1 */
 	unsigned rounds;	/* after the first: if not 0, the capture is not atomic */
-	bool is_32bit;		/* a thread executes 32-bit code */
+	bool is_mixed; /* a thread executes code of another processor than the program */
 	bool took_sigchld; /* a SIGCHLD was consumed; it may have been for another child */
 };
 

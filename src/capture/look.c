@@ -48,31 +48,34 @@ static struct ss_tracee *find(const struct ss_task_list *tasks, pid_t tid)
 	return NULL;
 }
 
-bool ss_look_find_call(const struct ss_process_memory *memory,
+bool ss_look_find_call(const struct ss_target *target,
+		       const struct ss_process_memory *memory,
 		       const ss_kernel_regs *kernel, struct ss_syscall_text *ret)
 {
+	const struct ss_arch *arch = target->arch;
 	struct ss_regs regs;
 	struct ss_syscall made;
 	long number;
 	uint8_t code[SS_SYSCALL_CODE];
 
-	ss_arch_host.attach->regs(kernel, &regs);
-	ss_arch_host.attach->syscall(kernel, &made);
-	uint64_t pc = ss_regs_pc(&ss_arch_host, &regs);
+	arch->attach->regs(kernel, &regs);
+	arch->attach->syscall(kernel, &made);
+	uint64_t pc = ss_regs_pc(arch, &regs);
 	struct ss_piece piece = { .address = pc - sizeof(code),
 				  .bytes = code,
 				  .size = sizeof(code) };
 	ss_process_memory_read_present(memory, &piece, 1);
 	if (piece.done != sizeof(code) ||
-	    !ss_arch_host.attach->in_syscall(kernel, code, sizeof(code), &number))
+	    !arch->attach->in_syscall(kernel, code, sizeof(code), &number))
 		return false;
 	*ret = (struct ss_syscall_text){
 		.kind = SS_SYSCALL_BLOCKED,
 		.number = number,
-		.sp = ss_regs_sp(&ss_arch_host, &regs),
+		.sp = ss_regs_sp(arch, &regs),
 		.pc = pc,
 	};
 	memcpy(ret->args, made.args, sizeof(ret->args));
+	ss_target_unfold(target, ret);
 	return true;
 }
 
@@ -82,9 +85,10 @@ static void classify(struct ss_look *look, struct ss_tracee *task,
 	struct ss_syscall_text call;
 
 	task->sampled_ns = sample->time_ns;
-	bool fragile = sample->in_kernel &&
-		       ss_look_find_call(look->memory, &sample->kernel, &call) &&
-		       ss_fragile_running(look->target, task->tid, &call, true);
+	bool fragile =
+		sample->in_kernel &&
+		ss_look_find_call(look->target, look->memory, &sample->kernel, &call) &&
+		ss_fragile_running(look->target, task->tid, &call, true);
 	task->fragile = task->in_call = fragile;
 	task->left = false;
 	if (!fragile)
@@ -207,8 +211,9 @@ static void look_at_kernel_stack(struct ss_look *look, struct ss_tracee *task,
 	if (!ss_target_read_task(look->target, task->tid, "stack", &look->text) ||
 	    look->text.size == 0)
 		return;
-	task->fragile = has_any(look->text.bytes, ss_arch_host.attach->syscall_entries) &&
-			!has_any(look->text.bytes, ss_arch_host.attach->safe_entries);
+	task->fragile =
+		has_any(look->text.bytes, look->target->arch->attach->syscall_entries) &&
+		!has_any(look->text.bytes, look->target->arch->attach->safe_entries);
 	if (!task->fragile)
 		task->sampled_ns = now_ns;
 }
@@ -233,7 +238,7 @@ static void check_put_off(struct ss_look *look, struct ss_task_list *tasks,
 						 &look->text) &&
 			     look->text.size > 0;
 		if (waits ? has_any(look->text.bytes,
-				    ss_arch_host.attach->syscall_entries) :
+				    look->target->arch->attach->syscall_entries) :
 			    task->woken)
 			continue;
 		task->put_off = task->spared = false;
@@ -401,8 +406,7 @@ static bool sleeps_in_call(struct ss_look *look, const struct ss_tracee *task)
 {
 	struct ss_syscall_text call;
 
-	return ss_target_read_task(look->target, task->tid, "syscall", &look->text) &&
-	       ss_syscall_parse(look->text.bytes, look->text.size, &call) &&
+	return ss_target_read_syscall(look->target, task->tid, &look->text, &call) &&
 	       call.kind == SS_SYSCALL_BLOCKED && call.sp == task->call.sp &&
 	       call.pc == task->call.pc &&
 	       memcmp(call.args, task->call.args, sizeof(call.args)) == 0;

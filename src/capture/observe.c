@@ -29,10 +29,10 @@ static void identify(const struct ss_target *target, struct ss_tracee *task,
 {
 	struct ss_stat stat;
 
-	bool blocked = ss_arch_host.attach->is_blocked(&task->kernel);
+	bool blocked = target->arch->attach->is_blocked(&task->kernel);
 
 	if (task->phase == SS_TASK_RELEASED &&
-	    ss_arch_host.attach->is_worker(&task->kernel))
+	    target->arch->attach->is_worker(&task->kernel))
 		ss_task_enter(task, SS_TASK_WORKER);
 	if (task->phase == SS_TASK_RELEASED && task->state == 'R' && blocked)
 		task->state = 'S';
@@ -46,8 +46,7 @@ static void identify(const struct ss_target *target, struct ss_tracee *task,
 static bool read_call(const struct ss_target *target, struct ss_tracee *task,
 		      struct ss_buffer *text)
 {
-	return ss_target_read_task(target, task->tid, "syscall", text) &&
-	       ss_syscall_parse(text->bytes, text->size, &task->call) &&
+	return ss_target_read_syscall(target, task->tid, text, &task->call) &&
 	       task->call.kind != SS_SYSCALL_RUNNING && task->call.sp != 0;
 }
 

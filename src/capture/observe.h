@@ -34,7 +34,8 @@ struct ss_look {
 
 /* The call in which a sample found a thread, whose user registers are those. False: it was
    in user space, or in a page fault or an interrupt. */
-bool ss_look_find_call(const struct ss_process_memory *memory,
+bool ss_look_find_call(const struct ss_target *target,
+		       const struct ss_process_memory *memory,
 		       const ss_kernel_regs *kernel, struct ss_syscall_text *ret);
 
 /*

@@ -59,7 +59,7 @@ static const char *reason_of(const struct ss_tracee *task)
 	case SS_TASK_GONE:
 		return "ended during the capture";
 	case SS_TASK_RELEASED:
-		return ss_arch_host.attach->is_new(&task->kernel) ?
+		return task->arch->attach->is_new(&task->kernel) ?
 			       "new thread; has not run yet" :
 			       NULL;
 	default:
@@ -70,37 +70,55 @@ static const char *reason_of(const struct ss_tracee *task)
 /* The kernel has preserved those that its interface does not use. A thread that has run since may
    have others than then, though its stack is the same: a loop around a system call keeps its index
    or its lock in one. The frame pointer belongs to the stack. */
-static void add_registers(struct ss_capture_thread *thread,
+static void add_registers(const struct ss_arch *arch, struct ss_capture_thread *thread,
 			  const struct ss_capture_thread *before, bool not_run)
 {
 	uint64_t value;
 
 	for (unsigned reg = 0; reg < SS_REG_MAX; reg++)
-		if ((not_run || reg == ss_arch_host.fp) &&
-		    !ss_regs_has(&thread->regs, reg) &&
+		if ((not_run || reg == arch->fp) && !ss_regs_has(&thread->regs, reg) &&
 		    ss_regs_get(&before->regs, reg, &value))
 			ss_regs_set(&thread->regs, reg, value);
 	thread->thread_pointer = before->thread_pointer;
+}
+
+/* Of a thread, from what was copied of its stack. */
+static bool read_copied(void *data, uint64_t address, void *bytes, size_t size)
+{
+	const struct ss_capture_thread *thread = data;
+
+	for (size_t i = 0; i < SS_STACK_COPIES; i++) {
+		const struct ss_stack_copy *copy = &thread->stacks[i];
+		if (!copy->bytes || address < copy->address ||
+		    address - copy->address > copy->size ||
+		    ss_stack_copy_present(copy, address - copy->address) < size)
+			continue;
+		memcpy(bytes, copy->bytes + (address - copy->address), size);
+		return true;
+	}
+	return false;
 }
 
 static void fill_registers(struct ss_capture_thread *thread, const struct ss_tracee *task)
 {
 	if (task->partial) {
 		thread->syscall.number = task->call.number;
-		thread->syscall.id = ss_arch_syscall_id(&ss_arch_host, task->call.number);
+		thread->syscall.id = ss_arch_syscall_id(task->arch, task->call.number);
 		memcpy(thread->syscall.args, task->call.args, sizeof(task->call.args));
-		ss_arch_regs_blocked(&ss_arch_host, task->call.pc, task->call.sp,
+		ss_arch_regs_blocked(task->arch, task->call.pc, task->call.sp,
 				     &thread->syscall, &thread->regs);
 		if (task->in_call)
-			ss_arch_host.attach->regs(&task->kernel, &thread->regs);
+			task->arch->attach->regs(&task->kernel, &thread->regs);
 		else if (task->before)
-			add_registers(thread, task->before, task->not_run);
+			add_registers(task->arch, thread, task->before, task->not_run);
 	} else if (task->phase == SS_TASK_RELEASED) {
-		ss_arch_host.attach->regs(&task->kernel, &thread->regs);
-		ss_arch_host.attach->syscall(&task->kernel, &thread->syscall);
+		task->arch->attach->regs(&task->kernel, &thread->regs);
+		task->arch->attach->syscall(&task->kernel, &thread->syscall);
+		if (task->arch->unfold)
+			task->arch->unfold(&thread->syscall, read_copied, thread);
 		thread->thread_pointer =
-			ss_arch_host.attach->thread_pointer(&task->kernel);
-		thread->not_started = ss_arch_host.attach->is_new(&task->kernel);
+			task->arch->attach->thread_pointer(&task->kernel);
+		thread->not_started = task->arch->attach->is_new(&task->kernel);
 	} else {
 		thread->syscall.number = -1;
 	}

@@ -57,7 +57,7 @@ static const struct ss_area *find_stack(const struct ss_capture *capture, uint64
 static struct ss_stack_copy plan(const struct ss_capture *capture, uint64_t sp,
 				 size_t max)
 {
-	uint64_t from = sp - SS_MIN(sp, (uint64_t)ss_arch_host.red_zone);
+	uint64_t from = sp - SS_MIN(sp, (uint64_t)capture->arch->red_zone);
 	const struct ss_area *area = find_stack(capture, sp);
 
 	if (!area)
@@ -76,8 +76,8 @@ static uint64_t stack_pointer(const struct ss_tracee *task)
 	if (task->partial)
 		return task->call.sp;
 	struct ss_regs regs;
-	ss_arch_host.attach->regs(&task->kernel, &regs);
-	return ss_regs_sp(&ss_arch_host, &regs);
+	task->arch->attach->regs(&task->kernel, &regs);
+	return ss_regs_sp(task->arch, &regs);
 }
 
 static size_t estimate(const struct ss_capture *capture, const struct ss_task_list *tasks,
@@ -332,7 +332,7 @@ static void queue_stack(struct ss_arena *arena, const struct ss_capture *capture
 		return;
 	task->stacks[which] = copy;
 	const struct ss_area *area =
-		ss_capture_find_area(capture, copy.address + ss_arch_host.red_zone);
+		ss_capture_find_area(capture, copy.address + capture->arch->red_zone);
 	queue_piece(arena, count, task, which, &copy, is_sparse(area));
 }
 
@@ -341,13 +341,13 @@ static bool find_futex(const struct ss_tracee *task, struct ss_futex *ret)
 {
 	struct ss_syscall call = {
 		.number = task->call.number,
-		.id = ss_arch_syscall_id(&ss_arch_host, task->call.number),
+		.id = ss_arch_syscall_id(task->arch, task->call.number),
 	};
 
 	if (task->partial)
 		memcpy(call.args, task->call.args, sizeof(call.args));
-	else if (ss_arch_host.attach->is_blocked(&task->kernel))
-		ss_arch_host.attach->syscall(&task->kernel, &call);
+	else if (task->arch->attach->is_blocked(&task->kernel))
+		task->arch->attach->syscall(&task->kernel, &call);
 	else
 		return false;
 	return ss_futex_parse(&call, ret);
@@ -390,7 +390,7 @@ static void take_stack(const struct ss_capture *capture, struct ss_tracee *task,
 
 	/* Of an unknown area it is not known whether there is any memory. */
 	if (piece->end == SS_PIECE_ABSENT &&
-	    ss_capture_find_area(capture, copy->address + ss_arch_host.red_zone))
+	    ss_capture_find_area(capture, copy->address + capture->arch->red_zone))
 		task->reason = SS_ABSENT_REASON;
 	if (piece->end == SS_PIECE_LATE)
 		task->reason = "the time limit (--timeout) was reached while its stack "
@@ -461,7 +461,7 @@ static void queue_alternates(struct ss_arena *arena, const struct ss_capture *ca
 		const struct ss_stack_copy *copy = &task->stacks[SS_STACK_SP];
 		uint64_t sp;
 		if (arena->parts[i] == SS_STACK_SP && !has_no_alternate(task) &&
-		    ss_arch_find_alternate(&ss_arch_host, copy->bytes,
+		    ss_arch_find_alternate(task->arch, copy->bytes,
 					   SS_MIN(copy->size, (size_t)ALTERNATE_SEARCH),
 					   copy->address, &sp))
 			queue_stack(arena, capture, count, task, SS_STACK_INTERRUPTED,
@@ -491,7 +491,7 @@ static void queue_rest(struct ss_arena *arena, const struct ss_capture *capture,
 	struct ss_stack_copy *copy = &task->stacks[which];
 	uint64_t from = copy->address + copy->size;
 	const struct ss_area *area =
-		ss_capture_find_area(capture, copy->address + ss_arch_host.red_zone);
+		ss_capture_find_area(capture, copy->address + capture->arch->red_zone);
 	bool any = copy->truncated && copy->size > 0 && copy->size < max && area &&
 		   from < area->end && is_stack(capture, area) &&
 		   *count < arena->piece_capacity && arena->used < arena->size;
@@ -557,12 +557,12 @@ static void queue_left_stack(struct ss_arena *arena, const struct ss_capture *ca
 
 	if (task->partial || task->stacks[SS_STACK_OTHER].bytes)
 		return;
-	ss_arch_host.attach->regs(&task->kernel, &regs);
-	if (!ss_regs_get(&regs, ss_arch_host.fp, &fp) || fp == 0)
+	task->arch->attach->regs(&task->kernel, &regs);
+	if (!ss_regs_get(&regs, task->arch->fp, &fp) || fp == 0)
 		return;
 	const struct ss_area *area = ss_capture_find_area(capture, fp);
 	if (area &&
-	    area != ss_capture_find_area(capture, ss_regs_sp(&ss_arch_host, &regs)) &&
+	    area != ss_capture_find_area(capture, ss_regs_sp(task->arch, &regs)) &&
 	    is_stack(capture, area) && fp - copy->address >= copy->size)
 		queue_stack(arena, capture, count, task, SS_STACK_OTHER,
 			    plan(capture, fp, max_stack));
@@ -641,15 +641,15 @@ bool ss_task_find_base(const struct ss_tracee *task, const struct ss_gather_step
 	struct ss_regs regs = {};
 
 	if (task->phase == SS_TASK_STOPPED)
-		ss_arch_host.attach->regs(&task->kernel, &regs);
+		task->arch->attach->regs(&task->kernel, &regs);
 	else if (ss_task_is_watched(task))
-		ss_arch_regs_blocked(&ss_arch_host, task->call.pc, task->call.sp, NULL,
+		ss_arch_regs_blocked(task->arch, task->call.pc, task->call.sp, NULL,
 				     &regs);
 	if (step->base == SS_GATHER_REGISTER)
 		return ss_regs_get(&regs, step->parent, ret);
 	if (task->phase != SS_TASK_STOPPED)
 		return false;
-	*ret = ss_arch_host.attach->thread_pointer(&task->kernel);
+	*ret = task->arch->attach->thread_pointer(&task->kernel);
 	return true;
 }
 

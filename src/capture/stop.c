@@ -18,6 +18,7 @@ enum {
 
 void ss_stop_seize(const struct ss_freeze *freeze, struct ss_tracee *task)
 {
+	task->arch = freeze->target->arch;
 	/* Its id may belong to a thread of another process by now. */
 	if (tgkill(freeze->target->pid, task->tid, 0) != 0 && errno == ESRCH) {
 		ss_task_enter(task, SS_TASK_GONE);
@@ -37,11 +38,14 @@ void ss_stop_seize(const struct ss_freeze *freeze, struct ss_tracee *task)
 
 /* False: it has not stopped. */
 static bool read_registers(struct ss_freeze *freeze, struct ss_tracee *task,
-			   bool *ret_32bit)
+			   bool *ret_mixed)
 {
-	if (!ss_registers_read(task->tid, &task->kernel, ret_32bit))
+	const struct ss_arch *arch;
+
+	if (!ss_registers_read(task->tid, &task->kernel, &arch))
 		return false;
-	freeze->is_32bit |= *ret_32bit;
+	*ret_mixed = arch != task->arch;
+	freeze->is_mixed |= *ret_mixed;
 	ss_task_enter(task, SS_TASK_STOPPED);
 	freeze->stopped += task->stopped_ns == 0;
 	return true;
@@ -50,7 +54,7 @@ static bool read_registers(struct ss_freeze *freeze, struct ss_tracee *task,
 /* Prevents the stop from making a call return EINTR. */
 static void stay_in_call(struct ss_tracee *task)
 {
-	const struct ss_arch_attach *attach = ss_arch_host.attach;
+	const struct ss_arch_attach *attach = task->arch->attach;
 	struct ss_syscall made;
 
 	attach->syscall(&task->kernel, &made);
@@ -153,7 +157,7 @@ static bool is_group_stop(struct ss_tracee *task)
  */
 void ss_stop_interrupt(struct ss_freeze *freeze, struct ss_tracee *task)
 {
-	bool is_32bit;
+	bool is_mixed;
 
 	if (task->state != 'T') {
 		task->interrupted = ptrace(PTRACE_INTERRUPT, task->tid, 0, 0) == 0;
@@ -161,23 +165,23 @@ void ss_stop_interrupt(struct ss_freeze *freeze, struct ss_tracee *task)
 			      task->interrupted ? SS_TASK_INTERRUPTED : SS_TASK_GONE);
 		return;
 	}
-	if (!read_registers(freeze, task, &is_32bit))
+	if (!read_registers(freeze, task, &is_mixed))
 		return;
 	const bool group_stop = is_group_stop(task);
 	if (group_stop && !task->interrupted)
 		return;
 	if (!group_stop) /* Its registers tell what it does. */
 		task->state = '?';
-	if (!is_32bit)
+	if (!is_mixed)
 		stay_in_call(task);
 }
 
 void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 {
 	uint64_t now = ss_now_ns();
-	bool is_32bit;
+	bool is_mixed;
 
-	if (!read_registers(freeze, task, &is_32bit)) {
+	if (!read_registers(freeze, task, &is_mixed)) {
 		if (has_ended(freeze, task))
 			ss_task_enter(task, SS_TASK_GONE);
 		/* One that slept waits for a CPU, as after any other wake-up. */
@@ -185,7 +189,7 @@ void ss_stop_poll(struct ss_freeze *freeze, struct ss_tracee *task)
 		return;
 	}
 	/* Not for a group-stop alone, see ss_stop_interrupt(). */
-	if ((!is_group_stop(task) || task->interrupted) && !is_32bit)
+	if ((!is_group_stop(task) || task->interrupted) && !is_mixed)
 		stay_in_call(task);
 }
 

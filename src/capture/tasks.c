@@ -279,10 +279,11 @@ void ss_tasks_close_files(struct ss_task_list *list, const struct ss_target *tar
 static void read_call(struct ss_tracee *task, const struct ss_target *target,
 		      struct ss_buffer *text)
 {
-	if (ss_kept_thread_read_syscall(&task->files, &task->call))
+	if (ss_kept_thread_read_syscall(&task->files, &task->call)) {
+		ss_target_unfold(target, &task->call);
 		return;
-	if (!ss_target_read_task(target, task->tid, "syscall", text) ||
-	    !ss_syscall_parse(text->bytes, text->size, &task->call))
+	}
+	if (!ss_target_read_syscall(target, task->tid, text, &task->call))
 		task->call =
 			(struct ss_syscall_text){ .kind = SS_SYSCALL_NONE, .number = -1 };
 }
@@ -343,7 +344,7 @@ find_before(const struct ss_tracee *task, const struct ss_capture_options *optio
 {
 	const struct ss_capture *previous = options->previous;
 	const struct ss_capture_thread *before =
-		previous && previous->arch == &ss_arch_host ?
+		previous && previous->arch == task->arch ?
 			ss_capture_find_thread(previous, task->tid) :
 			NULL;
 
@@ -351,18 +352,20 @@ find_before(const struct ss_tracee *task, const struct ss_capture_options *optio
 }
 
 /* Whether more than pc and sp is known, which needs a stop. */
-static bool has_registers(const struct ss_capture_thread *thread)
+static bool has_registers(const struct ss_arch *arch,
+			  const struct ss_capture_thread *thread)
 {
-	return ss_regs_has(&thread->regs, ss_arch_host.fp);
+	return ss_regs_has(&thread->regs, arch->fp);
 }
 
-static void set_call(struct ss_syscall_text *call, const struct ss_capture_thread *thread)
+static void set_call(const struct ss_arch *arch, struct ss_syscall_text *call,
+		     const struct ss_capture_thread *thread)
 {
 	*call = (struct ss_syscall_text){
 		.kind = SS_SYSCALL_BLOCKED,
 		.number = thread->syscall.number,
-		.sp = ss_regs_sp(&ss_arch_host, &thread->regs),
-		.pc = ss_regs_pc(&ss_arch_host, &thread->regs),
+		.sp = ss_regs_sp(arch, &thread->regs),
+		.pc = ss_regs_pc(arch, &thread->regs),
 	};
 	memcpy(call->args, thread->syscall.args, sizeof(call->args));
 }
@@ -379,7 +382,7 @@ static bool take_over(struct ss_tracee *task, const struct ss_target *target,
 	const struct ss_capture_thread *before = find_before(task, options);
 	bool watchable = may_watch(options, task);
 
-	if (!before || (!watchable && !has_registers(before)) ||
+	if (!before || (!watchable && !has_registers(task->arch, before)) ||
 	    (options->mode != SS_MODE_AUTO && options->mode != SS_MODE_NO_STOP))
 		return false;
 	uint64_t count = ss_task_count_runs(task, target, text);
@@ -388,12 +391,12 @@ static bool take_over(struct ss_tracee *task, const struct ss_target *target,
 	if (!task->not_run && watchable)
 		return false;
 	if (task->not_run)
-		set_call(&task->call, before);
+		set_call(task->arch, &task->call, before);
 	else
 		read_call(task, target, text);
 	if (count == 0 || task->call.kind != SS_SYSCALL_BLOCKED ||
-	    task->call.sp != ss_regs_sp(&ss_arch_host, &before->regs) ||
-	    task->call.pc != ss_regs_pc(&ss_arch_host, &before->regs))
+	    task->call.sp != ss_regs_sp(task->arch, &before->regs) ||
+	    task->call.pc != ss_regs_pc(task->arch, &before->regs))
 		return false;
 	task->run_count = count;
 	task->before = before;
@@ -481,6 +484,7 @@ void ss_task_read_again(struct ss_tracee *task, const struct ss_target *target,
 	const long before = task->call.kind == SS_SYSCALL_BLOCKED ? task->call.number :
 								    -1;
 
+	task->arch = target->arch;
 	if (ss_task_is_watched(task))
 		ss_task_enter(task, SS_TASK_SEEN);
 	task->in_call = task->fragile = false;
@@ -512,6 +516,7 @@ void ss_task_read(struct ss_tracee *task, const struct ss_target *target,
 {
 	struct ss_stat stat;
 
+	task->arch = target->arch;
 	if (ss_task_is_watched(task))
 		ss_task_enter(task, SS_TASK_SEEN);
 	task->in_call = task->fragile = false;
@@ -557,9 +562,7 @@ static bool read_settled_call(const struct ss_still *still,
 			      struct ss_syscall_text *ret)
 {
 	for (;;) {
-		if (!ss_target_read_task(still->target, thread->tid, "syscall",
-					 still->text) ||
-		    !ss_syscall_parse(still->text->bytes, still->text->size, ret))
+		if (!ss_target_read_syscall(still->target, thread->tid, still->text, ret))
 			return false;
 		if (ret->kind != SS_SYSCALL_RUNNING)
 			return true;

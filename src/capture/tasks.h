@@ -44,6 +44,7 @@ enum ss_task_filter {
 struct ss_tracee {
 	pid_t tid;
 	enum ss_task_phase phase;
+	const struct ss_arch *arch; /* of its process */
 	/* What is known of it: one word. */
 	bool runs : 1; /* running or runnable, if known */
 	/* attached to the capture thread; if it ended meanwhile, its parent cannot reap

@@ -133,7 +133,7 @@ static bool leads_to_program(pid_t pid, const char *name)
 	       named.st_dev == program.st_dev && named.st_ino == program.st_ino;
 }
 
-static bool find_path(pid_t pid, uint64_t *ret)
+static bool find_path(pid_t pid, const struct ss_arch *arch, uint64_t *ret)
 {
 	_cleanup_buffer_ struct ss_buffer auxv = {};
 	char path[64];
@@ -141,14 +141,12 @@ static bool find_path(pid_t pid, uint64_t *ret)
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/auxv", pid); /* always fits */
 	return ss_io_read_record(AT_FDCWD, path, RECORD_MAX, &auxv) == 0 &&
-	       ss_auxv_find(auxv.bytes, auxv.size, AT_EXECFN, ret) &&
+	       ss_auxv_find(auxv.bytes, auxv.size, arch->word, AT_EXECFN, ret) &&
 	       read_path(pid, *ret, name) && leads_to_program(pid, name);
 }
 
-static bool write_code(pid_t pid, uint64_t address)
+static bool write_code(pid_t pid, const struct ss_arch_attach *attach, uint64_t address)
 {
-	const struct ss_arch_attach *attach = ss_arch_host.attach;
-
 	for (size_t at = 0; at < attach->execute_size; at += WORD) {
 		long word;
 		memcpy(&word, attach->execute_code + at, WORD);
@@ -165,22 +163,23 @@ static bool write_code(pid_t pid, uint64_t address)
  */
 static bool execute_again(pid_t pid)
 {
-	const struct ss_arch_attach *attach = ss_arch_host.attach;
+	const struct ss_arch *arch;
 	ss_kernel_regs kernel;
 	struct ss_regs regs = {};
 	uint64_t path;
 	uint64_t argc;
-	bool is_32bit;
 
-	if (!ss_registers_read(pid, &kernel, &is_32bit) || is_32bit)
+	if (!ss_registers_read(pid, &kernel, &arch) || !arch)
 		return false;
-	attach->regs(&kernel, &regs);
-	uint64_t sp = ss_regs_sp(&ss_arch_host, &regs);
-	if (!peek(pid, sp, &argc) || !find_path(pid, &path))
+	arch->attach->regs(&kernel, &regs);
+	uint64_t sp = ss_regs_sp(arch, &regs);
+	if (!peek(pid, sp, &argc) || !find_path(pid, arch, &path))
 		return false;
-	uint64_t argv = sp + WORD;
-	attach->set_execute(&kernel, path, argv, argv + (argc + 1) * WORD);
-	return write_code(pid, ss_regs_pc(&ss_arch_host, &regs)) &&
+	uint64_t argv = sp + arch->word;
+	/* argc is an int. */
+	arch->attach->set_execute(&kernel, path, argv,
+				  argv + ((uint32_t)argc + UINT64_C(1)) * arch->word);
+	return write_code(pid, arch->attach, ss_regs_pc(arch, &regs)) &&
 	       ss_registers_write(pid, &kernel);
 }
 
@@ -348,12 +347,11 @@ static bool is_stop_signal(int signal)
  */
 static void undo_eintr(pid_t tid)
 {
+	const struct ss_arch *arch;
 	ss_kernel_regs kernel;
-	bool is_32bit;
 
-	if (ss_arch_host.attach->undo_eintr &&
-	    ss_registers_read(tid, &kernel, &is_32bit) && !is_32bit &&
-	    ss_arch_host.attach->undo_eintr(&kernel))
+	if (ss_arch_host.attach->undo_eintr && ss_registers_read(tid, &kernel, &arch) &&
+	    arch && arch->attach->undo_eintr(&kernel))
 		(void)ss_registers_write(tid, &kernel);
 }
 

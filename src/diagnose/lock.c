@@ -11,7 +11,8 @@ struct reader {
 	const struct ss_memory_fact *memory;
 	uint32_t expected; /* value with which the thread began to wait */
 	uint8_t size; /* bytes of an address: where it is 4, some locks are laid out differently */
-	bool shared; /* the thread wants to read */
+	bool shared;  /* the thread wants to read */
+	bool cancels; /* see struct ss_wait_function */
 	bool missing;
 };
 
@@ -163,14 +164,21 @@ static void read_musl_rwlock(struct reader *r, struct ss_lock_state *lock)
 }
 
 /* __g_signals[2] at the end of a condition variable, which is aligned to 8; with addresses of 4
-   bytes, to 4. There the word before the first one counts waiters from its fourth bit on. */
+   bytes, to 4. The word before the first one counts waiters from its fourth bit on. Since glibc
+   2.41, and in later updates of older ones, there is no __g_refs[2] before them, which counts
+   those of each group from its second bit on. */
 static void read_condvar(struct reader *r, struct ss_lock_state *lock)
 {
-	enum { FIRST = 40, SECOND = 44, ONE_WAITER = 8 };
-	const bool first = is_narrow(r) ? word(r, lock->address - 4) >= ONE_WAITER :
+	enum { SIGNALS = 40, SIGNALS_2_41 = 32, WAITERS_SHIFT = 3, REFS = 24 };
+	const bool first = is_narrow(r) ? word(r, lock->address - 4) >> WAITERS_SHIFT :
 					  lock->address % 8 == 0;
+	const uint64_t signals = lock->address - (first ? 0 : 4);
+	const uint32_t waiters = word(r, signals - 4) >> WAITERS_SHIFT;
+	const uint32_t refs =
+		(word(r, signals - REFS) >> 1) + (word(r, signals - REFS + 4) >> 1);
+	const bool has_refs = r->missing || (refs > 0 && refs <= waiters);
 
-	lock->address -= first ? FIRST : SECOND;
+	lock->address = signals - (has_refs && !r->cancels ? SIGNALS : SIGNALS_2_41);
 }
 
 /* struct pthread_barrier: in, current_round, count. */
@@ -312,6 +320,7 @@ bool ss_lock_read(const struct ss_memory_fact *memory, const struct ss_arch *arc
 	struct reader r = { .memory = memory,
 			    .expected = futex->value,
 			    .size = arch->word,
+			    .cancels = function->cancels,
 			    .shared = lock_class->access == SS_ACCESS_SHARED };
 	bool musl = function->musl && lock_class->in_musl;
 	read_lock *read = musl ? lock_class->read_musl : lock_class->read;

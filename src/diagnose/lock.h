@@ -59,6 +59,7 @@ struct ss_wait_function {
 	enum ss_lock_class lock_class;
 	const char *name; /* symbol of the function; NULL: none is known */
 	bool musl;	  /* otherwise glibc is assumed */
+	bool cancels;	  /* it called __syscall_cancel(), of glibc 2.41 and later ones */
 	bool has_symbols; /* at least one function on the stack has a name */
 };
 

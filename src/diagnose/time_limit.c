@@ -9,16 +9,26 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define NS_PER_MS UINT64_C(1000000)
 
-/* Two 64-bit words: seconds, and a fraction in units of 1/per_second. */
-static bool read_pair(const struct ss_memory_fact *memory, uint64_t per_second,
+/* Two 64-bit words: seconds, and a fraction in units of 1/per_second. Programs of 32 bits have
+   such times in new calls only. */
+static bool read_pair(const struct ss_diagnosis *d, size_t arg, uint64_t per_second,
 		      uint64_t *ret)
 {
+	enum { FIRST_64 = 403 }; /* clock_gettime64(2) */
+	const struct ss_memory_fact *memory = &d->facts->memory[arg];
 	int64_t pair[2];
+	int32_t narrow[2];
 	uint64_t ns;
 
 	if (memory->size != sizeof(pair))
 		return false;
 	memcpy(pair, memory->bytes, sizeof(pair));
+	if (d->snapshot->arch->word == sizeof(uint32_t) &&
+	    d->facts->call.number < FIRST_64) {
+		memcpy(narrow, memory->bytes, sizeof(narrow));
+		pair[0] = narrow[0];
+		pair[1] = narrow[1];
+	}
 	if (pair[0] < 0 || pair[1] < 0 || (uint64_t)pair[1] >= per_second ||
 	    __builtin_mul_overflow((uint64_t)pair[0], NS_PER_S, &ns) ||
 	    __builtin_add_overflow(ns, (uint64_t)pair[1] * (NS_PER_S / per_second), &ns))
@@ -57,7 +67,7 @@ static void read_limit(struct ss_diagnosis *d, const struct ss_call *call)
 		return;
 	}
 	uint64_t per_second = call->timeout_type == SS_TIMEOUT_VAL ? 1000000 : NS_PER_S;
-	if (!read_pair(&d->facts->memory[arg], per_second, &ns))
+	if (!read_pair(d, (size_t)arg, per_second, &ns))
 		return;
 	if (is_absolute(d))
 		set_deadline(d, ns, (clockid_t)made->args[0]);
@@ -83,8 +93,7 @@ void ss_time_limit_read_futex(struct ss_diagnosis *d, const struct ss_futex *fut
 	uint64_t ns;
 
 	d->wait->timed = futex->timed;
-	if (!futex->timed ||
-	    !read_pair(&d->facts->memory[futex->timeout_arg], NS_PER_S, &ns))
+	if (!futex->timed || !read_pair(d, (size_t)futex->timeout_arg, NS_PER_S, &ns))
 		return;
 	if (futex->relative)
 		d->wait->timeout_ns = (int64_t)ns;

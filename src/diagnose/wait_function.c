@@ -619,6 +619,8 @@ struct ss_wait_function ss_wait_function_find(const struct ss_snapshot *snapshot
 		if (!frame->symbol || frame->kind != SS_FRAME_NATIVE)
 			continue;
 		found.has_symbols = true;
+		found.cancels |= strcmp(frame->symbol, "__syscall_cancel") == 0 ||
+				 strcmp(frame->symbol, "__internal_syscall_cancel") == 0;
 		found.lock_class = ss_wait_function_class(frame->symbol);
 		if (found.lock_class == SS_CLASS_CONDVAR &&
 		    enters_monitor(snapshot, thread, i))

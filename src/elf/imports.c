@@ -19,6 +19,7 @@ struct dynamic {
 	uint64_t symbols;
 	uint64_t strings;
 	uint64_t strings_size;
+	uint64_t got; /* the global offset table */
 	struct {
 		uint64_t address;
 		uint64_t size;
@@ -49,6 +50,9 @@ static bool read_dynamic(struct ss_image *image, struct dynamic *ret)
 			break;
 		case DT_STRSZ:
 			ret->strings_size = entry.d_un.d_val;
+			break;
+		case DT_PLTGOT:
+			ret->got = entry.d_un.d_ptr;
 			break;
 		case DT_JMPREL:
 			ret->tables[0].address = entry.d_un.d_ptr;
@@ -115,6 +119,8 @@ bool ss_image_find_import(struct ss_image *image, uint64_t slot, char *name, siz
 
 	if (!read_dynamic(image, &dynamic))
 		return false;
+	if (slot & SS_SLOT_IN_GOT)
+		slot = dynamic.got + (uint64_t)(int64_t)(int32_t)(uint32_t)slot;
 	for (size_t i = 0; i < SS_ARRAY_SIZE(dynamic.tables) && !symbol; i++)
 		symbol = find_symbol(image, dynamic.tables[i].address,
 				     dynamic.tables[i].size, slot);

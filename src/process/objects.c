@@ -24,6 +24,7 @@
 
 enum {
 	TOTAL_MAX = 16 << 20, /* bytes of all arguments together */
+	PAGE = 4096,
 	/* delay for threads that are about to return to their call: 100 us, doubled
 	   each time, 12.7 ms in total */
 	NAP_NS = 100 * 1000,
@@ -31,6 +32,7 @@ enum {
 };
 
 struct arguments {
+	const struct ss_arch *arch;
 	struct ss_facts *facts;
 	const struct ss_process_memory *memory;
 	size_t left;   /* of TOTAL_MAX */
@@ -91,7 +93,7 @@ static void nap(unsigned doublings)
 	ss_sleep_ns((uint64_t)NAP_NS << doublings);
 }
 
-/* If a call was made with syscall(3), the code does not show its number. The kernel
+/* In syscall(3), and in glibc since 2.41, the code does not show the number of the call. The kernel
    function in which it waits does, once the thread is back in the call; these names
    have been stable for many years. UNKNOWN otherwise. */
 static enum ss_syscall_id find_where_it_waits(struct arguments *a,
@@ -103,7 +105,12 @@ static enum ss_syscall_id find_where_it_waits(struct arguments *a,
 	} places[] = { { "futex_", SS_SYS_FUTEX },
 		       { "poll_schedule_timeout", SS_SYS_POLL },
 		       { "do_poll", SS_SYS_POLL },
-		       { "do_sys_poll", SS_SYS_POLL } };
+		       { "do_sys_poll", SS_SYS_POLL },
+		       /* hrtimer_nanosleep_restart() is seldom seen: it calls last. */
+		       { "hrtimer_nanosleep", SS_SYS_CLOCK_NANOSLEEP },
+		       { "__do_sys_restart_syscall", SS_SYS_CLOCK_NANOSLEEP },
+		       { "__x64_sys_restart_syscall", SS_SYS_CLOCK_NANOSLEEP },
+		       { "do_syscall_64", SS_SYS_CLOCK_NANOSLEEP } };
 	_cleanup_buffer_ struct ss_buffer text = {};
 
 	for (;; nap(a->naps++)) {
@@ -129,7 +136,7 @@ static enum ss_syscall_id find_in_code(struct arguments *a, uint64_t pc)
 	a->restarted = SS_SYS_UNKNOWN;
 	if (pc >= sizeof(code) &&
 	    read_memory(a->memory, pc - sizeof(code), code, sizeof(code)) == sizeof(code))
-		a->restarted = ss_arch_restarted_call(&ss_arch_host, code, sizeof(code));
+		a->restarted = ss_arch_restarted_call(a->arch, code, sizeof(code));
 	return a->restarted;
 }
 
@@ -137,15 +144,19 @@ static void find_restarted(struct arguments *a, const struct ss_target *target,
 			   const struct ss_capture_thread *thread,
 			   struct ss_thread_facts *facts)
 {
-	enum ss_syscall_id id = find_in_code(a, ss_regs_pc(&ss_arch_host, &thread->regs));
+	enum ss_syscall_id id = find_in_code(a, ss_regs_pc(target->arch, &thread->regs));
 
 	facts->restarted = true;
-	if (id == SS_SYS_UNKNOWN)
+	if (id == SS_SYS_UNKNOWN) {
 		id = find_where_it_waits(a, target, thread->tid);
+		/* Its first argument is a clock, that of nanosleep(2) an address. */
+		if (id == SS_SYS_CLOCK_NANOSLEEP && facts->call.args[0] >= PAGE)
+			id = SS_SYS_NANOSLEEP;
+	}
 	if (id == SS_SYS_UNKNOWN)
 		return;
 	facts->call.id = id;
-	facts->call.number = ss_arch_syscall_number(&ss_arch_host, id);
+	facts->call.number = ss_arch_syscall_number(target->arch, id);
 }
 
 /*
@@ -157,28 +168,28 @@ static void find_stream_owner(struct arguments *a, struct ss_thread_facts *threa
 {
 	enum { COUNT = 4, OWNER = 8, COUNT_MAX = 1000 };
 	const struct ss_memory_fact *lock = &thread->lock;
+	const size_t word = a->arch->word;
 	struct ss_futex futex;
-	uint64_t address;
-	uint64_t self;
+	uint64_t address = 0;
+	uint64_t self = 0;
 	uint32_t count;
 	uint32_t tid;
 
-	if (!ss_arch_host.pthread_tid || !ss_futex_parse(&thread->call, &futex))
+	if (!a->arch->pthread_tid || !ss_futex_parse(&thread->call, &futex))
 		return;
 	const uint64_t at = futex.address - lock->address;
-	if (at > lock->size || lock->size - at < OWNER + sizeof(address))
+	if (at > lock->size || lock->size - at < OWNER + word)
 		return;
 	memcpy(&count, lock->bytes + at + COUNT, sizeof(count));
-	memcpy(&address, lock->bytes + at + OWNER, sizeof(address));
-	if (count > COUNT_MAX || address == 0 || address % sizeof(address))
+	memcpy(&address, lock->bytes + at + OWNER, word);
+	if (count > COUNT_MAX || address == 0 || address % word)
 		return;
 	if (address != a->stream_thread) {
 		a->stream_thread = address;
 		a->stream_owner = 0;
-		if (read_memory(a->memory, address, &self, sizeof(self)) ==
-			    sizeof(self) &&
-		    (self == address || ss_arch_host.pthread_below) &&
-		    read_memory(a->memory, address + ss_arch_host.pthread_tid, &tid,
+		if (read_memory(a->memory, address, &self, word) == word &&
+		    (self == address || a->arch->pthread_below) &&
+		    read_memory(a->memory, address + a->arch->pthread_tid, &tid,
 				sizeof(tid)) == sizeof(tid))
 			a->stream_owner = (pid_t)tid;
 	}
@@ -191,7 +202,9 @@ static void arguments_read(struct ss_facts *facts, const struct ss_capture *capt
 			   const struct ss_target *target,
 			   const struct ss_process_memory *memory)
 {
-	struct arguments a = { .facts = facts, .memory = memory, .left = TOTAL_MAX };
+	struct arguments a = {
+		.arch = target->arch, .facts = facts, .memory = memory, .left = TOTAL_MAX
+	};
 
 	for (size_t i = 0; i < facts->threads.count; i++) {
 		struct ss_thread_facts *thread = &facts->threads.items[i];
@@ -214,12 +227,13 @@ static void arguments_read(struct ss_facts *facts, const struct ss_capture *capt
 
 /* After a stop a call may continue as restart_syscall; or, if the stop ended the wait,
    as the same call with the remaining time. */
-static bool is_same_call(const struct ss_syscall_text *now, const struct ss_syscall *then,
-			 const struct ss_call *call, uint64_t sp)
+static bool is_same_call(const struct ss_arch *arch, const struct ss_syscall_text *now,
+			 const struct ss_syscall *then, const struct ss_call *call,
+			 uint64_t sp)
 {
 	if (now->kind != SS_SYSCALL_BLOCKED || now->sp != sp ||
 	    (now->number != then->number &&
-	     ss_arch_syscall_id(&ss_arch_host, now->number) != SS_SYS_RESTART_SYSCALL))
+	     ss_arch_syscall_id(arch, now->number) != SS_SYS_RESTART_SYSCALL))
 		return false;
 	for (int i = 0; i < SS_SYSCALL_ARGS; i++) {
 		bool is_time = call->timeout_type == SS_TIMEOUT_MS &&
@@ -253,13 +267,12 @@ static bool check_thread(struct ss_thread_facts *thread,
 		thread->still_in_call = true;
 		return true;
 	}
-	if (!ss_target_read_task(target, thread->tid, "syscall", text) ||
-	    !ss_syscall_parse(text->bytes, text->size, &now))
+	if (!ss_target_read_syscall(target, thread->tid, text, &now))
 		return true;
 	if (now.kind == SS_SYSCALL_RUNNING)
 		return false;
-	thread->still_in_call = is_same_call(&now, &from->syscall, call,
-					     ss_regs_sp(&ss_arch_host, &from->regs));
+	thread->still_in_call = is_same_call(target->arch, &now, &from->syscall, call,
+					     ss_regs_sp(target->arch, &from->regs));
 	return true;
 }
 

@@ -26,6 +26,7 @@ struct finder {
 	size_t end;
 	bool *referenced;
 	bool found;
+	uint8_t word; /* bytes of an address */
 };
 
 static uint64_t module_end(const struct ss_module_impl *module)
@@ -74,14 +75,14 @@ static inline bool visit_word(struct finder *f, uint64_t word)
 
 static bool visit_words(struct finder *f, const uint8_t *bytes, size_t size)
 {
-	for (size_t at = 0; at + 8 <= size;) {
-		bool whole = at + SS_WORDS_SIZE <= size;
-		size_t end = at + (whole ? SS_WORDS_SIZE : 8);
+	for (size_t at = 0; at + f->word <= size;) {
+		bool whole = f->word == sizeof(uint64_t) && at + SS_WORDS_SIZE <= size;
+		size_t end = at + (whole ? SS_WORDS_SIZE : f->word);
 		if (whole && !ss_words_any(bytes + at, f->low, f->size))
 			at = end;
-		for (; at < end; at += 8) {
-			uint64_t word;
-			memcpy(&word, bytes + at, sizeof(word));
+		for (; at < end; at += f->word) {
+			uint64_t word = 0;
+			memcpy(&word, bytes + at, f->word);
 			if (!visit_word(f, word))
 				return false;
 		}
@@ -91,9 +92,10 @@ static bool visit_words(struct finder *f, const uint8_t *bytes, size_t size)
 
 static bool visit_stack(struct finder *f, const struct ss_stack_copy *stack)
 {
+	const size_t word = f->word;
 	size_t size;
 
-	for (size_t at = (8 - stack->address % 8) % 8; at + 8 <= stack->size;
+	for (size_t at = (word - stack->address % word) % word; at + word <= stack->size;
 	     at += size) {
 		size = SS_MIN(PAGE - (stack->address + at) % PAGE, stack->size - at);
 		bool present = !stack->absent || (stack->address + at) % PAGE != 0 ||
@@ -108,7 +110,7 @@ static bool visit_thread(struct finder *f, const struct ss_capture_thread *threa
 {
 	uint64_t value;
 
-	for (unsigned reg = 0; reg < ss_arch_host.reg_count; reg++) {
+	for (unsigned reg = 0; reg < SS_REG_MAX; reg++) {
 		if (ss_regs_get(&thread->regs, reg, &value) && !visit_word(f, value))
 			return false;
 	}
@@ -169,6 +171,7 @@ void ss_references_mark(const struct ss_capture *capture,
 {
 	bool same = previous && have_same_modules(capture, previous);
 	struct finder f = { .capture = capture,
+			    .word = capture->arch->word,
 			    .previous = same ? previous : NULL,
 			    .look = mark_module,
 			    .end = capture->modules.count,
@@ -225,7 +228,9 @@ static void find_jit_range(struct finder *f)
 
 bool ss_references_find_jit(const struct ss_capture *capture)
 {
-	struct finder f = { .capture = capture, .look = find_jit };
+	struct finder f = { .capture = capture,
+			    .word = capture->arch->word,
+			    .look = find_jit };
 
 	find_jit_range(&f);
 	if (f.size > 0)

@@ -8,9 +8,9 @@
 
 #include "arch/arch.h"
 
-/* False: the thread is not stopped. *ret_32bit: it executes 32-bit code, whose registers are
-   others. */
-bool ss_registers_read(pid_t tid, ss_kernel_regs *ret, bool *ret_32bit);
+/* False: the thread is not stopped. *ret_arch: the processor whose code it executes; NULL: none
+   that is supported here. */
+bool ss_registers_read(pid_t tid, ss_kernel_regs *ret, const struct ss_arch **ret_arch);
 
 /* False: the thread was killed. */
 bool ss_registers_write(pid_t tid, const ss_kernel_regs *regs);

@@ -281,21 +281,26 @@ static struct ss_error *check_access(struct ss_target *target)
 						     no_process(target->pid);
 }
 
-/* Programs of another class only: the kernel runs no program of another machine. What the
-   kernel told the program is read rather than its file, which is untrusted. If it cannot be
-   read, the size of the registers tells later. */
-static struct ss_error *check_class(const struct ss_target *target)
+/* What the kernel told the program is read rather than its file, which is untrusted. If it cannot be
+   read, the registers tell later. Programs of 32 bits are those of i386, which have AT_SYSINFO,
+   where the host has them, or x32. */
+struct ss_error *ss_target_find_arch(struct ss_target *target)
 {
+	enum { SYSINFO = 32 }; /* AT_SYSINFO, which headers of 64 bits lack */
 	_cleanup_buffer_ struct ss_buffer auxv = {};
+	uint64_t entry;
 
+	target->arch = &ss_arch_host;
 	if (ss_io_read_record(target->proc_fd, "auxv", RECORD_MAX, &auxv) != 0 ||
-	    ss_auxv_word_bits(auxv.bytes, auxv.size) != 32)
+	    ss_auxv_word(auxv.bytes, auxv.size) != sizeof(uint32_t))
 		return NULL;
-	return ss_error_new(
-		SS_ERROR_UNSUPPORTED,
-		"process %d runs a 32-bit program; this stacksnap reads 64-bit "
-		"%s programs only",
-		target->pid, ss_arch_host.name);
+	target->arch = &ss_arch_i386;
+	if (ss_arch_i386.attach &&
+	    ss_auxv_find(auxv.bytes, auxv.size, sizeof(uint32_t), SYSINFO, &entry))
+		return NULL;
+	return ss_error_new(SS_ERROR_UNSUPPORTED,
+			    "process %d runs a 32-bit program%s, which is not supported",
+			    target->pid, ss_arch_i386.attach ? " of x32" : "");
 }
 
 static struct ss_error *open_target(pid_t pid, bool listing, struct ss_target **ret)
@@ -309,6 +314,7 @@ static struct ss_error *open_target(pid_t pid, bool listing, struct ss_target **
 		return ss_error_no_memory();
 	target->proc_fd = target->task_fd = target->root_fd = target->procfs_fd = -1;
 	target->held_mem_fd = -1;
+	target->arch = &ss_arch_host;
 	target->keep_max = ss_io_keep_max();
 	target->listing = listing;
 	struct ss_error *error = open_process(pid, target);
@@ -319,7 +325,7 @@ static struct ss_error *open_target(pid_t pid, bool listing, struct ss_target **
 	if (!error && !listing)
 		error = check_access(target);
 	if (!error && !listing)
-		error = check_class(target);
+		error = ss_target_find_arch(target);
 	if (!error)
 		*ret = take_ptr(target);
 	return error;

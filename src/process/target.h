@@ -12,6 +12,8 @@
 #include "base/vector.h"
 #include "stacksnap.h"
 
+struct ss_arch;
+
 enum { SS_UNRESPONSIVE_MAX = 64 };
 
 /* A file system whose server did not respond, or a file that nobody permitted to open
@@ -24,15 +26,16 @@ struct ss_unresponsive {
 
 struct ss_target {
 	pid_t pid;
-	uint64_t start_time; /* clock ticks after boot: detects a reused pid */
-	pid_t live;	     /* the thread of proc_fd: the leader if it is alive */
-	int procfs_fd;	     /* /proc, for other processes */
-	int proc_fd;	     /* /proc/LIVE, which has exe, root and map_files */
-	int root_fd;	     /* its root directory, even after it has ended; or -1 */
-	int task_fd;	     /* /proc/PID/task */
-	int keep_max;	     /* ss_io_keep_max() when the target was opened */
-	bool listing;	     /* only world-readable data is available */
-	bool spawned;	     /* our child */
+	uint64_t start_time;	    /* clock ticks after boot: detects a reused pid */
+	const struct ss_arch *arch; /* of its program; see ss_target_find_arch() */
+	pid_t live;		    /* the thread of proc_fd: the leader if it is alive */
+	int procfs_fd;		    /* /proc, for other processes */
+	int proc_fd;		    /* /proc/LIVE, which has exe, root and map_files */
+	int root_fd;  /* its root directory, even after it has ended; or -1 */
+	int task_fd;  /* /proc/PID/task */
+	int keep_max; /* ss_io_keep_max() when the target was opened */
+	bool listing; /* only world-readable data is available */
+	bool spawned; /* our child */
 	/* a child that ss_target_spawn() started; not resumed yet */
 	bool stopped_at_exec;
 	struct ss_unresponsive unresponsive[SS_UNRESPONSIVE_MAX]; /* a ring */
@@ -69,6 +72,9 @@ bool ss_target_will_execute(const struct ss_target *target);
 /* Name and path of the program, or NULL if unreadable. The caller frees them. */
 void ss_target_describe(const struct ss_target *target, char **name, char **executable);
 
+/* Sets arch again: execve() may have changed it. UNSUPPORTED: a program of another processor. */
+struct ss_error *ss_target_find_arch(struct ss_target *target);
+
 /* A number that identifies the program and that execve() changes (ss_stat.program). */
 uint64_t ss_target_program(const struct ss_target *target);
 
@@ -104,6 +110,13 @@ bool ss_target_list_children(const struct ss_target *target, struct ss_children 
  */
 
 struct ss_target;
+
+/* Reads the call in which a thread is. Returns false as ss_target_read_task(). */
+bool ss_target_read_syscall(const struct ss_target *target, pid_t tid,
+			    struct ss_buffer *text, struct ss_syscall_text *ret);
+
+/* Makes a call that stands for several the one that is meant. */
+void ss_target_unfold(const struct ss_target *target, struct ss_syscall_text *call);
 
 /* Reads a small file of task/TID. Returns false if the thread is gone, or if it is not
    readable. */

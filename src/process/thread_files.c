@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "arch/arch.h"
 #include "base/search.h"
 #include "data/capture.h"
 #include "data/gather.h"
@@ -146,6 +147,41 @@ bool ss_kept_thread_read_syscall(const struct ss_kept_thread *thread,
 		return false;
 	record[n] = '\0';
 	return ss_syscall_parse(record, (size_t)n, ret);
+}
+
+static bool read_words(void *data, uint64_t address, void *bytes, size_t size)
+{
+	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
+
+	ss_process_memory_read_present(data, &piece, 1);
+	return piece.done == size;
+}
+
+void ss_target_unfold(const struct ss_target *target, struct ss_syscall_text *text)
+{
+	struct ss_syscall call = { .number = text->number };
+
+	if (!target->arch->unfold || text->kind != SS_SYSCALL_BLOCKED)
+		return;
+	_cleanup_close_ int pagemap =
+		openat(target->proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+	struct ss_process_memory memory = { .tid = target->live,
+					    .mem_fd = -1,
+					    .pagemap_fd = pagemap };
+	memcpy(call.args, text->args, sizeof(call.args));
+	target->arch->unfold(&call, read_words, &memory);
+	text->number = call.number;
+	memcpy(text->args, call.args, sizeof(text->args));
+}
+
+bool ss_target_read_syscall(const struct ss_target *target, pid_t tid,
+			    struct ss_buffer *text, struct ss_syscall_text *ret)
+{
+	if (!ss_target_read_task(target, tid, "syscall", text) ||
+	    !ss_syscall_parse(text->bytes, text->size, ret))
+		return false;
+	ss_target_unfold(target, ret);
+	return true;
 }
 
 SS_DEFINE_COMPARE(compare_tids, struct ss_kept_thread, tid)

@@ -28,6 +28,19 @@ static void write_runtime_function(const struct ss_snapshot *snapshot,
 	write_frame(frame, options, out);
 }
 
+/* What the program has called of the C library: not what that calls itself. */
+static size_t innermost(const struct ss_snapshot *snapshot, const struct ss_task *task,
+			size_t own)
+{
+	const struct ss_process *process = ss_snapshot_process(snapshot);
+	size_t i = 0;
+
+	while (i < own && ss_frame_code(process, ss_snapshot_frame(snapshot, task, i)) ==
+				  SS_CODE_C_LIBRARY)
+		i++;
+	return i < own && i > 0 ? i - 1 : 0;
+}
+
 /* The frames that only one side has, innermost first; at most some without -v. */
 static void write_own_frames(const struct ss_snapshot *snapshot,
 			     const struct ss_task *task, size_t common, const char *word,
@@ -35,7 +48,8 @@ static void write_own_frames(const struct ss_snapshot *snapshot,
 {
 	enum { SHOWN = 3 };
 	size_t own = task->frame_count - common;
-	size_t shown = SS_MIN(own, ss_text_most(options, SHOWN));
+	size_t first = options->verbose ? 0 : innermost(snapshot, task, own);
+	size_t shown = first + SS_MIN(own - first, ss_text_most(options, SHOWN));
 
 	(void)fprintf(out, "    %s ", word);
 	if (shown == 0) {
@@ -43,8 +57,8 @@ static void write_own_frames(const struct ss_snapshot *snapshot,
 			task->frame_count ? "there itself\n" : "in no function\n", out);
 		return;
 	}
-	for (size_t i = 0; i < shown; i++) {
-		if (i > 0)
+	for (size_t i = first; i < shown; i++) {
+		if (i > first)
 			(void)fputs_unlocked(", called from ", out);
 		write_frame(ss_snapshot_frame(snapshot, task, i), options, out);
 	}

@@ -78,7 +78,7 @@ static struct ss_error *open_files(struct ss_address_space *space, bool *ended)
 	space->maps_fd = open_file(space, live, "maps");
 	int errnum = errno;
 	if (space->maps_fd >= 0)
-		return NULL;
+		return ss_target_find_arch(space->target);
 	*ended = errnum == ENOENT || errnum == ESRCH;
 	if (*ended)
 		return NULL;
@@ -247,6 +247,7 @@ static struct ss_error *take_next(struct ss_address_space *space)
 
 	if (!capture)
 		return ss_error_no_memory();
+	capture->arch = space->target->arch;
 	struct ss_error *error = ss_regions_read(capture, &space->next);
 	if (!error)
 		error = adopt(space, capture);
@@ -271,7 +272,10 @@ static struct ss_error *forget_all(struct ss_address_space *space)
 	space->text.size = 0;
 	space->version++;
 	space->capture = ss_capture_new();
-	return space->capture ? NULL : ss_error_no_memory();
+	if (!space->capture)
+		return ss_error_no_memory();
+	space->capture->arch = space->target->arch;
+	return NULL;
 }
 
 /* After an exec, perhaps several. */

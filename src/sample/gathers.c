@@ -48,7 +48,7 @@ static bool selects(const struct ss_gather_source *source, size_t thread,
 
 	*ret_tid = task->tid;
 	*ret_pointer = task->phase == SS_TASK_STOPPED ?
-			       ss_arch_host.attach->thread_pointer(&task->kernel) :
+			       task->arch->attach->thread_pointer(&task->kernel) :
 			       0;
 	return self->wanted(task);
 }

@@ -141,13 +141,14 @@ static void fill_call(const struct ss_sampler *sampler,
 
 	*ret = (struct ss_syscall){ .number = -1 };
 	if (!sample->in_kernel ||
-	    !sampler->access->find_call(&sampler->space.memory, &sample->kernel, &call))
+	    !sampler->access->find_call(sampler->target, &sampler->space.memory,
+					&sample->kernel, &call))
 		return;
 	/* Samples are many: nothing of the process is touched for each. */
 	if (is_moving(sampler, thread->tid, &call, false))
 		thread->moved_data_ns = sample->time_ns;
 	ret->number = call.number;
-	ret->id = ss_arch_syscall_id(&ss_arch_host, call.number);
+	ret->id = ss_arch_syscall_id(sampler->target->arch, call.number);
 	memcpy(ret->args, call.args, sizeof(ret->args));
 }
 
@@ -169,7 +170,7 @@ static void fill_sample(const struct ss_sampler *sampler,
 	memcpy(ret->name, thread->name, sizeof(ret->name));
 	if (!sample->clock.has_regs)
 		return;
-	ss_arch_host.attach->regs(&sample->clock.kernel, &ret->regs);
+	sampler->target->arch->attach->regs(&sample->clock.kernel, &ret->regs);
 	fill_call(sampler, &sample->clock, thread, &ret->syscall);
 }
 
@@ -279,14 +280,14 @@ static bool take_switched(struct ss_sampler *sampler, struct ss_sampled_thread *
 		return runnable && take_waiting(sampler, thread);
 	if (!known)
 		return false;
-	ss_arch_host.attach->regs(&switched.kernel, &regs);
+	sampler->target->arch->attach->regs(&switched.kernel, &regs);
 	struct ss_on_cpu_sample sample = {
 		.clock = { .tid = thread->tid,
 			   .time_ns = switched.time_ns,
 			   .has_regs = true,
 			   .in_kernel = left,
 			   .kernel = switched.kernel },
-		.stack = { .address = ss_regs_sp(&ss_arch_host, &regs),
+		.stack = { .address = ss_regs_sp(sampler->target->arch, &regs),
 			   .size = SS_MIN(switched.stack_size,
 					  sampler->options.max_stack),
 			   .bytes = stack,
@@ -362,10 +363,12 @@ static void close_files(struct ss_tracee *task)
 }
 
 /* Its files. again: in this tick it was read before. */
-static void begin_task(const struct ss_sampled_thread *thread, bool again,
+static void begin_task(const struct ss_sampler *sampler,
+		       const struct ss_sampled_thread *thread, bool again,
 		       struct ss_tracee *task)
 {
 	*task = (struct ss_tracee){ .tid = thread->tid,
+				    .arch = sampler->target->arch,
 				    .state = '?',
 				    .files = thread->files,
 				    .borrowed = thread->schedstat_fd >= 0,
@@ -419,7 +422,7 @@ static bool read_sleeping(struct ss_sampler *sampler, struct ss_sampled_thread *
 	    !thread->files.syscall || thread->run_ns < (uint64_t)YOUNG_NS ||
 	    thread->reads >= NAME_TICKS)
 		return false;
-	begin_task(thread, again, task);
+	begin_task(sampler, thread, again, task);
 	task->state = 'S';
 	memcpy(task->comm, thread->name, sizeof(task->comm));
 	task->user_ticks = thread->user_ticks;
@@ -450,7 +453,7 @@ static void read_task(struct ss_sampler *sampler, struct ss_sampled_thread *thre
 	    thread->captures < KEEP_CAPTURES && ++thread->captures == KEEP_CAPTURES)
 		sampler->access->keep_files(sampler->target, thread->tid, &thread->files);
 	for (;; again = true) {
-		begin_task(thread, again, task);
+		begin_task(sampler, thread, again, task);
 		sampler->access->read(task, sampler->target, &sampler->options,
 				      &sampler->text);
 		task->counted = 0;
@@ -572,8 +575,8 @@ static void copy_stopped(void *data)
 		struct ss_regs regs;
 		if (!is_stopped(task))
 			continue;
-		ss_arch_host.attach->regs(&task->kernel, &regs);
-		prove(sampler, task, ss_regs_pc(&ss_arch_host, &regs));
+		task->arch->attach->regs(&task->kernel, &regs);
+		prove(sampler, task, ss_regs_pc(task->arch, &regs));
 		note_stop(sampler, task);
 	}
 }
@@ -928,7 +931,7 @@ static void update_filter(struct ss_sampled_thread *thread, enum ss_task_filter 
 static bool slept_at_stop(const struct ss_tracee *task)
 {
 	return task->phase == SS_TASK_RELEASED &&
-	       ss_arch_host.attach->is_blocked(&task->kernel);
+	       task->arch->attach->is_blocked(&task->kernel);
 }
 
 /* Updates the state of each thread after a capture. */

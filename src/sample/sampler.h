@@ -97,7 +97,8 @@ struct ss_process_access {
 	/* For how long the calling thread has waited for a CPU in its life; 0: not known. */
 	uint64_t (*read_waited_ns)(void);
 	/* ss_look_find_call() */
-	bool (*find_call)(const struct ss_process_memory *memory,
+	bool (*find_call)(const struct ss_target *target,
+			  const struct ss_process_memory *memory,
 			  const ss_kernel_regs *kernel, struct ss_syscall_text *ret);
 	/* ss_fragile_running() */
 	bool (*moves_data)(const struct ss_target *target, pid_t tid,

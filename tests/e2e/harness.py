@@ -263,10 +263,9 @@ class Target:
                 stream.close()
 
 
-def without_cancellation(frames):
-    """Without the functions that glibc has since 2.41 below each call that can be cancelled."""
-    return frames and [frame for frame in frames if canonical(frame["symbol"]) not in (
-        "syscall_cancel_arch", "internal_syscall_cancel", "syscall_cancel")]
+# The functions that glibc has since 2.41 below each call that can be cancelled
+CANCELLATION = [] if tuple(map(int, os.confstr("CS_GNU_LIBC_VERSION").split()[1].split("."))) < (2, 41) else [
+    "syscall_cancel_arch", "internal_syscall_cancel", "syscall_cancel"]
 
 
 class Snapshot:
@@ -279,7 +278,9 @@ class Snapshot:
         self.modules = self.data["modules"]
         self.threads = self.data["threads"]
         for thread in self.threads:
-            thread["frames"] = without_cancellation(thread["frames"])
+            thread["all_frames"] = thread["frames"]
+            thread["frames"] = thread["frames"] and [frame for frame in thread["frames"] if canonical(
+                frame["symbol"]) not in CANCELLATION]
 
     def thread(self, key):
         """By tid or by name."""

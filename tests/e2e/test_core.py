@@ -34,7 +34,7 @@ class Core(CoreDump):
         expected = eu_stack(core, program)
         self.assertEqual({thread["tid"] for thread in snapshot.threads}, set(expected))
         for thread in snapshot.threads:
-            pcs = [int(frame["pc"], 16) for frame in thread["frames"]
+            pcs = [int(frame["pc"], 16) for frame in thread["all_frames"]
                    if not frame["inlined"] and frame["kind"] == "native"]
             self.assertEqual(pcs, expected[thread["tid"]])
 

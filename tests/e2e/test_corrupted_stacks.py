@@ -153,40 +153,5 @@ class Hostile(EndToEnd):
                                  {"return-address"})
 
 
-PROGRAM_32 = """
-#include <stdio.h>
-#include <unistd.h>
-int main(void)
-{
-	char byte;
-	puts("ready");
-	fflush(stdout);
-	return (int)read(0, &byte, 1);
-}
-"""
-
-
-class Foreign(EndToEnd):
-    def test_32_bit_program(self):
-        """Refused with a clear message in every mode; the program continues."""
-        directory = tempfile.mkdtemp(prefix="stacksnap-32-")
-        self.addCleanup(shutil.rmtree, directory)
-        path = os.path.join(directory, "program")
-        with open(path + ".c", "w") as file:
-            file.write(PROGRAM_32)
-        if subprocess.run([os.environ.get("CC", "cc"), "-m32", "-o", path, path + ".c"],
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          timeout=LIMIT_S).returncode:
-            self.skipTest("no 32-bit programs can be made: install libc6-dev-i386")
-        target = self.start_command([path])
-        for mode in MODES + ("no-stop", "auto"):
-            with self.subTest(mode=mode):
-                result = self.run_tool("--mode=" + mode, target.pid, status=(2, ))
-                self.assertEqual(result.stdout, b"")
-                self.assertIn("runs a 32-bit program", result.stderr.decode())
-                self.assert_free(target.pid)
-        self.assertEqual(target.finish()[0], 0)
-
-
 if __name__ == "__main__":
     main()

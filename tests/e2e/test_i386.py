@@ -2,48 +2,38 @@
 
 import os
 import shutil
-import subprocess
 import tempfile
-import unittest
 
 from core_dump import CoreDump
-from harness import LIMIT_S, Snapshot, canonical, main
+from harness import EndToEnd, Snapshot, canonical, main
+from i386_target import require_i386
 
-FLAGS = ["-m32", "-D_GNU_SOURCE", "-g", "-O2", "-fno-optimize-sibling-calls",
-         "-fomit-frame-pointer", "-pthread"]
-SOURCE = os.environ.get("SOURCE", ".")
 PLACE = None
-
-
-def compile_target(name, *flags):
-    """The path of a program of targets/, compiled with 32 bits. Without gcc-multilib, which
-    conflicts with cross compilers, gcc-12-multilib does it too."""
-    path = os.path.join(PLACE, name)
-    if os.path.exists(path):
-        return path
-    sources = [os.path.join(SOURCE, "targets", name + ".c"),
-               os.path.join(SOURCE, "targets", "target.c")]
-    for compiler in (["gcc"], ["gcc-12", "-I/usr/include/x86_64-linux-gnu"]):
-        try:
-            done = subprocess.run(compiler + FLAGS + ["-o", path] + sources + list(flags),
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                  timeout=LIMIT_S, text=True)
-        except FileNotFoundError:
-            continue
-        if done.returncode == 0:
-            return path
-    raise unittest.SkipTest("no 32-bit programs can be made: install gcc-multilib or "
-                            "gcc-12-multilib")
+CALLS = 40  # of the EINTR target, at least
+MODES = ("auto", "stop", "no-stop")
+KINDS = {"accept": "accept", "receive-tcp": "receive", "read-pipe": "read", "poll-two": "poll",
+         "select": "select", "epoll": "epoll", "sleep": "sleep", "sleep-until": "sleep",
+         "child": "child", "flock": "file-lock", "fcntl": "file-lock", "sigwait": "signal",
+         "pause": "signal", "semop": "ipc", "message": "ipc", "open-fifo": "other"}
 
 
 def setUpModule():
     global PLACE
     PLACE = tempfile.mkdtemp(prefix="stacksnap-i386-")
-    compile_target("crash")
+    try:
+        require_i386(PLACE, "crash")
+    except Exception:
+        shutil.rmtree(PLACE)
+        raise
 
 
 def tearDownModule():
     shutil.rmtree(PLACE)
+
+
+def program(name, *flags):
+    path = os.path.join(PLACE, name)
+    return path if os.path.exists(path) else require_i386(PLACE, name, *flags)
 
 
 def names(thread):
@@ -55,7 +45,7 @@ class Cores(CoreDump):
         return Snapshot(self.run_tool("core", "-f", "json", *arguments))
 
     def test_fault(self):
-        snapshot = self.core(self.dump(compile_target("crash"), "segv"))
+        snapshot = self.core(self.dump(program("crash"), "segv"))
         crash = snapshot.data["capture"]["crash"]
         pid = snapshot.data["process"]["pid"]
         self.assertEqual((crash["name"], crash["tid"], crash["code"], crash["address"]),
@@ -63,7 +53,7 @@ class Cores(CoreDump):
         self.assertEqual(names(snapshot.thread(pid))[:3], ["read_address", "fail", "main"])
 
     def test_waits(self):
-        snapshot = self.core(self.dump(compile_target("crash"), "abort"))
+        snapshot = self.core(self.dump(program("crash"), "abort"))
         pid = snapshot.data["process"]["pid"]
         waiters = [thread for thread in snapshot.threads if thread["wait"]]
         self.assertEqual(len(waiters), 2)
@@ -73,6 +63,79 @@ class Cores(CoreDump):
             self.assertEqual(thread["wait"]["owner_tid"], pid)
         self.assertIn("abort", names(snapshot.thread(pid)))
         self.assertIn("fail", names(snapshot.thread(pid)))
+
+
+class Live(EndToEnd):
+    def snap(self, target, *options, status=(0,)):
+        return Snapshot(self.run_tool("-f", "json", *options, target.pid, status=status))
+
+    def test_deadlock(self):
+        """Stacks to their roots, owners of mutexes, and the cycle, in every mode."""
+        for kind in ("normal", "errorcheck", "recursive", "shared", "timed"):
+            target = self.start_command([program("deadlock"), kind])
+            for mode in MODES:
+                with self.subTest(kind=kind, mode=mode):
+                    snapshot = self.snap(target, "--mode=" + mode)
+                    by_name = {thread["name"]: thread for thread in snapshot.threads}
+                    one, other = by_name["locker-0"], by_name["locker-1"]
+                    self.assertEqual([thread["end"] for thread in snapshot.threads],
+                                     ["root"] * len(snapshot.threads))
+                    self.assertEqual(one["wait"]["owner_tid"], other["tid"])
+                    self.assertEqual(other["wait"]["owner_tid"], one["tid"])
+                    self.assertEqual(len(snapshot.data["deadlocks"]), 1)
+                    self.assertEqual(
+                        [name for name in names(one) if name in
+                         ("take", "take_next", "hold_and_wait", "target_thread_main")],
+                        ["take", "take_next", "hold_and_wait", "target_thread_main"])
+            self.assert_free(target.pid)
+            target.finish()
+
+    def test_mode_live(self):
+        target = self.start_command([program("deadlock"), "normal"])
+        result = self.run_tool("--mode=live", target.pid, status=(2,))
+        self.assertIn("runs a program of i386", result.stderr.decode())
+        self.assertEqual(target.finish()[0], 0)
+
+    def test_waits(self):
+        """What socketcall(2) and ipc(2) stand for."""
+        directory = tempfile.mkdtemp(dir=PLACE)
+        target = self.start_command([program("waits"), directory])
+        for mode in MODES:
+            snapshot = self.snap(target, "--mode=" + mode)
+            waits = {thread["name"]: thread["wait"] for thread in snapshot.threads}
+            self.assertEqual({thread["end"] for thread in snapshot.threads}, {"root"})
+            for name, kind in KINDS.items():
+                self.assertEqual(waits[name]["kind"], kind, name)
+            for name in ("accept", "receive-tcp", "read-pipe", "flock"):
+                self.assertEqual(waits[name]["fd"], target.fact("fd-" + name))
+            self.assertEqual(waits["semop"]["ipc_id"], target.fact("id-semop"))
+            self.assertEqual(waits["message"]["ipc_id"], target.fact("id-message"))
+            self.assertLess(abs(waits["sleep"]["timeout_ns"] - 3600e9), 600e9)
+        target.finish()
+
+    def test_interruptions(self):
+        """No call returns because of a snapshot."""
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                target = self.start_command([program("eintr")])
+                for _ in range(5):
+                    self.snap(target, "--mode=" + mode)
+                status, output = target.finish()
+                calls = [line.split() for line in output.splitlines()]
+                self.assertEqual(status, 0)
+                self.assertGreater(len(calls), CALLS)
+                self.assertEqual([call for call in calls if call[3] != "missing" and
+                                  call[1:3] != ["0", "0"]], [])
+
+    def test_signal_handler(self):
+        """Frames of both kinds, of handlers with and without SA_SIGINFO."""
+        target = self.start_command([program("sighandler")])
+        for mode in MODES:
+            snapshot = self.snap(target, "--mode=" + mode)
+            self.assertEqual({thread["end"] for thread in snapshot.threads}, {"root"})
+            self.assertTrue([thread for thread in snapshot.threads
+                             if any(frame["signal_frame"] for frame in thread["frames"])])
+        target.finish()
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ class Whole(EndToEnd):
         for thread in snapshot.threads:
             seen = "%s\neu-stack: %s" % (describe(snapshot, thread), theirs[thread["tid"]])
             self.assertEqual(thread["end"], "root", seen)
-            frames = [int(frame["pc"], 0) for frame in thread["frames"]
+            frames = [int(frame["pc"], 0) for frame in thread["all_frames"]
                       if not frame["inlined"]]
             self.assertEqual(frames, [pc for pc, _ in theirs[thread["tid"]]], seen)
             self.assertGreater(len(frames), 2, seen)
@@ -237,7 +237,7 @@ class Chromium(Whole):
             theirs = parse(subprocess.run(["eu-stack", "-n", "0", "-p", str(pid)], timeout=LIMIT_S,
                                           stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL).stdout)
             for thread in snapshot.threads:
-                frames = [int(frame["pc"], 0) for frame in thread["frames"] if not frame["inlined"]]
+                frames = [int(frame["pc"], 0) for frame in thread["all_frames"] if not frame["inlined"]]
                 wanted = [pc for pc, _ in theirs.get(thread["tid"], [])]
                 if wanted[:2] == frames[:2]:  # else it has run meanwhile
                     self.assertEqual(frames, wanted, describe(snapshot, thread))

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-TEST_LIMIT_S = 300
+TEST_LIMIT_S = 1200
 TAIL = 6000
 
 MOUNTS = [("devpts", "/dev/pts", "gid=5,mode=620"), ("tmpfs", "/dev/shm", "mode=1777"),

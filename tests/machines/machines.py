@@ -129,8 +129,9 @@ class Machine:
             if "9p" in self.kernel.modules:
                 return ["-fsdev", "local,id=%s,path=%s,security_model=none,multidevs=remap%s" % (
                     tag, path, access), "-device", "virtio-9p-pci,fsdev=%s,mount_tag=%s" % (tag, tag)]
-            socket = os.path.join(self.share, tag + ".socket")
-            subprocess.Popen([VIRTIOFSD, "--socket-path=" + socket, "-o", "source=" + path, "-o", "cache=always"],
+            socket = os.path.join(self.share, "%s.%s" % (tag, accelerator))
+            subprocess.Popen([VIRTIOFSD, "--socket-path=" + socket, "-o", "source=" + path, "-o",
+                              "cache=always,sandbox=chroot"],
                              stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # ends with the machine
             while not os.path.exists(socket):
                 time.sleep(0.1)
@@ -258,14 +259,19 @@ def check_kernels(names, only):
             say("%s: no %s, or not built" % (name, QEMU_FOREIGN))
             continue
         for options, table in (BOOTS if name == kernels.OF_SETTINGS else BOOTS[:1]):
-            table = {row: tests for row, tests in table.items() if only in row and
+            table = {row: tests for row, tests in table.items() if
+                     any(text in row for text in only or [""]) and
                      (name == kernels.OF_SETTINGS or row in CAPABILITIES) and
                      not (name == kernels.FOREIGN and row in NOT_FOREIGN)}
             release = options.get("root")
-            root = userlands.make(PLACE, release, say) if release else "/"
+            root = userlands.make(PLACE, release, say) if table and release else "/"
             if not table or not root:
                 continue
             version, rows = check(kernel, table, **{**options, "root": root})
+            if not version:
+                say("%s does not start: see %s" % (name, os.path.join(PLACE, "run", name, "console")))
+                good = False
+                continue
             save("kernel", name, {"version": version, "rows": rows})
             good &= all(result != "failed" for result, _ in rows.values())
     return good
@@ -292,7 +298,7 @@ def main(arguments=None):
                         + ", ".join([*kernels.KERNELS, *userlands.SUITES]))
     parser.add_argument("--fetch", action="store_true", help="download the kernels, and no more")
     parser.add_argument("--no-fetch", action="store_true", help="download nothing")
-    parser.add_argument("--only", default="", help="only capabilities that contain this text")
+    parser.add_argument("--only", action="append", help="only capabilities that contain this text")
     parser.add_argument("--page", help="write the tables to this file")
     options = parser.parse_args(arguments)
     for name in options.names:

@@ -17,17 +17,6 @@ DENY = os.path.join(TARGETS, "deny_syscalls")
 SCOPE = "kernel.yama.ptrace_scope"
 LOCKDOWN = "/sys/kernel/security/lockdown"
 BPF, PERF_EVENT_OPEN = "321", "298"
-# In the language of secilc(8): a class that is not defined is allowed.
-PROCESS = """fork transition sigchld sigkill sigstop signull signal getsched setsched getsession getpgid
-setpgid getcap setcap share getattr setexec setfscreate noatsecure siginh setrlimit rlimitinh dyntransition
-setcurrent execmem execstack execheap setkeycreate setsockcreate getrlimit"""
-POLICY = """(handleunknown allow) (mls false)
-(sensitivity s) (sensitivityorder (s)) (user u) (role r) (type t) (roletype r t) (userrole u r)
-(userlevel u (s)) (userrange u ((s) (s))) (context c (u r t ((s) (s))))
-(sid kernel) (sid security) (sid unlabeled) (sidorder (kernel security unlabeled))
-(sidcontext kernel c) (sidcontext security c) (sidcontext unlabeled c)
-(class process (ptrace %s)) (classorder (process)) (allow t self (process (%s)))
-""" % (PROCESS, PROCESS)
 
 
 def path_of(setting):
@@ -218,28 +207,6 @@ class SecurityModules(Settings):
         status, output, errors = self.tool(target.pid, prefix=("aa-exec", "-p", "restricted", "--"))
         self.assertIn(status, (1, 2), output)
         self.assertIn("AppArmor", errors)
-
-    def test_selinux(self):
-        """A policy of one domain, which may do all but ptrace its processes."""
-        place = "/sys/fs/selinux"
-        if subprocess.run(["mount", "-t", "selinuxfs", "selinuxfs", place], stderr=subprocess.DEVNULL,
-                          check=False).returncode:
-            self.skipTest("no SELinux")
-        if not shutil.which("secilc"):
-            self.skipTest("no secilc")
-        self.assert_whole()
-        directory = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, directory)
-        with open(os.path.join(directory, "policy.cil"), "w", encoding="ascii") as file:
-            file.write(POLICY)
-        subprocess.run(["secilc", "-o", "policy", "-f", "files", "policy.cil"], cwd=directory, check=True)
-        with open(os.path.join(directory, "policy"), "rb") as file:
-            policy = file.read()
-        for name, content in (("load", policy), ("enforce", b"1")):
-            with open(os.path.join(place, name), "wb", buffering=0) as file:
-                file.write(content)
-        target = self.start("threads", 2, 5)
-        self.assert_refused("SELinux", target.pid)
 
     def test_lockdown(self):
         """Snapshots and recordings are whole; uprobes are refused, and the reason is named."""

@@ -2,12 +2,11 @@
 tests/e2e/test_bad_input.py tests the same in more detail."""
 
 import os
-import subprocess
 
 from situations import MAIN, descent, situation
 from subjects import Subject, Unavailable, require, wait_until
-from harness import LIMIT_S, TARGETS, task_states
-from test_corrupted_stacks import PROGRAM_32
+from harness import TARGETS, task_states
+from i386_target import compile_i386
 
 KINDS = ("poll", "nanosleep", "cond", "futex", "read")
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
@@ -63,15 +62,12 @@ def denied_tracing(lab):
     yield threads(lab, ["env", no_leaks, os.path.join(TARGETS, "deny_syscalls"), "101"])
 
 
-@situation("a 32-bit program", status=(2, ))
+@situation("a 32-bit program")
 def foreign(lab):
-    path = lab.path("program")
-    with open(path + ".c", "w", encoding="utf-8") as file:
-        file.write(PROGRAM_32)
-    if subprocess.run([os.environ.get("CC", "cc"), "-m32", "-o", path, path + ".c"],
-                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                      timeout=LIMIT_S).returncode:
-        raise Unavailable("cannot compile 32-bit programs: install libc6-dev-i386")
-    target = lab.start_file(path, settle=False)  # its system calls have other numbers
-    wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "it to read")
-    yield Subject(target, {target.pid: ["main"]}, message="runs a 32-bit program")
+    path = compile_i386(lab.directory, "threads")
+    if not path:
+        raise Unavailable("cannot compile 32-bit programs: install gcc-multilib")
+    target = lab.start_file(path, "1", "3", settle=False)  # its calls have other numbers
+    wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "its threads to sleep")
+    yield Subject(target, {
+        **{kind + "-0": descent(kind, 3) for kind in KINDS}, "threads": MAIN})

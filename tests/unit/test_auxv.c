@@ -17,8 +17,8 @@ TEST(test_64)
 	const uint64_t words[] = { AT_SYSINFO_EHDR, 0x7fff12345000, AT_HWCAP, 0xbfebfbff,
 				   AT_PAGESZ,	    PAGE,	    AT_NULL,  0 };
 
-	assert_int_equal(ss_auxv_word_bits(words, sizeof(words)), 64);
-	assert_int_equal(ss_auxv_word_bits(words, 5 * sizeof(*words)), 0); /* cut */
+	assert_int_equal(ss_auxv_word(words, sizeof(words)), 8);
+	assert_int_equal(ss_auxv_word(words, 5 * sizeof(*words)), 0); /* cut */
 }
 
 TEST(test_32)
@@ -28,8 +28,8 @@ TEST(test_32)
 				  AT_PAGESZ,  PAGE,	  AT_NULL,	   0 };
 	const uint32_t odd[] = { SYSINFO_32, 0xf7f0a550, AT_PAGESZ, PAGE, AT_NULL, 0 };
 
-	assert_int_equal(ss_auxv_word_bits(even, sizeof(even)), 32);
-	assert_int_equal(ss_auxv_word_bits(odd, sizeof(odd)), 32);
+	assert_int_equal(ss_auxv_word(even, sizeof(even)), 4);
+	assert_int_equal(ss_auxv_word(odd, sizeof(odd)), 4);
 }
 
 TEST(test_invalid)
@@ -37,11 +37,11 @@ TEST(test_invalid)
 	const uint64_t zero[] = { AT_PAGESZ, 0, AT_NULL, 0 };
 	char bytes[64];
 
-	assert_int_equal(ss_auxv_word_bits("", 0), 0);
-	assert_int_equal(ss_auxv_word_bits(zero, sizeof(zero)), 0);
+	assert_int_equal(ss_auxv_word("", 0), 0);
+	assert_int_equal(ss_auxv_word(zero, sizeof(zero)), 0);
 	memset(bytes, 0xff, sizeof(bytes));
 	for (size_t size = 0; size <= sizeof(bytes); size++)
-		assert_int_equal(ss_auxv_word_bits(bytes, size), 0);
+		assert_int_equal(ss_auxv_word(bytes, size), 0);
 }
 
 TEST(test_own)
@@ -54,5 +54,5 @@ TEST(test_own)
 		(void)fclose(file); /* only read from */
 	if (size == 0)
 		skip();
-	assert_int_equal(ss_auxv_word_bits(bytes, size), 8 * sizeof(void *));
+	assert_int_equal(ss_auxv_word(bytes, size), sizeof(void *));
 }

@@ -13,6 +13,8 @@
 #include "base/cleanup.h"
 #include "capture/tasks.h"
 
+static const struct ss_target nowhere = { .arch = &ss_arch_host };
+
 static struct ss_syscall_text make(long number, uint64_t a, uint64_t b, uint64_t c,
 				   uint64_t d, uint64_t e)
 {
@@ -26,7 +28,7 @@ static bool blocked(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
 {
 	struct ss_syscall_text call = make(number, a, b, c, d, e);
 
-	return ss_fragile_blocked(NULL, 0, &call, false);
+	return ss_fragile_blocked(&nowhere, 0, &call, false);
 }
 
 TEST(test_restarted)
@@ -74,7 +76,7 @@ TEST(test_partial)
 	/* One that nobody has looked into. */
 	assert_true(blocked(SYS_ioctl, 1, 0, 0, 0, 0));
 	assert_true(blocked(100000, 0, 0, 0, 0, 0));
-	assert_false(ss_fragile_blocked(NULL, 0, &none, true));
+	assert_false(ss_fragile_blocked(&nowhere, 0, &none, true));
 }
 
 TEST(test_running)
@@ -95,9 +97,9 @@ TEST(test_running)
 	};
 
 	for (size_t i = 0; i < SS_ARRAY_SIZE(calls); i++)
-		assert_true(ss_fragile_running(NULL, 0, &calls[i], false));
+		assert_true(ss_fragile_running(&nowhere, 0, &calls[i], false));
 	for (size_t i = 0; i < SS_ARRAY_SIZE(others); i++)
-		assert_false(ss_fragile_running(NULL, 0, &others[i], true));
+		assert_false(ss_fragile_running(&nowhere, 0, &others[i], true));
 }
 
 static bool read_of(const struct ss_target *target, int fd)
@@ -113,7 +115,9 @@ TEST(test_files)
 	_cleanup_close_ int task_fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY);
 	_cleanup_close_ int event = eventfd(0, 0);
 	_cleanup_close_ int device = open("/dev/null", O_RDONLY);
-	struct ss_target target = { .pid = getpid(), .task_fd = task_fd };
+	struct ss_target target = { .pid = getpid(),
+				    .arch = &ss_arch_host,
+				    .task_fd = task_fd };
 	int pair[2];
 	int least = 100;
 

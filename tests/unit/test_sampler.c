@@ -327,9 +327,11 @@ static uint64_t read_waited_ns(void)
 	return waited_ns;
 }
 
-static bool find_call(const struct ss_process_memory *memory,
+static bool find_call(const struct ss_target *target,
+		      const struct ss_process_memory *memory,
 		      const ss_kernel_regs *kernel, struct ss_syscall_text *ret)
 {
+	(void)target;
 	(void)memory;
 	(void)kernel;
 	*ret = (struct ss_syscall_text){ .number = MOVING_CALL };
@@ -509,6 +511,7 @@ static void begin_filtered(struct process *process, unsigned threads,
 
 	*process = (struct process){ .self = process,
 				     .target.pid = FIRST_TID,
+				     .target.arch = &ss_arch_host,
 				     .check = SS_MAPPING_SAME };
 	for (unsigned i = 0; i < threads; i++)
 		process->threads[i] =
