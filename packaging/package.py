@@ -95,7 +95,7 @@ def licences(link_map):
         if path.endswith("/libstacksnap.a"):
             continue
         if "/aarch64/root/" in path:  # the same packages are installed here
-            path = path.split("/root")[1].replace("aarch64", "x86_64")
+            path = path.split("/aarch64/root")[1].replace("aarch64", "x86_64")
         if path.startswith("/usr/"):
             packages.add(output("dpkg-query", "--search", path).split(":")[0])
         else:  # libunwind.a of ./dev

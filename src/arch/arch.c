@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/search.h"
 
 static const struct ss_arch *const processors[] = { &ss_arch_x86_64, &ss_arch_i386,
@@ -89,17 +90,15 @@ static bool is_alternate(const struct alternate_stack *stack, uint64_t here)
 static bool describes_alternate(const uint8_t *bytes, size_t word, size_t sp_offset,
 				uint64_t here, uint64_t *ret)
 {
-	struct alternate_stack stack = {};
-	uint64_t sp = 0;
+	struct alternate_stack stack = { .start = ss_load_word(bytes, 0, word) };
 
-	memcpy(&stack.start, bytes, word);
 	if (stack.start == 0 || stack.start > here || here - stack.start >= ALTERNATE_MAX)
 		return false;
 	memcpy(&stack.flags, bytes + word, sizeof(stack.flags));
-	memcpy(&stack.size, bytes + 2 * word, word);
+	stack.size = ss_load_word(bytes, 2 * word, word);
 	if (!is_alternate(&stack, here))
 		return false;
-	memcpy(&sp, bytes + sp_offset, word);
+	const uint64_t sp = ss_load_word(bytes, sp_offset, word);
 	/* If the interrupted stack is the same one, it is copied already. */
 	if (sp == 0 || sp - stack.start < stack.size)
 		return false;

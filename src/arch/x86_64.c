@@ -1,8 +1,8 @@
 #include "arch/x86.h"
 
 #include <elf.h>
-#include <linux/audit.h>
 #include <errno.h>
+#include <linux/audit.h>
 #include <linux/io_uring.h>
 #include <string.h>
 #include <sys/ptrace.h>

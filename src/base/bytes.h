@@ -21,6 +21,17 @@ static inline uint64_t ss_load_u64(const void *bytes, size_t at)
 	return value;
 }
 
+/* Likewise, of a word of 4 or 8 bytes: faster than memcpy(3) of a size that is not known. */
+static inline uint64_t ss_load_word(const void *bytes, size_t at, size_t word)
+{
+	uint32_t narrow;
+
+	if (word == sizeof(uint64_t))
+		return ss_load_u64(bytes, at);
+	memcpy(&narrow, (const char *)bytes + at, sizeof(narrow));
+	return narrow;
+}
+
 /* The last component of a path; the whole path if that is empty. */
 static inline const char *ss_path_base(const char *path)
 {

@@ -48,10 +48,7 @@ enum { ERESTARTSYS = 512, ERESTART_RESTARTBLOCK = 516 };
 
 static uint64_t word_at(const struct ss_arch *arch, const uint8_t *bytes, size_t index)
 {
-	uint64_t value = 0;
-
-	memcpy(&value, bytes + index * arch->word, arch->word);
-	return value;
+	return ss_load_word(bytes, index * arch->word, arch->word);
 }
 
 static uint32_t u32_at(const uint8_t *bytes, size_t offset)

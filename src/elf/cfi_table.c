@@ -559,7 +559,7 @@ static enum ss_cfi_found read_fde(const struct source *source,
 	struct ss_cursor b = bytes_of(record);
 	uint64_t wanted = record->body - ss_cursor_fixed(&b, 4);
 
-	if (wanted != *cie) {
+	if (*cie == 0 || wanted != *cie) {
 		*cie = 0;
 		ret->signal = false;
 		if (!read_cie(source, wanted, ret))

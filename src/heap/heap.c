@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/search.h"
 #include "data/heap.h"
+#include "data/pipeline.h"
 #include "heap/malloc.h"
 #include "runtime/late_memory.h"
 
@@ -22,13 +23,13 @@ enum {
 	SIZES = EXACT + RANGES,
 	CLASSES_MAX = 1 << 16,
 	HEAPS_MAX = 1 << 16,
-	LISTS_MAX = 1 << 16, /* chunks of one list */
-	TYPE_MAX = 1024,     /* bytes of a mangled name */
-	TYPES_MAX = 4096,    /* classes whose type information is read */
-	CHUNK_OWN = 8,	     /* bytes of a chunk that the program cannot use */
-	MIXED_MAX = 1 << 30, /* bytes of areas that are searched page by page */
-	HEAD_WORDS = 3,	     /* size of the one before, own size, first word */
-	HEADS = 1024,	     /* pages of such an area that are read together */
+	LISTS_MAX = 1 << 16,	      /* chunks of one list */
+	TYPE_MAX = 1024,	      /* bytes of a mangled name */
+	TYPES_MAX = 4096,	      /* classes whose type information is read */
+	CHUNK_OWN = 8,		      /* bytes of a chunk that the program cannot use */
+	MIXED_MAX = 1 << 30,	      /* bytes of areas that are searched page by page */
+	HEAD_WORDS = 3,		      /* size of the one before, own size, first word */
+	HEADS = SS_MEMORY_RANGES_MAX, /* pages of such an area that are read together */
 };
 
 /* struct tcache_perthread_struct: counts, then the first allocation of each list. */
@@ -524,7 +525,9 @@ static const uint64_t *read_head(const struct census *census, struct heads *head
 
 	if (at < heads->start || at >= heads->end) {
 		size_t count = (size_t)SS_MIN((end - at) / PAGE, (uint64_t)HEADS);
-		*heads = (struct heads){ .start = at, .end = at + count * PAGE };
+		heads->start = at;
+		heads->end = at + count * PAGE;
+		memset(heads->words, 0, count * sizeof(*heads->words));
 		for (size_t i = 0; i < count; i++)
 			ranges[i] =
 				(struct ss_memory_range){ .address = at + i * PAGE,
@@ -540,9 +543,10 @@ static void read_mapped(struct census *census, const struct ss_area *area,
 			struct mapped *mapped)
 {
 	struct ss_heap *heap = &census->heap->pub;
-	struct heads heads = {};
+	struct heads heads;
 	uint64_t size;
 
+	heads.start = heads.end = 0;
 	for (uint64_t at = area->start; at < area->end; at += size) {
 		const uint64_t *words = read_head(
 			census, &heads, at, mapped->everywhere ? area->end : at + PAGE);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/scan.h"
 #include "base/search.h"
@@ -170,7 +171,6 @@ static void find_stream_owner(struct arguments *a, struct ss_thread_facts *threa
 	const struct ss_memory_fact *lock = &thread->lock;
 	const size_t word = a->arch->word;
 	struct ss_futex futex;
-	uint64_t address = 0;
 	uint64_t self = 0;
 	uint32_t count;
 	uint32_t tid;
@@ -181,7 +181,7 @@ static void find_stream_owner(struct arguments *a, struct ss_thread_facts *threa
 	if (at > lock->size || lock->size - at < OWNER + word)
 		return;
 	memcpy(&count, lock->bytes + at + COUNT, sizeof(count));
-	memcpy(&address, lock->bytes + at + OWNER, word);
+	const uint64_t address = ss_load_word(lock->bytes, at + OWNER, word);
 	if (count > COUNT_MAX || address == 0 || address % word)
 		return;
 	if (address != a->stream_thread) {

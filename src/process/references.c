@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/bytes.h"
 #include "base/search.h"
 
 enum { PAGE = 4096 };
@@ -81,9 +82,7 @@ static bool visit_words(struct finder *f, const uint8_t *bytes, size_t size)
 		if (whole && !ss_words_any(bytes + at, f->low, f->size))
 			at = end;
 		for (; at < end; at += f->word) {
-			uint64_t word = 0;
-			memcpy(&word, bytes + at, f->word);
-			if (!visit_word(f, word))
+			if (!visit_word(f, ss_load_word(bytes, at, f->word)))
 				return false;
 		}
 	}

@@ -98,8 +98,7 @@ static struct ss_error *open_tracefs(struct ss_uprobes *uprobes)
 	if (access("/sys/bus/event_source/devices/uprobe", F_OK) != 0)
 		return ss_error_new(
 			SS_ERROR_UNSUPPORTED,
-			"this kernel has no uprobes: Linux 4.17 or later does "
-			"(CONFIG_UPROBE_EVENTS)");
+			"uprobes need Linux 4.17 or later (CONFIG_UPROBE_EVENTS)");
 	return ss_error_with_remedy(
 		ss_error_new(SS_ERROR_UNSUPPORTED, "tracefs is not mounted"),
 		"mount -t tracefs nodev /sys/kernel/tracing");
@@ -270,8 +269,7 @@ static struct ss_error *refused(int errnum)
 	if (errnum == ENOSYS)
 		return ss_error_new(
 			SS_ERROR_UNSUPPORTED,
-			"this kernel has no perf events: Linux 2.6.31 or later "
-			"does (CONFIG_PERF_EVENTS)");
+			"perf events need Linux 2.6.31 or later (CONFIG_PERF_EVENTS)");
 	return ss_error_new_errno(errnum, "perf_event_open");
 }
 

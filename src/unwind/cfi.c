@@ -148,7 +148,9 @@ static bool set_cfa_of_stub(struct machine *m, struct ss_cursor *b)
 	    c.failed || c.at != end)
 		return false;
 	*b = c;
-	set_cfa(m, sp, offset + ((int64_t)((m->address & 15) >= pushed) << shift));
+	/* Unsigned: the offset of a hostile file may be any. */
+	const uint64_t more = (uint64_t)((m->address & 15) >= pushed) << shift;
+	set_cfa(m, sp, (int64_t)((uint64_t)offset + more));
 	return true;
 }
 

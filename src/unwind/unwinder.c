@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "elf/cfi_table.h"
 #include "elf/elffile.h"
@@ -206,12 +207,12 @@ bool ss_context_read_word(struct ss_unwind_context *ctx, uint64_t address, uint6
 
 	if (ctx->words)
 		note_word(ctx, address);
-	*ret = 0;
 	/* Most reads. */
 	if (stack->size >= word && at <= stack->size - word && !stack->absent) {
-		memcpy(ret, stack->bytes + at, word);
+		*ret = ss_load_word(stack->bytes, at, word);
 		return true;
 	}
+	*ret = 0;
 	if (ss_memory_read(&ctx->stacks.memory, address, ret, word))
 		return true;
 	/* The last word of a section may be truncated: the rest reads as 0. */

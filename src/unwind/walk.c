@@ -1,9 +1,10 @@
 #include "unwind/walk.h"
-#include "base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "base/search.h"
 #include "data/futex.h"
 #include "elf/go_table.h"
 #include "unwind/cfi.h"
@@ -319,8 +320,8 @@ static void search_stack(const struct search *s, const struct ss_stack_copy *sta
 	end = SS_MIN(end, from + FRAME_MAX);
 	for (uint64_t at = (from + size - 1) & ~(size - 1); at + size <= end;
 	     at += size) {
-		uint64_t word = 0;
-		memcpy(&word, stack->bytes + (at - stack->address), size);
+		const uint64_t word =
+			ss_load_word(stack->bytes, at - stack->address, size);
 		if (find_lock(s->refs, word) == 0)
 			continue;
 		unsigned i = 0;

@@ -91,7 +91,8 @@ def canonical(name):
     name = re.sub(r"( \[clone [^]]*\]|\.(cold|constprop|part|isra)(\.\d+)?)+$", "", name)
     name = re.sub(r"^(__GI_)?_*(libc_)?", "", name)
     # the exported name and the source name of the same function
-    return {"start_main_impl": "start_main", "thread_start": "clone", "kernel_rt_sigreturn": "restore_rt"}.get(name, name)
+    return {"start_main_impl": "start_main", "syscall_cancel_arch_end": "syscall_cancel_arch",
+            "thread_start": "clone", "kernel_rt_sigreturn": "restore_rt"}.get(name, name)
 
 
 def has_debug_file(module):

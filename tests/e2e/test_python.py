@@ -699,7 +699,7 @@ class Python(unittest.TestCase):
                             if other["tid"] == thread["tid"]]
                     calls = [list(frame) for frame in python_frames(few)]
                     self.assertEqual(calls, found[:len(calls)], few)
-                    outer = [frame for frame in few["frames"] if not frame["inlined"]]
+                    outer = [frame for frame in few["all_frames"] if not frame["inlined"]]
                     self.assertEqual((len(outer), few["end"], few["native_reason"], bool(calls)),
                                      (12, "frames", None, True), few)
 

@@ -64,7 +64,7 @@ class Rows(EndToEnd):
         for row, thread in zip(threads, snapshot.threads):
             self.assertEqual((row["snapshot"], row["batch"], row["tid"], row["end"]),
                              (last["snapshot"], "x", thread["tid"], thread["end"]))
-            outer = [frame for frame in reversed(thread["frames"])]
+            outer = [frame for frame in reversed(thread["all_frames"])]
             self.assertEqual(
                 stacks[row["stack"]],
                 ["%s+%s" % (modules[frame["module"]]["build_id"], frame["lookup_offset"])

@@ -596,7 +596,7 @@ class TraceTest(EndToEnd):
         devices = " && mount -t tmpfs none /sys/bus/event_source/devices"
         for command, expected in (("mount -t tmpfs none /sys", "/sys is not mounted.*mount -t sysfs"),
                                   (hide, "tracefs is not mounted.*mount -t tracefs"),
-                                  (hide + devices, "this kernel has no uprobes")):
+                                  (hide + devices, "uprobes need Linux 4.17 or later")):
             done = subprocess.run(
                 ["unshare", "--mount", "sh", "-c", command + ' && exec "$@"', "sh", STACKSNAP,
                  "trace", str(target.pid), "-p", "checkpoint"], stdin=subprocess.DEVNULL,

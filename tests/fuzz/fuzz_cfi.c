@@ -10,11 +10,13 @@ enum { PROBES = 32 };
 static void probe(struct ss_image *image, const struct ss_cfi_table *table,
 		  uint64_t address)
 {
-	struct ss_cfi_entry entry = {};
+	struct ss_cfi_entry entry;
 	struct ss_cfi_row row = {};
 	uint64_t start;
 	uint64_t fde;
 
+	/* As a caller may have it: what is not set is noticed. */
+	memset(&entry, 0xa5, sizeof(entry));
 	(void)ss_cfi_table_search(image, table, address, &start, &fde);
 	if (ss_cfi_entry_find(image, table, address, &entry) != SS_CFI_FOUND)
 		return;

@@ -13,7 +13,7 @@ CAPABILITIES = {
     "record --on-cpu": ["on_cpu.OnCpu.test_threads_that_sleep"],
     "trace": ["trace.TraceTest.test_stacks", "trace.TraceTest.test_recording"],
     "trace --alloc": ["trace_alloc.Alloc.test_glibc"],
-    "run": ["run.Crashes.test_null_pointer", "run.TimeLimit.test_tree"],
+    "run": ["run.Crashes.test_null_pointer"],
     "core": ["core.Core.test_fault", "core.Core.test_waits"],
     "core --install": ["core_handler_kernel.Kernel.test_crashes",
                        "core_handler_kernel.Kernel.test_other_handler"],
@@ -52,7 +52,6 @@ _SETTINGS = {
 _SYSTEMD = {
     "systemd: core --install": ["booted.Booted.test_pattern"],
     "systemd: stacksnap-hang@": ["booted.Booted.test_unit"],
-    "systemd: restricted services": ["booted.Booted.test_restricted"],
     "systemd: its own stack": ["booted.Booted.test_first_process"],
 }
 

@@ -46,7 +46,7 @@ class Notes:
 def of_kernels(found, notes):
     def release(name):
         version = re.search(r" (\d+\.\d+\.\d+)\S* \(", found[name]["version"])
-        return "%s, %s" % (name, version[1]) if version else name
+        return "%s<br>%s" % (name, version[1]) if version else name
     rows = [["kernel", *map(release, found)], ["date", *(one["date"] for one in found.values())]]
     for capability in CAPABILITIES:
         if not any(capability in one["rows"] for one in found.values()):

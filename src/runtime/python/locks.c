@@ -25,8 +25,9 @@ enum {
 	RLOCK_OWNER = 24,
 	RLOCK_COUNT = 32,
 	LOCK_READ = 40,
-	/* From 3.14 on: a PyMutex, in an RLock followed by the same as before. A thread that waits
-	   has a struct wait_entry (Python/parking_lot.c) on its stack, with a semaphore. */
+	/* From 3.14 on, and in later releases of 3.13: a PyMutex, in an RLock followed by the
+	   same as before. A thread that waits has a struct wait_entry (Python/parking_lot.c) on
+	   its stack, with a semaphore. */
 	LOCK_MUTEX = 16,
 	MUTEX_LOCKED = 1,
 	ENTRY_MUTEX = 8, /* before the semaphore */
@@ -192,7 +193,7 @@ bool ss_python_lock_has_same_owner(const struct ss_memory *fresh,
 	       owner == lock->owner_id;
 }
 
-/* From 3.14 on: the lock whose mutex is in the entry of a thread that waits. */
+/* The lock whose mutex is in the entry of a thread that waits. */
 static bool find_parked(const struct ss_runtime_process *process,
 			const struct ss_memory *copied, uint64_t semaphore,
 			struct ss_python_lock *ret)
@@ -308,10 +309,10 @@ size_t ss_python_locks_find(const struct ss_runtime_process *process,
 			continue;
 		known.addresses[known.count++] = futex.address;
 		struct ss_python_lock *lock = &ret[count];
-		bool found =
-			at->has_mutex ?
-				find_parked(process, copied, futex.address, lock) :
-				find_lock(process, copied, thread, futex.address, lock);
+		bool found = (at->minor >= 13 &&
+			      find_parked(process, copied, futex.address, lock)) ||
+			     (!at->has_mutex &&
+			      find_lock(process, copied, thread, futex.address, lock));
 		if (!found &&
 		    (at->minor < 13 || !find_join(process, copied, futex.address, lock)))
 			continue;
