@@ -48,6 +48,12 @@ long ss_arch_syscall_number(const struct ss_arch *arch, enum ss_syscall_id id)
 	return -1;
 }
 
+long ss_arch_recorded_number(const struct ss_arch *arch, const struct ss_syscall *call)
+{
+	return arch == &ss_arch_host ? call->number :
+				       ss_arch_syscall_number(&ss_arch_host, call->id);
+}
+
 enum ss_syscall_id ss_arch_restarted_call(const struct ss_arch *arch, const uint8_t *code,
 					  size_t size)
 {

@@ -452,6 +452,11 @@ extern const struct ss_arch_attach ss_aarch64_attach;
 #error "add ss_arch_host and a struct ss_arch_attach for this processor"
 #endif
 
+static inline bool ss_arch_is_host(const struct ss_arch *arch)
+{
+	return arch == &ss_arch_host;
+}
+
 /* The processor with this ELF machine and class. NULL: not supported. */
 const struct ss_arch *ss_arch_find(uint16_t elf_machine, uint8_t elf_class);
 
@@ -493,6 +498,9 @@ static inline bool ss_arch_is_pthread(const struct ss_arch *arch, uint64_t threa
 
 /* -1: this processor has no such call. */
 long ss_arch_syscall_number(const struct ss_arch *arch, enum ss_syscall_id id);
+
+/* The number that the host has for a call of this processor; -1: not known, or no call. */
+long ss_arch_recorded_number(const struct ss_arch *arch, const struct ss_syscall *call);
 
 static inline bool ss_regs_has(const struct ss_regs *regs, unsigned reg)
 {

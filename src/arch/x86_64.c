@@ -445,8 +445,10 @@ const struct ss_arch *ss_x86_executes(const ss_kernel_regs *kernel)
 {
 	enum { CODE_64 = 0x33, CODE_64_XEN = 0xe033 };
 
-	return kernel->cs == CODE_64 || kernel->cs == CODE_64_XEN ? &ss_arch_x86_64 :
-								    &ss_arch_i386;
+	/* 0: not known */
+	return kernel->cs == 0 || kernel->cs == CODE_64 || kernel->cs == CODE_64_XEN ?
+		       &ss_arch_x86_64 :
+		       &ss_arch_i386;
 }
 
 bool ss_x86_is_worker(const ss_kernel_regs *kernel)

@@ -141,10 +141,12 @@ static uint32_t call_of(struct series *series, const struct ss_task *thread)
 			ss_facts_find_thread(series->snapshot->facts, thread->tid) :
 			NULL;
 
-	if (!facts || facts->call.number < 0 || thread->state == 'R')
+	const long call =
+		facts ? ss_arch_recorded_number(series->snapshot->arch, &facts->call) :
+			-1;
+	if (call < 0 || thread->state == 'R')
 		return SS_ID_NONE;
-	return ss_writer_call(series->writer, facts->call.number, facts->call.args[0],
-			      NULL);
+	return ss_writer_call(series->writer, call, facts->call.args[0], NULL);
 }
 
 /* The handle of a thread, which is written once. SS_ID_NONE without memory. */

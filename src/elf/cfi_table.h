@@ -39,9 +39,8 @@ bool ss_cfi_table_search(struct ss_image *image, const struct ss_cfi_table *tabl
  * core 10.6, DWARF 5 section 6.4.1.
  */
 
-/* Programs have a few dozen bytes; those of aarch64 up to 4620 (V8's). libunwind reads larger
-   ones. */
-enum { SS_CFI_PROGRAM_MAX = 8192 };
+/* Programs have a few dozen bytes; those of large functions that push arguments, some thousands. */
+enum { SS_CFI_PROGRAM_MAX = 16 << 10 };
 
 struct ss_cfi_program {
 	uint8_t bytes[SS_CFI_PROGRAM_MAX];

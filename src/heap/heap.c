@@ -692,9 +692,14 @@ static struct ss_error *refuse(const char *other)
 
 static struct ss_error *read_heap(struct census *census)
 {
+	const struct ss_arch *arch = census->capture->arch;
 	const char *other = find_other(census->capture);
 	bool found = false;
 
+	if (arch->word != SS_GLIBC_WORD)
+		return ss_error_new(SS_ERROR_UNSUPPORTED,
+				    "the heap of a program of %s cannot be read",
+				    arch->name);
 	if (!ss_glibc_malloc_open(census->capture, census->memory, &census->malloc,
 				  &found))
 		return ss_error_no_memory();

@@ -152,7 +152,7 @@ static bool read_sample(const struct ss_cpu_clock *clock,
 		.time_ns = head.time_ns,
 		.in_kernel = (head.header.misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 			     PERF_RECORD_MISC_KERNEL,
-		.has_regs = head.abi == PERF_SAMPLE_REGS_ABI_64 &&
+		.has_regs = head.abi != PERF_SAMPLE_REGS_ABI_NONE &&
 			    ss_perf_ring_copy(ring, sizeof(head), regs, regs_size()),
 	};
 	if (!ret->has_regs)
@@ -336,7 +336,7 @@ static bool read_switch(const struct ss_perf_ring *ring, uint64_t at,
 	struct switch_head head;
 
 	ss_perf_ring_peek(ring, at, &head, sizeof(head));
-	if (head.abi != PERF_SAMPLE_REGS_ABI_64) /* in the kernel only */
+	if (head.abi == PERF_SAMPLE_REGS_ABI_NONE) /* in the kernel only */
 		return false;
 	at += sizeof(head);
 	ss_perf_ring_peek(ring, at, regs, regs_size());

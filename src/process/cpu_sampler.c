@@ -112,7 +112,7 @@ static bool take_record(struct ss_cpu_event *event, struct record *ret, bool *an
 	bool whole = ss_perf_ring_copy(&event->ring, 0, ret, size);
 	ss_perf_ring_drop(&event->ring);
 	return whole && header.type == PERF_RECORD_SAMPLE &&
-	       ret->abi == PERF_SAMPLE_REGS_ABI_64;
+	       ret->abi != PERF_SAMPLE_REGS_ABI_NONE;
 }
 
 bool ss_cpu_sampler_next(struct ss_cpu_sampler *sampler, struct ss_cpu_sample *ret)

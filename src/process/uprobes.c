@@ -510,7 +510,7 @@ static void read_regs(struct ss_uprobes *uprobes, const struct ss_perf_ring *rin
 	uint64_t copied = 0;
 
 	if (!ss_perf_ring_copy(ring, at, &abi, sizeof(abi)) ||
-	    abi != PERF_SAMPLE_REGS_ABI_64 ||
+	    abi == PERF_SAMPLE_REGS_ABI_NONE ||
 	    !ss_perf_ring_copy(ring, at + sizeof(abi), regs, size))
 		return;
 	ret->has_regs = true;

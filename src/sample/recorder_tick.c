@@ -424,10 +424,11 @@ static bool record_thread(struct tick *tick, size_t index)
 	recorded->stack = unusable ? ss_recorder_no_stack(process, tick->stale) :
 				     accept(tick, &item, index);
 	recorded->state = captured->state;
-	recorded->call = captured->syscall.number < 0 ?
-				 SS_ID_NONE :
-				 ss_writer_call(writer, captured->syscall.number,
-						captured->syscall.args[0], NULL);
+	const long call = ss_arch_recorded_number(process->sampler.target->arch,
+						  &captured->syscall);
+	recorded->call =
+		call < 0 ? SS_ID_NONE :
+			   ss_writer_call(writer, call, captured->syscall.args[0], NULL);
 	const bool may_wait = !unusable && !process->sampler.on_cpu;
 	if (recorded->stack == SS_ID_NONE ||
 	    !ss_recorder_waits_note(

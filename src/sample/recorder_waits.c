@@ -522,8 +522,9 @@ static bool take_wait(struct ss_recorder_waits *waits, struct ss_sampler *sample
 	if (!diagnosed || !has_not_run(sampler, wait))
 		return true;
 	simplify(&simple, diagnosed);
-	thread->call =
-		ss_writer_call(writer, syscall->number, syscall->args[0], &simple.wait);
+	thread->call = ss_writer_call(
+		writer, ss_arch_recorded_number(sampler->target->arch, syscall),
+		syscall->args[0], &simple.wait);
 	if (thread->call == SS_ID_NONE)
 		return false;
 	keep(waits, sampler, wait, thread->call);

@@ -152,6 +152,15 @@ static void fill_call(const struct ss_sampler *sampler,
 	memcpy(ret->args, call.args, sizeof(ret->args));
 }
 
+/* Not code of another processor in its process. */
+static bool executes_program(const struct ss_sampler *sampler,
+			     const ss_kernel_regs *kernel)
+{
+	const struct ss_arch *arch = sampler->target->arch;
+
+	return !arch->attach->executes || arch->attach->executes(kernel) == arch;
+}
+
 static void fill_sample(const struct ss_sampler *sampler,
 			const struct ss_on_cpu_sample *sample,
 			struct ss_sampled_thread *thread, struct ss_capture_thread *ret)
@@ -170,6 +179,11 @@ static void fill_sample(const struct ss_sampler *sampler,
 	memcpy(ret->name, thread->name, sizeof(ret->name));
 	if (!sample->clock.has_regs)
 		return;
+	if (!executes_program(sampler, &sample->clock.kernel)) {
+		ret->end = SS_END_UNREADABLE;
+		ret->stacks[0] = (struct ss_stack_copy){};
+		return;
+	}
 	sampler->target->arch->attach->regs(&sample->clock.kernel, &ret->regs);
 	fill_call(sampler, &sample->clock, thread, &ret->syscall);
 }

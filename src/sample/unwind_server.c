@@ -331,6 +331,8 @@ static bool read_space(struct ss_unwind_server *server, struct reader *reader,
 	struct wire_space wire;
 
 	if (!space || !slot || !read_struct(reader, &wire, sizeof(wire)) ||
+	    !(space->arch = ss_arch_find((uint16_t)wire.elf_machine,
+					 (uint8_t)wire.elf_class)) ||
 	    !read_modules(server, reader, space, wire.module_count) ||
 	    !read_executable(reader, space, wire.executable_size) ||
 	    !ss_vector_reserve(&space->areas, wire.area_count + (size_t)1))

@@ -241,6 +241,8 @@ static bool put_space(struct ss_unwinder *unwinder, const struct ss_unwinder_spa
 		.module_count = (uint32_t)space->modules.count,
 		.area_count = (uint32_t)capture->areas.count,
 		.executable_size = executable ? strlen(executable) : 0,
+		.elf_machine = capture->arch->elf_machine,
+		.elf_class = capture->arch->elf_class,
 	};
 
 	put_record(unwinder, WIRE_SPACE, space->id);

@@ -70,7 +70,9 @@ struct wire_space {
 	uint32_t module_count;
 	uint32_t area_count;
 	uint64_t executable_size; /* 0: not known */
-	uint64_t name_bytes;	  /* of all names, each with a NUL */
+	uint32_t elf_machine;	  /* of its processor */
+	uint32_t elf_class;
+	uint64_t name_bytes; /* of all names, each with a NUL */
 };
 
 /* In each area the offset of its name replaces the pointer. */

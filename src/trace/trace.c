@@ -209,8 +209,12 @@ struct ss_error *ss_trace_new(struct ss_target *target,
 			      const struct ss_trace_options *options,
 			      struct ss_trace **ret)
 {
+	if (!ss_arch_is_host(target->arch))
+		return ss_error_new(SS_ERROR_UNSUPPORTED,
+				    "process %d runs a program of %s, which trace does "
+				    "not support",
+				    target->pid, target->arch->name);
 	struct ss_trace *trace = calloc(1, sizeof(*trace));
-
 	if (!trace)
 		return ss_error_no_memory();
 	memcpy(&trace->options, options, SS_MIN(options->size, sizeof(trace->options)));

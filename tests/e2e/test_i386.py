@@ -96,6 +96,28 @@ class Live(EndToEnd):
         self.assertIn("runs a program of i386", result.stderr.decode())
         self.assertEqual(target.finish()[0], 0)
 
+    def test_record(self):
+        target = self.start_command([program("deadlock"), "normal"])
+        path = os.path.join(PLACE, "recording")
+        self.run_tool("record", "-d", "300ms", "-o", path, target.pid)
+        text = self.run_tool("report", path).stdout.decode()
+        self.assertIn("take (deadlock)", text)
+        self.assertIn("futex", text)
+        self.assertEqual(target.finish()[0], 0)
+
+    def test_commands_that_refuse(self):
+        target = self.start_command([program("deadlock"), "normal"])
+        for command in (["heap"], ["trace", "--alloc", "-d", "100ms"]):
+            result = self.run_tool(*command, target.pid, status=(2,))
+            self.assertIn("i386", result.stderr.decode())
+        self.assertEqual(target.finish()[0], 0)
+
+    def test_run(self):
+        text = self.run_tool("run", "--", program("crash"), "segv",
+                             status=None).stderr.decode()
+        self.assertIn("killed by SIGSEGV", text)
+        self.assertIn("read_address", text)
+
     def test_waits(self):
         """What socketcall(2) and ipc(2) stand for."""
         directory = tempfile.mkdtemp(dir=PLACE)
