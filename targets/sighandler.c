@@ -37,9 +37,15 @@ TARGET_FRAME static void spin(void)
 void fault_before(void);
 void fault_at_once(void);
 
+#if defined(__x86_64__)
+#define UNDEFINED "ud2"
+#else
+#define UNDEFINED "udf #0"
+#endif
+
 __asm__(".pushsection .text\n"
 	".globl fault_before\n"
-	".type fault_before, @function\n"
+	".type fault_before, %function\n"
 	"fault_before:\n"
 	".cfi_startproc\n"
 	"nop\n"
@@ -47,10 +53,10 @@ __asm__(".pushsection .text\n"
 	".cfi_endproc\n"
 	".size fault_before, . - fault_before\n"
 	".globl fault_at_once\n"
-	".type fault_at_once, @function\n"
+	".type fault_at_once, %function\n"
 	"fault_at_once:\n"
 	".cfi_startproc\n"
-	"ud2\n"
+	UNDEFINED "\n"
 	"ret\n"
 	".cfi_endproc\n"
 	".size fault_at_once, . - fault_at_once\n"

@@ -26,6 +26,7 @@
 #define SYS_poll SYS_ppoll
 #define SYS_pause SYS_ppoll
 #define SYS_epoll_wait SYS_epoll_pwait
+#define SYS_vfork SYS_clone
 #endif
 /* i386 has one call for all of these. */
 #ifndef SYS_accept

@@ -255,6 +255,7 @@ const struct ss_arch ss_arch_aarch64 = {
 	.return_column = X30,
 	.link = X30,
 	.syscall_args = { X0, 1, 2, 3, 4, 5 },
+	.pthread_below = 4096,
 	.pthread_tid = 208, /* after 24 words of padding and a list */
 	/* Linux: addresses have 48 bits, bit 55 tells user space from the kernel; see
 	   Documentation/arm64/pointer-authentication.rst. */

@@ -355,6 +355,10 @@ struct ss_arch {
 
 	uint16_t
 		pthread_tid; /* offset of the thread's id in glibc's struct pthread; 0: not known */
+	uint16_t
+		pthread_below; /* The C library's description of a thread, whose address is its
+				   pthread_t, begins at most so far below the thread pointer; 0:
+				   there, with its own address. */
 	uint64_t pac_mask; /* pointer authentication code in a signed address */
 	uint16_t red_zone; /* bytes below sp that a leaf function may use */
 	bool fp_gives_sp;  /* the caller's sp is right above the frame record that fp
@@ -483,6 +487,13 @@ static inline enum ss_syscall_id ss_arch_syscall_id(const struct ss_arch *arch,
 	return number >= 0 && (size_t)number < arch->syscall_count ?
 		       (enum ss_syscall_id)arch->syscalls[number] :
 		       SS_SYS_UNKNOWN;
+}
+
+/* Whether an id of the C library (pthread_t) is that of the thread with this thread pointer. */
+static inline bool ss_arch_is_pthread(const struct ss_arch *arch, uint64_t thread_pointer,
+				      uint64_t pthread)
+{
+	return thread_pointer - pthread <= arch->pthread_below;
 }
 
 /* -1: this processor has no such call. */

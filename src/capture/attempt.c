@@ -372,6 +372,7 @@ static void gather(struct ss_attempt *a, enum part part)
 		.source = { .read = read_for_gather,
 			    .find_base = find_base,
 			    .thread_count = a->tasks.items.count,
+			    .pthread_below = ss_arch_host.pthread_below,
 			    .selects = part == PART_LATE ? selects_stopped :
 							   selects_sleeping,
 			    .selects_others = part == PART_RUNNING,

@@ -420,9 +420,9 @@ bool ss_task_has_same_stack(const struct ss_tracee *task)
 			     ss_stack_copy_present(now, from_now));
 	/* The C library keeps the description of a thread above its stack, where the kernel writes the
 	   processor at which the thread returns to user space (rseq(2)). */
-	if (task->before->thread_pointer > task->call.sp)
-		size = (size_t)SS_MIN((uint64_t)size,
-				      task->before->thread_pointer - task->call.sp);
+	const uint64_t end = task->before->thread_pointer - ss_arch_host.pthread_below;
+	if (task->before->thread_pointer && end > task->call.sp)
+		size = (size_t)SS_MIN((uint64_t)size, end - task->call.sp);
 	return size > 0 &&
 	       memcmp(then->bytes + from_then, now->bytes + from_now, size) == 0;
 }

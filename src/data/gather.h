@@ -72,7 +72,7 @@ struct ss_gather_step {
    those of the threads that have run. */
 struct ss_gather_root {
 	uint64_t address;
-	uint64_t thread_pointer; /* of its thread */
+	uint64_t thread_pointer; /* its thread's pthread_t */
 	int32_t tid;		 /* likewise; 0: not known */
 	uint32_t reserved;
 };
@@ -114,7 +114,8 @@ struct ss_gather_source {
 	   known) say which they are. NULL: all roots are. */
 	bool (*selects)(const struct ss_gather_source *source, size_t thread,
 			int32_t *ret_tid, uint64_t *ret_pointer);
-	bool selects_others; /* the roots of all other threads instead */
+	bool selects_others;	/* the roots of all other threads instead */
+	uint16_t pthread_below; /* struct ss_arch */
 };
 
 /* Nodes that one call reads: UIO_MAXIOV. */

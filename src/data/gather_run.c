@@ -140,8 +140,8 @@ static void add_children(struct ss_gather *gather, const struct ss_gather_step *
 	}
 }
 
-static void mark_thread(struct ss_gather *gather, int32_t tid, uint64_t pointer,
-			bool wanted)
+static void mark_thread(struct ss_gather *gather, uint16_t below, int32_t tid,
+			uint64_t pointer, bool wanted)
 {
 	const struct ss_gather_root *roots = gather->plan.roots;
 	size_t count = gather->plan.root_count;
@@ -151,9 +151,10 @@ static void mark_thread(struct ss_gather *gather, int32_t tid, uint64_t pointer,
 		gather->wanted[gather->by_tid[at]] = wanted;
 	if (pointer == 0)
 		return;
+	const uint64_t first = pointer - below;
 	at = ss_lower_bound(count, i,
-			    roots[gather->by_pointer[i]].thread_pointer < pointer);
-	for (; at < count && roots[gather->by_pointer[at]].thread_pointer == pointer;
+			    roots[gather->by_pointer[i]].thread_pointer < first);
+	for (; at < count && roots[gather->by_pointer[at]].thread_pointer <= pointer;
 	     at++)
 		gather->wanted[gather->by_pointer[at]] = wanted;
 }
@@ -167,7 +168,7 @@ static void mark_wanted(struct ss_gather *gather, const struct ss_gather_source 
 	memset(gather->wanted, others, gather->plan.root_count);
 	for (size_t i = 0; source->selects && i < source->thread_count; i++) {
 		if (source->selects(source, i, &tid, &pointer))
-			mark_thread(gather, tid, pointer, !others);
+			mark_thread(gather, source->pthread_below, tid, pointer, !others);
 	}
 }
 

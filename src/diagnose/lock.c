@@ -369,9 +369,12 @@ static const struct ss_task *find_inner(const struct ss_snapshot *snapshot, pid_
 static const struct ss_task *find_pointer(const struct ss_snapshot *snapshot,
 					  uint64_t pointer, uint64_t size)
 {
+	const uint64_t below = snapshot->arch->pthread_below;
+
 	for (size_t i = 0; i < snapshot->tasks[SS_TASK_THREAD].count; i++) {
 		const struct ss_task *thread = &snapshot->tasks[SS_TASK_THREAD].items[i];
-		if (thread->thread_pointer && pointer - thread->thread_pointer < size)
+		if (thread->thread_pointer &&
+		    pointer - (thread->thread_pointer - below) < size + below)
 			return thread;
 	}
 	return NULL;

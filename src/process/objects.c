@@ -161,8 +161,8 @@ static void find_restarted(struct arguments *a, const struct ss_target *target,
 }
 
 /*
- * A locked stream names its owner by the address of its struct pthread, which begins with its own
- * address (glibc's stdio-lock.h, tls.h). That of a thread that was not stopped is not known
+ * A locked stream names its owner by the address of its struct pthread, which mostly begins with its
+ * own address (glibc's stdio-lock.h, tls.h). That of a thread that was not stopped is not known
  * otherwise.
  */
 static void find_stream_owner(struct arguments *a, struct ss_thread_facts *thread)
@@ -188,7 +188,7 @@ static void find_stream_owner(struct arguments *a, struct ss_thread_facts *threa
 		a->stream_thread = address;
 		a->stream_owner = 0;
 		if (read_memory(a->memory, address, &self, word) == word &&
-		    self == address &&
+		    (self == address || a->arch->pthread_below) &&
 		    read_memory(a->memory, address + a->arch->pthread_tid, &tid,
 				sizeof(tid)) == sizeof(tid))
 			a->stream_owner = (pid_t)tid;

@@ -204,6 +204,10 @@ static enum ss_step step(void *state, struct ss_unwind_context *ctx,
 		return SS_STEP_MISSING;
 	if (pc == 0 && !frame->signal)
 		return SS_STEP_ROOT;
+	/* On aarch64 it reports a step even if it has found nothing. */
+	if (pc == adapter->start.value[ctx->arch->pc] &&
+	    sp == adapter->start.value[ctx->arch->sp])
+		return SS_STEP_BAD;
 	frame->regs = next;
 	return SS_STEP_OK;
 }

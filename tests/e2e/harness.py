@@ -43,6 +43,7 @@ def for_everyone(path):
     return path
 
 MODES = ("stop", "live")
+READ = {"x86_64": "0", "aarch64": "63"}[os.uname().machine]  # the number of read(2)
 # For one step; generous, because build machines are slow and shared.
 LIMIT_S = int(os.environ.get("LIMIT_S", "60"))
 
@@ -90,7 +91,8 @@ def canonical(name):
     name = re.sub(r"( \[clone [^]]*\]|\.(cold|constprop|part|isra)(\.\d+)?)+$", "", name)
     name = re.sub(r"^(__GI_)?_*(libc_)?", "", name)
     # the exported name and the source name of the same function
-    return {"start_main_impl": "start_main", "syscall_cancel_arch_end": "syscall_cancel_arch"}.get(name, name)
+    return {"start_main_impl": "start_main", "syscall_cancel_arch_end": "syscall_cancel_arch",
+            "thread_start": "clone", "kernel_rt_sigreturn": "restore_rt"}.get(name, name)
 
 
 def has_debug_file(module):
@@ -177,7 +179,7 @@ def wait_until(condition, what, limit_s=LIMIT_S):
 
 def reads_stdin(pid):
     """Whether a thread sleeps in read(0, ...), system call 0."""
-    return any(read_text(path).startswith("0 0x0 ")
+    return any(read_text(path).startswith(READ + " 0x0 ")
                for path in glob.glob("/proc/%d/task/*/syscall" % pid))
 
 

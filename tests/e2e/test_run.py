@@ -21,6 +21,7 @@ from harness import (EndToEnd, LIMIT_S, Snapshot, STACKSNAP, TARGETS, for_everyo
 SIGNALS = os.path.join(TARGETS, "fatal_signals")
 CRASH = os.path.join(TARGETS, "crash")
 NOBODY = 65534
+PC, REGISTERS = {"x86_64": ("rip", 17), "aarch64": ("pc", 33)}[os.uname().machine]
 
 
 class Report:
@@ -77,8 +78,8 @@ class Crashes(Run):
         self.assert_begins(reports[0], "read_address", "fail", "main")
         self.assertEqual(len(reports[0].threads), 3)
         first = reports[0].thread(crash["tid"])["frames"][0]
-        self.assertEqual((len(crash["registers"]), crash["registers"]["rip"]),
-                         (17, first["pc"]), crash)
+        self.assertEqual((len(crash["registers"]), crash["registers"][PC]),
+                         (REGISTERS, first["pc"]), crash)
         # the locks are those of that moment, too
         waits = [thread["wait"] for thread in reports[0].threads if thread["wait"]]
         self.assertEqual([(wait["kind"], wait["owner_tid"]) for wait in waits],

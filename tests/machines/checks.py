@@ -29,6 +29,9 @@ CAPABILITIES = {
     "heap": ["heap.Heap.test_counts"],
 }
 
+# What is not tried on another processor: programs that are not in its root directory, or too slow there.
+NOT_FOREIGN = {"Go", "Java", "MariaDB", "node"}
+
 # Settings of the kernel, and what there is with them. The last ones stay until the next boot.
 _SETTINGS = {
     "Yama's ptrace_scope 1": ["settings.Yama.test_1"],

@@ -21,7 +21,11 @@ KERNELS = {
     "6.12": ("trixie", "linux-image-amd64"),
     "backports": ("trixie-backports", "linux-image-amd64"),
     "unstable": ("sid", "linux-image-amd64"),
+    "aarch64": ("bookworm", "linux-image-arm64"),
 }
+
+# Not of this processor: ./dev unpacks the kernel with the programs that tests need, as a root directory.
+FOREIGN = "aarch64"
 
 OF_SETTINGS = "6.1"  # where the settings of checks.py are tried, too
 
@@ -73,6 +77,8 @@ def fetch(directory, names, say):
     apt = Apt(os.path.join(directory, "apt"))
     apt.update(sorted({KERNELS[name][0] for name in names}))
     for name in names:
+        if name == FOREIGN:
+            continue
         suite, package = KERNELS[name]
         meta = apt.stanza(suite, package)
         found = meta and re.search(r"\blinux-image-(\d\S*)", meta["Depends"])
@@ -102,7 +108,8 @@ class Kernel:
 
     def __init__(self, directory, name):
         self.name = name
-        self.place = os.path.join(directory, "kernels", name)
+        self.place = (os.path.join(directory, name, "root") if name == FOREIGN else
+                      os.path.join(directory, "kernels", name))
         self.image = ([path for pattern in ("boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz")
                        for path in glob.glob(os.path.join(self.place, pattern))] or [None])[0]
 

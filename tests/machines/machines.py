@@ -17,12 +17,14 @@ import time
 import kernels
 import page
 import userlands
-from checks import BOOTS, CAPABILITIES
+from checks import BOOTS, CAPABILITIES, NOT_FOREIGN
 
 SOURCE = os.environ["SOURCE"]
 PLACE = os.path.join(SOURCE, "build", "machines")
 HERE = os.path.dirname(os.path.abspath(__file__))
 QEMU = "qemu-system-x86_64"
+QEMU_FOREIGN = "qemu-system-aarch64"
+BUILD_FOREIGN = os.path.join(SOURCE, "build", "aarch64")
 BUSYBOX = "/bin/busybox"
 VIRTIOFSD = "/usr/lib/qemu/virtiofsd"  # for kernels without 9p
 BOOT_LIMIT_S = 40  # with KVM
@@ -30,7 +32,7 @@ LIMIT_S = 3 * 3600
 MEMORY_MIB = 3072
 PROCESSORS = 2
 # What a kernel boots with
-PARAMETERS = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable clocksource=tsc"
+PARAMETERS = "quiet panic=-1 mitigations=off tsc=reliable clocksource=tsc"
 # What tests expect of a machine
 USUAL = {"kernel.yama.ptrace_scope": "0", "kernel.core_pattern": "core", "kernel.perf_event_paranoid": "1"}
 
@@ -70,7 +72,9 @@ def make_initramfs(kernel, path):
     archive = Archive(path)
     for name in ("bin", "dev", "proc", "sys", "root", "modules"):
         archive.add(name, stat.S_IFDIR | 0o755)
-    archive.add("bin/busybox", stat.S_IFREG | 0o755, read(os.path.realpath(BUSYBOX)))
+    archive.add("bin/busybox", stat.S_IFREG | 0o755, read(
+        os.path.join(kernel.place, "usr/bin/busybox") if kernel.name == kernels.FOREIGN else
+        os.path.realpath(BUSYBOX)))
     archive.add("bin/sh", stat.S_IFLNK | 0o777, b"busybox")
     archive.add("init", stat.S_IFREG | 0o755, read(os.path.join(HERE, "init.sh")))
     modules = kernel.modules
@@ -87,7 +91,8 @@ class Machine:
         """init: what is the first process of that root directory; "": guest.py."""
         self.kernel = kernel
         self.parameters = parameters
-        self.root = root
+        self.foreign = kernel.name == kernels.FOREIGN
+        self.root = kernel.place if self.foreign else root
         self.init = init
         self.share = os.path.join(PLACE, "run", kernel.name)
         shutil.rmtree(self.share, ignore_errors=True)
@@ -97,7 +102,11 @@ class Machine:
 
     def write_job(self, tests, settings):
         environment = {name: os.environ[name] for name in ("SOURCE", "BUILD", "TARGETS")}
-        environment |= {"STACKSNAP": os.environ["STATIC"], "STATIC": os.environ["STATIC"], "CC": "cc",
+        static = os.environ["STATIC"]
+        if self.foreign:
+            environment |= {"BUILD": BUILD_FOREIGN, "TARGETS": BUILD_FOREIGN + "/targets"}
+            static = BUILD_FOREIGN + "/static/stacksnap"
+        environment |= {"STACKSNAP": static, "STATIC": static, "CC": "cc",
                         "XDG_CACHE_HOME": "/proc/nonexistent", "PYTHONDONTWRITEBYTECODE": "1",
                         "GOCACHE": os.path.join(SOURCE, "build", "go-cache"), "HOME": "/root",
                         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -128,14 +137,17 @@ class Machine:
                 time.sleep(0.1)
             return ["-chardev", "socket,id=%s,path=%s" % (tag, socket),
                     "-device", "vhost-user-fs-pci,chardev=%s,tag=%s" % (tag, tag)]
-        return [QEMU, "-accel", accelerator, "-cpu", "host" if accelerator == "kvm" else "max",
+        computer = ([QEMU_FOREIGN, "-cpu", "max,pauth-impdef=on"] if self.foreign else
+                    [QEMU, "-cpu", "host" if accelerator == "kvm" else "max"])
+        kind, console = ("virt,", "ttyAMA0") if self.foreign else ("", "ttyS0")
+        return [*computer, "-accel", accelerator,
                 "-smp", str(PROCESSORS), "-m", str(MEMORY_MIB),
                 "-object", "memory-backend-memfd,id=memory,size=%dM,share=on" % MEMORY_MIB,
-                "-machine", "memory-backend=memory", "-nic", "none", "-display", "none",
+                "-machine", kind + "memory-backend=memory", "-nic", "none", "-display", "none",
                 "-no-reboot", "-serial", "file:" + self.console, "-monitor", "none",
                 "-device", "virtio-rng-pci",
                 "-kernel", self.kernel.image, "-initrd", initramfs,
-                "-append", PARAMETERS + " " + self.parameters,
+                "-append", "console=%s %s %s" % (console, PARAMETERS, self.parameters),
                 *shared("root", self.root, ",readonly=on"), *shared("source", SOURCE, ",readonly=on"),
                 *shared("job", self.share, "")]
 
@@ -151,14 +163,16 @@ class Machine:
     def run(self, tests, settings=None):
         """Yields what the machine writes: a line about the kernel, and one for each test."""
         self.write_job(tests, {**USUAL, **(settings or {})})
-        for accelerator in [Machine.accelerator] if Machine.accelerator else ["kvm", "tcg"]:
+        known = "tcg" if self.foreign else Machine.accelerator
+        for accelerator in [known] if known else ["kvm", "tcg"]:
             process = subprocess.Popen(self.command(accelerator), stdin=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL)
             try:
                 if accelerator == "kvm" and not self.boots(process):
                     say("no machine boots with KVM here: emulation, which is slow")
                     continue
-                Machine.accelerator = accelerator
+                if not self.foreign:
+                    Machine.accelerator = accelerator
                 yield from self.follow(process)
                 return
             finally:
@@ -240,10 +254,15 @@ def check_kernels(names, only):
         if not kernel.image:
             say(name + ": not downloaded")
             continue
+        if name == kernels.FOREIGN and not (shutil.which(QEMU_FOREIGN) and
+                                            os.path.exists(BUILD_FOREIGN + "/targets")):
+            say("%s: no %s, or not built" % (name, QEMU_FOREIGN))
+            continue
         for options, table in (BOOTS if name == kernels.OF_SETTINGS else BOOTS[:1]):
             table = {row: tests for row, tests in table.items() if
                      any(text in row for text in only or [""]) and
-                     (name == kernels.OF_SETTINGS or row in CAPABILITIES)}
+                     (name == kernels.OF_SETTINGS or row in CAPABILITIES) and
+                     not (name == kernels.FOREIGN and row in NOT_FOREIGN)}
             release = options.get("root")
             root = userlands.make(PLACE, release, say) if table and release else "/"
             if not table or not root:

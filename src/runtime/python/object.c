@@ -8,7 +8,8 @@
 #include "base/search.h"
 
 /* Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h, and the headers
-   of each version; the numbers are those of offsetof() for the x86-64 ABI. First what 3.8 to
+   of each version; the numbers are those of offsetof() for the ABIs of x86-64 and
+   aarch64, which differ only in what pthread types have. First what 3.8 to
    3.10 have in common. */
 #define UP_TO_3_10                                                                       \
 	.frames = SS_PYTHON_COUNT, .interpreters = 32, .interp_threads = 8,              \
@@ -294,7 +295,7 @@ bool ss_python_layout_find(uint32_t version, const char *machine,
 			return read_table(memory, runtime, version, &tables[i], ret,
 					  ret_why);
 	}
-	if (strcmp(machine, "x86_64") != 0) {
+	if (strcmp(machine, "x86_64") != 0 && strcmp(machine, "aarch64") != 0) {
 		*ret_why = "this version is not known on this processor";
 		return false;
 	}

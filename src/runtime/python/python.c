@@ -827,7 +827,8 @@ static bool is_of_other(const struct python *python, const struct state *state,
 		if (state->native && state->native == (uint64_t)inner_tid(other))
 			return true;
 		if (other->thread_pointer ?
-			    other->thread_pointer == state->id :
+			    ss_arch_is_pthread(capture->arch, other->thread_pointer,
+					       state->id) :
 			    !state->native && is_in_same_area(capture, other, state->id))
 			return true;
 	}
@@ -847,7 +848,10 @@ static enum match match_state(const struct python *python, const struct state *s
 	bool main = thread->tid == capture->process.pid;
 
 	if (thread->thread_pointer)
-		return thread->thread_pointer == state->id ? MATCH_CERTAIN : MATCH_NONE;
+		return ss_arch_is_pthread(capture->arch, thread->thread_pointer,
+					  state->id) ?
+			       MATCH_CERTAIN :
+			       MATCH_NONE;
 	if (state->native && state->native == (uint64_t)inner_tid(thread))
 		return MATCH_CERTAIN;
 	if (!main && !state->native && is_in_same_area(capture, thread, state->id))
