@@ -1,5 +1,5 @@
 # A toolchain file: builds for aarch64 with Debian's cross compiler, and with Debian's arm64 packages,
-# which "./dev static --arch aarch64" unpacks below build/aarch64/root. Its programs are run by qemu-user.
+# which "./dev static --arch=aarch64" unpacks below build/aarch64/root. Its programs are run by qemu-user.
 
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

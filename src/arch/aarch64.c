@@ -161,7 +161,7 @@ static bool decode(const uint8_t *code, size_t size, uint64_t address,
 	const uint32_t i = instruction_at(code);
 	struct ss_instruction found = { .size = INSTRUCTION };
 
-	if ((i & 0x1e000000) == 0) /* reserved: udf, or data */
+	if ((i & 0x9e000000) == 0) /* reserved: udf, or data; with bit 31 set, SME */
 		return false;
 	if ((i & 0xfc000000) == 0x14000000) { /* b */
 		found.flow = SS_FLOW_JUMP;

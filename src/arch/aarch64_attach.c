@@ -2,7 +2,8 @@
  * Attaching on aarch64. The kernel decides how an interrupted system call continues before
  * a tracer sees the stop (do_signal() in arch/arm64/kernel/signal.c): if it is made again, the
  * program counter is that of its svc instruction, and x0 is its first argument again. The
- * number is in x8. A tracer cannot change the decision.
+ * number is in x8. A tracer cannot make a call restart that has returned EINTR: its first argument
+ * is lost, and whether a handler will run is not known.
  */
 #include "arch/arch.h"
 
@@ -77,18 +78,21 @@ static bool in_syscall(const ss_kernel_regs *k, const uint8_t *code, size_t size
 }
 
 static const uint8_t execute_code[] = {
+	0xe0, 0x03, 0x03, 0xaa, /* mov x0, x3 */
 	0xa8, 0x1b, 0x80, 0xd2, /* mov x8, #SYS_execve */
 	0x01, 0x00, 0x00, 0xd4, /* svc #0 */
 	0xe0, 0x0f, 0x80, 0xd2, /* mov x0, #127 */
 	0xc8, 0x0b, 0x80, 0xd2, /* mov x8, #SYS_exit_group */
 	0x01, 0x00, 0x00, 0xd4, /* svc #0 */
 	0x00, 0x00, 0x20, 0xd4, /* brk #0 */
+	0x00, 0x00, 0x20, 0xd4, /* brk #0 */
 };
 _Static_assert(sizeof(execute_code) % 8 == 0, "words");
 
 static void set_execute(ss_kernel_regs *k, uint64_t path, uint64_t argv, uint64_t envp)
 {
-	k->user.regs[0] = path;
+	/* The kernel writes the result of the execve(2) that is ending to x0. */
+	k->user.regs[3] = path;
 	k->user.regs[1] = argv;
 	k->user.regs[2] = envp;
 }

@@ -306,7 +306,10 @@ void ss_task_read_filter(struct ss_tracee *task, const struct ss_target *target,
  */
 bool ss_task_is_untouchable(const struct ss_tracee *task)
 {
-	return task->filter == SS_FILTER_PRESENT && task->call.kind == SS_SYSCALL_BLOCKED;
+	/* One that runs may enter a wait until it stops, which ends by restart_syscall(2). */
+	return task->filter == SS_FILTER_PRESENT &&
+	       (task->call.kind == SS_SYSCALL_BLOCKED ||
+		!ss_arch_host.attach->avoid_restart_syscall);
 }
 
 /* Whether a stop would be noticed. look: at the file, too. */
