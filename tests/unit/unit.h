@@ -14,13 +14,12 @@
 
 #include <cmocka.h>
 
-/* cmocka 2 has a macro of a name that tests use, and another name for unsigned numbers. */
+/* cmocka 2 has a macro of a name that tests use, and another name for numbers in a range. */
 #undef stop
-#ifdef assert_uint_in_range
+#ifdef assert_int_in_range
 #undef assert_in_range
 #define assert_in_range(value, minimum, maximum)                                         \
-	assert_uint_in_range((uintmax_t)(value), (uintmax_t)(minimum),                   \
-			     (uintmax_t)(maximum))
+	assert_int_in_range((intmax_t)(value), (intmax_t)(minimum), (intmax_t)(maximum))
 #endif
 
 void unit_add(const char *name, CMUnitTestFunction test, CMFixtureFunction setup,
