@@ -335,7 +335,7 @@ struct ss_minidump_context {
 };
 
 struct ss_arch {
-	const char *name;     /* as uname(2) has it */
+	const char *name;     /* of the host: as uname(2) has it */
 	uint16_t elf_machine; /* EM_... */
 	uint32_t audit;	      /* AUDIT_ARCH_..., as libseccomp has it */
 	uint8_t elf_class;    /* ELFCLASS... */

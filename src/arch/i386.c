@@ -290,28 +290,29 @@ static void unfold_socketcall(struct ss_syscall *call, ss_arch_reader *read, voi
 		call->args[i] = args[i];
 }
 
-/* ipc(call, first, second, third, pointer, fifth), by linux/ipc.h */
+/* ipc(call, first, second, third, pointer, fifth), by linux/ipc.h. A semtimedop(2) with a time limit,
+   of 32 bits here, stays as it is. */
 static void unfold_ipc(struct ss_syscall *call)
 {
-	enum { SEMOP = 1, SEMTIMEDOP = 4, MSGSND = 11, MSGRCV = 12 };
-	enum {
-		SEMTIMEDOP_64 = 420,
-		SEMTIMEDOP_32 = -2,
-		MSGSND_NUMBER = 400,
-		MSGRCV_NUMBER
-	};
+	enum { SEMOP = 1, SEMTIMEDOP = 4, MSGSND = 11, MSGRCV = 12, VERSION = 16 };
+	enum { SEMTIMEDOP_NUMBER = 420, MSGSND_NUMBER = 400, MSGRCV_NUMBER = 401 };
 	const uint64_t *a = call->args;
-	const struct ss_syscall semop = { .number = SEMTIMEDOP_64,
+	const struct ss_syscall semop = { .number = SEMTIMEDOP_NUMBER,
 					  .args = { a[1], a[4], a[2] } };
-	const struct ss_syscall message = { .number = a[0] == MSGSND ? MSGSND_NUMBER :
-								       MSGRCV_NUMBER,
-					    .args = { a[1], a[4], a[2], a[3] } };
+	const struct ss_syscall send = { .number = MSGSND_NUMBER,
+					 .args = { a[1], a[4], a[2], a[3] } };
+	/* In version 0, buffer and type are in memory. */
+	const bool old = a[0] >> VERSION == 0;
+	const struct ss_syscall receive = { .number = MSGRCV_NUMBER,
+					    .args = { a[1], old ? 0 : a[4], a[2],
+						      old ? 0 : a[5], a[3] } };
 
-	/* The time limit of semtimedop has 32 bits here: only whether there is one is shown. */
 	if (a[0] == SEMOP || (a[0] == SEMTIMEDOP && a[5] == 0))
 		*call = semop;
-	else if (a[0] == MSGSND || (a[0] & 0xffff) == MSGRCV)
-		*call = message;
+	else if (a[0] == MSGSND)
+		*call = send;
+	else if ((a[0] & 0xffff) == MSGRCV)
+		*call = receive;
 }
 
 /* select(2) of old: a pointer to the five arguments. */
@@ -470,19 +471,6 @@ const struct ss_arch ss_arch_i386 = {
 	.return_column = EIP,
 	.link = SS_REG_NONE,
 	.syscall_args = { EBX, ECX, EDX, ESI, EDI, EBP },
-	.minidump = { .processor = 0,
-		      .size = 716,
-		      .flags_at = 0,
-		      .flags = 0x10003,
-		      .regs = { [EDI] = 156,
-				[ESI] = 160,
-				[EBX] = 164,
-				[EDX] = 168,
-				[ECX] = 172,
-				[EAX] = 176,
-				[EBP] = 180,
-				[EIP] = 184,
-				[ESP] = 196 } },
 	/* struct user_regs_struct of i386 */
 	.core_regs = { .words = 17,
 		       .regs = { [EBX] = 1,

@@ -45,7 +45,7 @@ static unsigned arithmetic(uint8_t op)
 	}
 }
 
-/* What 64-bit mode has not. */
+/* Opcodes of 32-bit mode only. */
 static unsigned only_32bit(uint8_t op)
 {
 	switch (op) {

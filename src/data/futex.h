@@ -76,14 +76,14 @@ static inline bool ss_futex_parse(const struct ss_syscall *call, struct ss_futex
 }
 
 /* Number of positions, relative to the futex, where locks of glibc store their owner. */
-enum { SS_FUTEX_OWNERS = 5 };
+enum { SS_FUTEX_OWNERS = 4 };
 
 /* The thread id at one of these positions, in a copy of size bytes at address; 0: none.
    */
 static inline uint32_t ss_futex_owner(const struct ss_futex *futex, size_t place,
 				      uint64_t address, const uint8_t *bytes, size_t size)
 {
-	static const unsigned offsets[SS_FUTEX_OWNERS] = { 0, 8, 12, 16, 20 };
+	static const unsigned offsets[SS_FUTEX_OWNERS] = { 0, 8, 12, 16 };
 	uint64_t at = futex->address + offsets[place] -
 		      address; /* or wraps around to a large value */
 	uint32_t word;

@@ -164,14 +164,17 @@ static void read_musl_rwlock(struct reader *r, struct ss_lock_state *lock)
 }
 
 /* __g_signals[2] at the end of a condition variable, which is aligned to 8; with addresses of 4
-   bytes, to 4. The word before the first one counts waiters from its fourth bit on. Since glibc
+   bytes, to 4. The word before the first one counts waiters from its fourth bit on; if two words may be that
+   one, the usual alignment decides. Since glibc
    2.41, and in later updates of older ones, there is no __g_refs[2] before them, which counts
    those of each group from its second bit on. */
 static void read_condvar(struct reader *r, struct ss_lock_state *lock)
 {
 	enum { SIGNALS = 40, SIGNALS_2_41 = 32, WAITERS_SHIFT = 3, REFS = 24 };
-	const bool first = is_narrow(r) ? word(r, lock->address - 4) >> WAITERS_SHIFT :
-					  lock->address % 8 == 0;
+	const bool is_first = word(r, lock->address - 4) >> WAITERS_SHIFT;
+	const bool is_second = word(r, lock->address - 8) >> WAITERS_SHIFT;
+	const bool first = is_narrow(r) && is_first != is_second ? is_first :
+								   lock->address % 8 == 0;
 	const uint64_t signals = lock->address - (first ? 0 : 4);
 	const uint32_t waiters = word(r, signals - 4) >> WAITERS_SHIFT;
 	const uint32_t refs =

@@ -545,7 +545,7 @@ static uint64_t take_pointer(struct ss_cursor *b, uint8_t encoding, uint8_t word
 		b->failed = true;
 	}
 	if ((encoding & ~POINTER_FORMAT) == POINTER_PCREL)
-		return value + base;
+		return word == sizeof(uint32_t) ? (uint32_t)(value + base) : value + base;
 	if ((encoding & ~POINTER_FORMAT) != 0)
 		b->failed = true;
 	return value;

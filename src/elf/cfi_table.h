@@ -80,9 +80,9 @@ enum ss_cfi_found ss_cfi_entry_find_in_index(const struct ss_cfi_index *index,
 					     uint64_t address, struct ss_cfi_entry *ret);
 
 /*
- * The same in a copy of .eh_frame in memory, as compilers of JIT code make it: section is
- * its address, word the size of one, and address is one of the process. Reads all entries before the one that it
- * finds, up to a limit.
+ * The same in a copy of .eh_frame in memory, as compilers of JIT code make it: section is its
+ * address, and address is one of the process, whose addresses have word bytes. Reads all entries
+ * before the one that it finds, up to a limit.
  */
 enum ss_cfi_found ss_cfi_entry_find_in_memory(const struct ss_memory *memory,
 					      uint8_t word, uint64_t section,

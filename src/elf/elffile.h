@@ -73,7 +73,7 @@ bool ss_elf_read(const struct ss_elf *elf, uint64_t offset, void *bytes, uint64_
    too short, size is larger than SS_ELF_SECTION_MAX, or no memory. */
 void *ss_elf_copy(const struct ss_elf *elf, uint64_t offset, uint64_t size);
 
-/* The same of structs, of which the result has Elf64_... */
+/* The same for structs; the result is in Elf64_ layout. */
 bool ss_elf_read_records(const struct ss_elf *elf, enum ss_elf_record record,
 			 uint64_t offset, void *ret, size_t count);
 void *ss_elf_copy_records(const struct ss_elf *elf, enum ss_elf_record record,

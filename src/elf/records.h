@@ -22,8 +22,7 @@ enum ss_elf_record {
 /* How large one is in files of this class. */
 size_t ss_elf_record_size(uint8_t elf_class, enum ss_elf_record record);
 
-/* Makes count structs of this class, at the beginning of bytes, which have room for them, to
-   Elf64_... */
+/* Widens count structs at bytes, in place; bytes has room for the Elf64_ structs. */
 void ss_elf_widen(uint8_t elf_class, enum ss_elf_record record, void *bytes,
 		  size_t count);
 

@@ -10,14 +10,13 @@ TARGETS = os.path.join(os.environ.get("SOURCE", "."), "targets")
 
 
 def compile_i386(directory, name, *flags):
-    """The path of the program; None: no 32-bit programs can be made. gcc-multilib conflicts with
-    cross compilers; gcc-12-multilib needs the path of the headers."""
+    """The path of the program; None: no 32-bit programs can be made."""
     path = os.path.join(directory, name)
     command = FLAGS + ["-o", path] + [os.path.join(TARGETS, source + ".c")
                                       for source in (name, "target")] + list(flags)
-    for compiler in (["gcc"], ["gcc-12", "-I/usr/include/x86_64-linux-gnu"]):
+    for compiler in ("gcc", "gcc-12"):
         try:
-            if subprocess.run(compiler + command, stdout=subprocess.DEVNULL,
+            if subprocess.run([compiler, "-I/usr/include/x86_64-linux-gnu"] + command, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, timeout=60).returncode == 0:
                 return path
         except FileNotFoundError:
@@ -28,6 +27,5 @@ def compile_i386(directory, name, *flags):
 def require_i386(directory, name, *flags):
     path = compile_i386(directory, name, *flags)
     if not path:
-        raise unittest.SkipTest("no 32-bit programs can be made: install gcc-multilib or "
-                                "gcc-12-multilib")
+        raise unittest.SkipTest("no 32-bit programs can be made: install gcc-12-multilib")
     return path

@@ -66,7 +66,7 @@ def denied_tracing(lab):
 def foreign(lab):
     path = compile_i386(lab.directory, "threads")
     if not path:
-        raise Unavailable("cannot compile 32-bit programs: install gcc-multilib")
+        raise Unavailable("cannot compile 32-bit programs: install gcc-12-multilib")
     target = lab.start_file(path, "1", "3", settle=False)  # its calls have other numbers
     wait_until(lambda: set(task_states(target.pid).values()) == {"S"}, "its threads to sleep")
     yield Subject(target, {

@@ -985,14 +985,14 @@ static enum ss_runtime_step step_trampoline(void *data, struct ss_runtime_frame 
 	const struct ss_arch *arch = capture->arch;
 	const struct ss_area *area =
 		ss_capture_find_area(capture, ss_regs_pc(arch, frame->regs));
-	uint64_t at = ss_regs_sp(arch, frame->regs) + arch->word;
 	uint64_t pc;
+	uint64_t at = ss_regs_sp(arch, frame->regs) + sizeof(pc);
 
 	if (!frame->call || !area || area->module >= 0 || !knows_trampoline(python) ||
 	    !ss_memory_read_u64(frame->stack, at, &pc) ||
 	    !is_in_module(python, pc, python->module))
 		return SS_RUNTIME_STEP_NONE;
-	ss_regs_set(frame->regs, arch->sp, at + arch->word);
+	ss_regs_set(frame->regs, arch->sp, at + sizeof(pc));
 	ss_regs_set(frame->regs, arch->pc, pc);
 	return SS_RUNTIME_STEP_OK;
 }
