@@ -37,7 +37,7 @@ TARGET_FRAME static void spin(void)
 void fault_before(void);
 void fault_at_once(void);
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__i386__)
 #define UNDEFINED "ud2"
 #else
 #define UNDEFINED "udf #0"

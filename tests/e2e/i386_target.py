@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import unittest
 
 FLAGS = ["-m32", "-D_GNU_SOURCE", "-g", "-O2", "-fno-optimize-sibling-calls",
          "-fomit-frame-pointer", "-pthread"]
@@ -22,10 +21,3 @@ def compile_i386(directory, name, *flags):
         except FileNotFoundError:
             pass
     return None
-
-
-def require_i386(directory, name, *flags):
-    path = compile_i386(directory, name, *flags)
-    if not path:
-        raise unittest.SkipTest("no 32-bit programs can be made: install gcc-12-multilib")
-    return path

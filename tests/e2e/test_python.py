@@ -976,7 +976,7 @@ class Python(unittest.TestCase):
             source, program = (os.path.join(directory, name) for name in ("embed.c", "service"))
             with open(source, "w", encoding="ascii") as file:
                 file.write(EMBED)
-            subprocess.run([os.environ["CC"], "-I", sysconfig.get_path("include"), source, "-o",
+            subprocess.run([os.environ["CC"], "-no-pie", "-I", sysconfig.get_path("include"), source, "-o",
                             program, archive, *flags, "-lexpat", "-lz", "-lm"], check=True)
             names = [frame["symbol"] for frame in self.embedded(program)["frames"]
                      if frame["kind"] == "python"]
