@@ -193,6 +193,7 @@ class Packages(unittest.TestCase):
         programs.append(self.tree + "/usr/bin/stacksnap")
         self.assertEqual(len(programs), 5)
         for program in programs:
+            os.chmod(program, 0o755)  # zipfile keeps no modes
             self.assertRegex(run("qemu-aarch64-static", program, "--version"), r"^stacksnap \d")
         self.assertIn("libunwind", read(self.tree + "/share/doc/stacksnap/third-party"))
 
