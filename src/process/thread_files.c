@@ -149,11 +149,18 @@ bool ss_kept_thread_read_syscall(const struct ss_kept_thread *thread,
 	return ss_syscall_parse(record, (size_t)n, ret);
 }
 
+/* Opens a file, but only few calls have arguments in memory. */
 static bool read_words(void *data, uint64_t address, void *bytes, size_t size)
 {
+	const struct ss_target *target = data;
+	_cleanup_close_ int pagemap =
+		openat(target->proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
+	const struct ss_process_memory memory = { .tid = target->live,
+						  .mem_fd = -1,
+						  .pagemap_fd = pagemap };
 	struct ss_piece piece = { .address = address, .bytes = bytes, .size = size };
 
-	ss_process_memory_read_present(data, &piece, 1);
+	ss_process_memory_read_present(&memory, &piece, 1);
 	return piece.done == size;
 }
 
@@ -163,13 +170,8 @@ void ss_target_unfold(const struct ss_target *target, struct ss_syscall_text *te
 
 	if (!target->arch->unfold || text->kind != SS_SYSCALL_BLOCKED)
 		return;
-	_cleanup_close_ int pagemap =
-		openat(target->proc_fd, "pagemap", O_RDONLY | O_CLOEXEC);
-	struct ss_process_memory memory = { .tid = target->live,
-					    .mem_fd = -1,
-					    .pagemap_fd = pagemap };
 	memcpy(call.args, text->args, sizeof(call.args));
-	target->arch->unfold(&call, read_words, &memory);
+	target->arch->unfold(&call, read_words, ss_drop_const(target));
 	text->number = call.number;
 	memcpy(text->args, call.args, sizeof(text->args));
 }
