@@ -31,6 +31,12 @@ bool ss_x86_in_syscall(const struct ss_arch *arch, const ss_kernel_regs *k,
 enum { SS_X86_SAMPLE_MASK = 0xff0fff };
 void ss_x86_from_sample(const uint64_t *values, ss_kernel_regs *ret);
 
+#define SS_X86_ATTACH                                                                    \
+	.sets = { { NT_PRSTATUS, 0, sizeof(ss_kernel_regs) } },                          \
+	.get_regs = PTRACE_GETREGS, .set_regs = PTRACE_SETREGS,                          \
+	.executes = ss_x86_executes, .is_worker = ss_x86_is_worker,                      \
+	.sample_mask = SS_X86_SAMPLE_MASK, .from_sample = ss_x86_from_sample
+
 #endif
 
 #endif

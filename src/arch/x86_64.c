@@ -662,20 +662,14 @@ static const char *const safe_entries[] = { "__x64_sys_futex+", "sys_sched_yield
 					    NULL };
 
 static const struct ss_arch_attach attach = {
-	.sets = { { NT_PRSTATUS, 0, sizeof(ss_kernel_regs) } },
-	.get_regs = PTRACE_GETREGS,
-	.set_regs = PTRACE_SETREGS,
-	.executes = ss_x86_executes,
+	SS_X86_ATTACH,
 	.regs = get_regs,
 	.syscall = get_syscall,
 	.is_blocked = is_blocked,
 	.is_new = is_new,
-	.is_worker = ss_x86_is_worker,
 	.thread_pointer = thread_pointer,
 	.undo_eintr = undo_eintr,
 	.avoid_restart_syscall = avoid_restart_syscall,
-	.sample_mask = SS_X86_SAMPLE_MASK,
-	.from_sample = ss_x86_from_sample,
 	.probe_sp = "%sp",
 	.probe_return = "+0(%sp)",
 	.probe_args = { "%di", "%si", "%dx", "%cx", "%r8", "%r9" },
